@@ -53,7 +53,7 @@ class Reading:
     """What a reader understood of a table; `str` of it is the line that commands print.
 
     kind: "pairs" or "comparisons". roles: role -> the column that has it. distinct: role -> the number of different ids
-    in it. first: the first row in words. notes: what was left aside, and how.
+    in it. first: the first row in words. notes: what was left aside, and how. questions: what to check, not in `str`.
     """
 
     source: str
@@ -67,6 +67,7 @@ class Reading:
     distinct: dict[str, int]
     first: str
     notes: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         form = f" ({self.form})" if self.form else ""

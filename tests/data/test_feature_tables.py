@@ -34,7 +34,7 @@ def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
     [
         ("item,price\na,1\na,2\n", "repeats ids"),
         ("item\na\nb\n", "no column but 'item'"),
-        ("item,price\na,nan\nb,2\n", "column 'price' .* 1 missing or infinite numbers, the first in row 0"),
+        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite numbers, or no number, the first in row 0"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:

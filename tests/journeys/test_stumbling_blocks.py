@@ -13,6 +13,8 @@ import pytest
 import torch
 
 import nearkin as nk
+from nearkin.pipeline.pairs import embed_pairs
+from tests.cli.conftest import run, run_json
 
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
 CSV = "user,item,rating\n" + "".join(f"{user},{item},{rating}\n" for user, item, rating in ROWS)
@@ -121,3 +123,94 @@ def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
     path.write_text("user;item;when\n1;1;2023-01-02T00:00\n1;2;2023-01-02T00:00+01:00\n")
     with pytest.raises(ValueError, match=r"holds '2023-01-02T00:00\+01:00'"):
         nk.read_interactions(path, timestamp="when")
+
+
+def test_stars_are_asked_about(tmp_path: Path) -> None:
+    """Half a star was taken for liking, in silence."""
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,rating\n" + "".join(f"{u},{i},{(u + i) % 10 / 2 + 0.5}\n" for u, i in np.ndindex(20, 9)))
+    source = nk.read_interactions(path).source
+    assert "rating looks like stars (0.5 to 5)" in source.questions[0]
+    assert "min_weight=4" in source.questions[0]
+    liked = nk.read_interactions(path, min_weight=4)
+    assert (liked.weights.min(), liked.source.questions) == (4, ())
+    path.write_text(path.read_text().replace("rating", "plays"))
+    assert nk.read_interactions(path).source.questions == ()
+
+
+def test_a_negative_weight_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,score\n1,1,1\n1,2,-0.5\n2,1,-1\n")
+    with pytest.raises(
+        ValueError, match=r"'score' of .*a.csv has 2 negative weights, the first is -0.5 in row 1; .*--min"
+    ):
+        nk.read_interactions(path)
+    assert len(nk.read_interactions(path, min_weight=0)) == 1
+
+
+def test_weight_zero_is_no_observed_pair(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item,count\n1,1,2\n1,2,0\n2,1,1\n")
+    pairs = nk.read_interactions(path)
+    assert len(pairs) == 2
+    assert "1 row of weight 0" in str(pairs.source)
+
+
+def test_features_are_described_and_gaps_filled(tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("item,genre,year,price\n7,drama,1990,2\n9,war|drama,2000,\n8,,2010,4\n")
+    (tmp_path / "a.csv").write_text(CSV)
+    pairs = nk.read_interactions(tmp_path / "a.csv", right_features=items)
+    assert pairs.source.questions[0].endswith(
+        "items.csv: numbers year, price (1 missing); categories genre (1 missing, 2 different)"
+    )
+    prices = pairs.right_features.toarray()[:, -1]
+    np.testing.assert_allclose(prices[1], 0, atol=1e-6)  # the mean, of columns with mean 0
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sales, later sales, kinds of the items, and the model of the sales."""
+    folder = tmp_path_factory.mktemp("shop")
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"u{u}", f"i{u % 4 * 8 + i}", f"2024-01-{1 + n // 40:02d}")
+        for n, (u, i) in enumerate(rng.integers(8, size=(900, 2)))
+    ]
+    rows = [(f"u{rng.integers(10) * 8 + int(user[1:])}", item, day) for user, item, day in rows]
+    lines = [f"{user},{item},{day}\n" for user, item, day in dict.fromkeys(rows)]
+    (folder / "sales.csv").write_text("kunde,artikel,tag\n" + "".join(lines[:-100]))
+    (folder / "later.csv").write_text("kunde,artikel,tag\n" + "".join(lines[-100:]) + "new,i1,2024-02-01\n")
+    (folder / "items.csv").write_text("artikel,kind\n" + "".join(f"i{i},{'abcd'[i // 8]}\n" for i in range(32)))
+    columns = {"left": "kunde", "right": "artikel", "timestamp": "tag"}
+    embed_pairs(folder / "sales.csv", out=folder / "emb", dim=8, loss="all-pairs", **columns)
+    return folder
+
+
+def test_an_update_prints_whether_the_model_is_still_good(shop: Path, tmp_path: Path) -> None:
+    record = embed_pairs(shop / "later.csv", start=shop / "emb", out=tmp_path / "emb", split="time")
+    assert list(record["quality"]) == ["two towers before", "two towers", "popularity", "item-kNN"]
+    assert record["timestamp"] == "tag", "the column of times is remembered"
+    assert "timestamp = tag" in record["understood"]
+
+
+def test_later_pairs_judge_a_model_by_one_command(shop: Path) -> None:
+    record = run_json("evaluate", shop / "emb", shop / "later.csv")
+    assert record["quality"]["two towers"]["recall@20"] > 1.5 * record["quality"]["popularity"]["recall@20"], record
+    assert record["notes"][0] == "not judged by 1 pair of ids that the model does not know"
+    assert run("evaluate", shop / "emb", shop / "sales.csv").stderr.count("give later pairs") == 1
+
+
+def test_an_index_of_a_folder_is_judged_by_that_folder(shop: Path, tmp_path: Path) -> None:
+    run_json("compress", shop / "emb", "--bytes", 2, "--centroids", 16, "--out", tmp_path / "idx")
+    left = len(nk.TwoTower.load(shop / "emb").left_ids_)
+    judged = run_json("evaluate", tmp_path / "idx", "-k", 10)
+    assert judged["queries"] == left
+    assert judged["searches"][0]["10-recall@10"] > 0.5
+
+
+def test_features_show_their_gain(shop: Path, tmp_path: Path) -> None:
+    options = {"dim": 4, "loss": "all-pairs", "right_features": shop / "items.csv", "left": "kunde", "right": "artikel"}
+    record = embed_pairs(shop / "sales.csv", out=tmp_path / "emb", **options)
+    assert {"two towers", "two towers without features"} <= set(record["quality"])
+    assert any("categories kind (4 different)" in note for note in record["notes"])

@@ -11,10 +11,13 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.options import File, Header, OutFolder, Seed
-from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
+from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
 KINDS = ("pairs", "comparisons", "auto")
-FOR_PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start")
+FOR_PAIRS = (
+    *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "left_features", "right_features", "split"),
+    "start",
+)
 FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "missing")
 
 
@@ -25,6 +28,8 @@ def embed(
     left: str | None = None,
     right: str | None = None,
     weight: str | None = None,
+    min_weight: float | None = None,
+    duplicates: str | None = None,
     timestamp: str | None = None,
     split: str | None = None,
     anchor: str | None = None,
@@ -88,7 +93,8 @@ def embed(
     """
     size = _size(dim)
     columns = {
-        "left": left, "right": right, "weight": weight, "timestamp": timestamp, "anchor": anchor, "near": near,
+        "left": left, "right": right, "weight": weight, "min_weight": min_weight, "duplicates": duplicates,
+        "timestamp": timestamp, "anchor": anchor, "near": near,
         "far": far, "response": response, "form": form, "raters": raters, "missing": missing, "header": header,
         "delimiter": delimiter, "left_features": left_features, "right_features": right_features,
         "split": split, "start": start,
@@ -145,10 +151,8 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
         shown[name] = record[name]
     if not quality:
         return shown, []
-    measures = list(next(iter(quality.values())))
-    rows = [[name, *(values[measure] for measure in measures)] for name, values in quality.items()]
     judged = pipeline.pairs.held_out_in_words(record["held_out"], names["left"])
-    return shown, [table(f"Held out of training, split {record['split']}: {judged}", ["", *measures], rows)]
+    return shown, [ranking_table(f"Held out of training, split {record['split']}: {judged}", quality)]
 
 
 def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
@@ -185,6 +189,8 @@ def train(
     left: str | None = None,
     right: str | None = None,
     weight: str | None = None,
+    min_weight: float | None = None,
+    duplicates: str = "sum",
     split: str | None = None,
     timestamp: str | None = None,
     header: Header = None,
@@ -217,7 +223,8 @@ def train(
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
-            delimiter=delimiter, split=None if split in pipeline.pairs.SPLITS else split,
+            delimiter=delimiter, min_weight=min_weight, duplicates=duplicates,
+            split=None if split in pipeline.pairs.SPLITS else split,
         )  # fmt: skip
     made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
@@ -238,11 +245,13 @@ def train(
     }
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
-    rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
-    title = pipeline.pairs.held_out_in_words(made["held_out"], left_name) if rows else ""
-    judged = [table(f"Held out of training: {title}", ["search", *measures], rows)] if rows else []
-    following = f"Next: nearkin recommend {out} --all --out recs.csv"
-    screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), f"Report: {report}", following)
+    judged = []
+    if made["quality"]:
+        title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
+        judged = [ranking_table(title, made["quality"], measures)]
+    asked = [f"Note: {question}" for question in record.source.questions] if record.source else []
+    following = [f"Report: {report}", f"Next: nearkin recommend {out} --all --out recs.csv"]
+    screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 
 
 def give_back_large_arrays() -> bool:

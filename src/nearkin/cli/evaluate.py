@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Vectors
-from nearkin.cli.screen import Screen, pairs, read_line, table
+from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, table
 
 
 def evaluate(
@@ -24,12 +24,13 @@ def evaluate(
     qrels: File = None,
     query_ids: File = None,
 ) -> None:
-    """Judge an index: recall against exact neighbours, mAP by label, distortion.
+    """Judge an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs by later pairs.
 
     "1-recall@k" is how often the nearest neighbour is among the first k found; "k-recall@k" the share of the k nearest
     that is. All of them are of one search, for the number of neighbours that -k gives, with the options that
-    `nearkin search` has. Without QUERIES rows of --base are the queries, and none counts as its own neighbour. The
-    result is kept in the index's folder as evaluation.json, for `nearkin report`.
+    `nearkin search` has. Without QUERIES rows of --base are the queries, and none counts as its own neighbour; an index
+    of a folder of pairs is judged by that folder. The result is kept in the index's folder as evaluation.json, for
+    `nearkin report`.
 
     Examples:
 
@@ -40,6 +41,7 @@ def evaluate(
     - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
     - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy
+    - nearkin evaluate emb later.csv
     - nearkin evaluate idx Q.parquet --base X.parquet --qrels qrels.tsv
 
     Options:
@@ -53,6 +55,13 @@ def evaluate(
       MRR@10, and what the code changes against exact search (with --base, or vectors kept in the index).
     - query_ids: One id a query, for --qrels. [default: the ids that QUERIES holds, else row numbers]
     """
+    if queries is not None and pipeline.inputs.holds_pairs(index):
+        found = pipeline.pairs.evaluate_pairs(index, queries)
+        shown = ranking_table(f"{index}, judged by {found['words']}", found["quality"])
+        screen.finish(found, shown, *(f"Note: {note}" for note in found["notes"]))
+        return
+    if all(given is None for given in (queries, base, truth, labels)):
+        queries = base = pipeline.inputs.pairs_behind(index)
     judged = None if qrels is None else nk.data.read_judgements(qrels)
     asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
     Q = None if asked is None else asked.vectors

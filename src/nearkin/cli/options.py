@@ -66,6 +66,8 @@ HELP = f"""
 - left: Pairs: the column of the left side, for example user.
 - right: Pairs: the column of the right side, for example item.
 - weight: Pairs: the column of weights, for example rating.
+- min_weight: Pairs: rows of smaller weight are left out, for example 4 of 5 stars.
+- duplicates: Pairs: weights of a pair that occurs again: sum, last or max. [default: sum]
 - timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
 - split: Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -128,6 +128,12 @@ class Screen:
             is_text = isinstance(part, str)  # the cells of a table are escaped already
             text = printable(part) if is_text else part
             self._out.print(text, highlight=False, markup=not is_text, soft_wrap=is_text)
+
+
+def ranking_table(title: str, quality: Mapping[str, Fields], measures: Sequence[str] = ()) -> Table:
+    """A row of measures for each ranking."""
+    measures = list(measures or next(iter(quality.values())))
+    return table(title, ["", *measures], [[name, *(found[key] for key in measures)] for name, found in quality.items()])
 
 
 def read_line(about: object) -> str:

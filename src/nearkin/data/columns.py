@@ -187,9 +187,16 @@ def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[n
 
     The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
     of text become one column of 0 and 1 for each category; an entry such as "Drama|War" has both, an empty one none.
-    Features are dense float32, or CSR with categories. ValueError for ids that repeat, for missing
-    numbers, and for a table without features.
+    A missing number becomes the mean. Features are dense float32, or CSR with categories. ValueError for ids that
+    repeat, for infinite numbers, and for a table without features.
     """
+    return described_features(path, id_column)[:3]
+
+
+def described_features(
+    path: str | PathLike, id_column: str | None = None
+) -> tuple[np.ndarray, Features, list[str], str]:
+    """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
     table = read_table(path)
     name = next(iter(table.columns), "") if id_column is None else id_column
     ids = table.column(name, "id_column").ids()
@@ -200,26 +207,36 @@ def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[n
         raise ValueError(f"the columns of {table.name} have different lengths; features need one row for each id")
     blocks: list[Features] = []
     names: list[str] = []
+    words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
         numbers = None if is_code(values) else values.maybe_numbers()
         block, labels = _categories(values) if numbers is None else _number(numbers, column, table.name)
         blocks.append(block)
         names += labels
+        gaps = int(values.gaps().sum() if numbers is None else np.isnan(numbers.astype(np.float64)).sum())
+        about = [f"{gaps:,} missing"] * (gaps > 0) + [f"{len(labels):,} different"] * (numbers is None)
+        words["categories" if numbers is None else "numbers"].append(
+            f"{column} ({', '.join(about)})" if about else column
+        )
     if not names:
         raise ValueError(f"{table.name} has no column but {name!r}; it must hold at least one feature")
+    kinds = "; ".join(f"{kind} {', '.join(found)}" for kind, found in words.items() if found)
+    about = f"features of {table.name}: {kinds}"
     if all(isinstance(block, np.ndarray) for block in blocks):
-        return ids, np.hstack([np.asarray(block) for block in blocks]), names
-    return ids, sp.csr_matrix(sp.hstack(blocks), dtype=np.float32), names
+        return ids, np.hstack([np.asarray(block) for block in blocks]), names, about
+    return ids, sp.csr_matrix(sp.hstack(blocks), dtype=np.float32), names, about
 
 
 def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, list[str]]:
     numbers = values.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        bad = np.flatnonzero(~np.isfinite(numbers))
+    known = np.isfinite(numbers)
+    if np.isinf(numbers).any() or not known.any():
+        bad = np.flatnonzero(np.isinf(numbers) | ~known.any())
         raise ValueError(
-            f"column {column!r} of {path} has {len(bad)} missing or infinite numbers, the first in row {bad[0]}; "
-            "fill them, or write the column as text to make it categories"
+            f"column {column!r} of {path} has {len(bad)} infinite numbers, or no number, the first in row {bad[0]}; "
+            "fill them, or leave the column out"
         )
+    numbers = np.where(known, numbers, numbers[known].mean())
     largest = np.abs(numbers).max()
     numbers = numbers / (largest if largest > 0 else 1.0)  # squares of 1e300 are beyond float64
     spread = numbers.std()

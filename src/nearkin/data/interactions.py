@@ -14,7 +14,7 @@ from nearkin._random import numpy_generator
 from nearkin._types import Record, Seed
 from nearkin.data.column import PAIRS as SYNONYMS
 from nearkin.data.column import Column, normal
-from nearkin.data.columns import read_features
+from nearkin.data.columns import described_features
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
@@ -45,7 +45,7 @@ def read_interactions(
     "3"). Ids are text or exact integers. Times are numbers or ISO dates; `timestamp="column=%d.%m.%Y"` names another
     form, as strptime does. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
     or is a mask of the test pairs. `header` and `delimiter` as in `nearkin.data.read_table`. Rows whose weight
-    is below `min_weight` are left out, and the weights of a pair that occurs more than once are merged by
+    is 0, or below `min_weight`, are left out, and the weights of a pair that occurs more than once are merged by
     `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
     and features in the others (see `read_features`); their ids are then the whole catalogue of that side, so that ids
     without any pair get vectors too. The record's `source` describes what was understood.
@@ -69,18 +69,45 @@ def read_interactions(
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None
-    keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight
+    keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
+    catalogues, features = _catalogues(left=left_features, right=right_features)
     pairs = Interactions.from_pairs(
         ids["left"],
         ids["right"],
         *(None if values is None else values[keep] for values in (numbers, times)),
         split=None if parts is None else parts[keep],
         duplicates=duplicates,
-        **_catalogue("left", left_features),
-        **_catalogue("right", right_features),
+        **catalogues,
     )
-    return replace(pairs, source=_understood(table, columns, ids, pairs))
+    source = _understood(table, columns, ids, pairs)
+    asked_back = features + ([] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers))
+    return replace(pairs, source=replace(source, questions=tuple(asked_back)))
+
+
+def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray:
+    """Rows (n,) whose weight is above 0 and at least `least`; ValueError that names the cell of a negative weight."""
+    if least is None and (wrong := numbers < 0).any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"column {weight.name!r} of {weight.source} has {counted(int(wrong.sum()), 'negative weight')}, the first "
+            f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--min-weight 0) to "
+            "leave such rows out, or name another column"
+        )
+    return (numbers != 0) & (True if least is None else numbers >= least)
+
+
+def _stars(weight: Column, numbers: np.ndarray) -> list[str]:
+    """A question about weights that look like stars: halves or wholes up to 5 or 10, under no name of a count."""
+    values = np.unique(numbers).astype(np.float64)
+    whole = len(values) >= 3 and values[0] >= 0.5 and values[-1] in (5, 10) and (values * 2 % 1 == 0).all()
+    if not whole or normal(weight.name) in ("weight", "count", "plays"):
+        return []
+    return [
+        f"{weight.name} looks like stars ({values[0]:g} to {values[-1]:g}): does {values[0]:g} mean liking? It counts "
+        f"as a weak observation; min_weight={0.8 * values[-1]:g} (--min-weight {0.8 * values[-1]:g}) leaves out what "
+        "was not liked, min_weight=0 answers yes"
+    ]
 
 
 def find_columns(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
@@ -179,7 +206,7 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
             note
             for note, told in (
                 (f"left aside: {', '.join(notes)}", notes),
-                (f"{counted(left_out, 'row')} below the smallest weight", left_out),
+                (f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs", left_out),
                 (f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged", merged),
                 *((note, True) for column in columns.values() for note in column.doubts()),
             )
@@ -192,12 +219,15 @@ def _word(role: str, roles: dict[str, str]) -> str:
     return role if roles[role].isdigit() else roles[role]
 
 
-def _catalogue(side: str, path: str | PathLike | None) -> Record:
-    """The ids and features of one side as `from_pairs` takes them."""
-    if path is None:
-        return {}
-    ids, features, _ = read_features(path)
-    return {f"{side}_ids": ids, f"{side}_features": features}
+def _catalogues(**paths: str | PathLike | None) -> tuple[Record, list[str]]:
+    """The ids and features of each side as `from_pairs` takes them, and in words what they are."""
+    found: Record = {}
+    words = []
+    for side, path in paths.items():
+        if path is not None:
+            found[f"{side}_ids"], found[f"{side}_features"], _, about = described_features(path)
+            words.append(about)
+    return found, words
 
 
 def _parts(column: Column) -> np.ndarray:

@@ -196,6 +196,17 @@ def find_ids(wanted: object, ids: np.ndarray, name: str, unknown: Unknown | None
     return np.array([positions[value] for value in names if value in positions], dtype=np.int64)
 
 
+def pairs_behind(index: str | os.PathLike) -> str | None:
+    """The folder of pairs that an index was made of, if it is still there."""
+    data = (read_record(index, RUN) or {}).get("data")
+    return data if isinstance(data, str) and holds_pairs(data) else None
+
+
+def holds_pairs(folder: str | os.PathLike) -> bool:
+    """Whether a folder holds the vectors of both sides of pairs."""
+    return (Path(folder) / "config.json").is_file() and read_config(folder)["kind"] == saved_towers.KIND
+
+
 def side_names(folder: str | os.PathLike) -> SideNames:
     """The names of both sides in the table that a folder was made from."""
     return SideNames(**(read_record(folder, RUN) or {}).get("words", {}))

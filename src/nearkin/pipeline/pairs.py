@@ -2,8 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._check import check_choice
 from nearkin._distributed import current
+from nearkin._fields import counted
 from nearkin._storage import (
     check_inputs,
     check_space,
@@ -29,8 +31,8 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.pipeline.inputs import LEFT, SideNames, side_names, side_names_of
-from nearkin.pipeline.run import RUN, Steps, write_record
+from nearkin.pipeline.inputs import LEFT, SideNames, find_ids, side_names, side_names_of
+from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 from nearkin.records import Interactions
 
 SPLITS = ("random", "time", "leave-last-out")
@@ -106,7 +108,7 @@ def without_totals(history: Sequence[Fields]) -> list[Record]:
     return [{name: value for name, value in entry.items() if name != "total"} for entry in history]
 
 
-RESULT = "two towers"  # the name of the model among the baselines
+RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
 TABLES = (None, "csv", "parquet")
 _SHOWN = ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
 
@@ -129,7 +131,8 @@ def embed_pairs(
     """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
 
     Options as of `nearkin embed`. A first fit without the share `holdout` of the pairs is judged by them, next to
-    popularity and item-kNN; the saved model is then fitted on all pairs with the settings found. `holdout=0` judges
+    popularity and item-kNN; the saved model is then fitted on all pairs with the settings found. With `start` the model
+    of that folder is judged by the share, before and after it is trained with the other pairs. `holdout=0` judges
     nothing. `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
@@ -137,37 +140,40 @@ def embed_pairs(
     check_choice(tables, "--tables", TABLES)
     check_inputs(out, [path] if start is None else [path, start])
     columns["split"] = None if split in SPLITS else split
-    known_names, pairs = SideNames() if start is None else side_names(start), None
-    if known_names != SideNames() and columns.get("left") is None and columns.get("right") is None:
-        with suppress(ValueError):  # a table with other columns is read as a first one would be
-            pairs = nk.read_interactions(path, **columns | known_names._asdict())
-    pairs = nk.read_interactions(path, **columns) if pairs is None else pairs
+    pairs, known_names, columns["timestamp"] = _read_as(path, start, columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
+    notes: list[str] = [] if pairs.source is None else list(pairs.source.questions)
     judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
     if start is not None:
         model = nk.TwoTower.load(start)
         known = model.left_embeddings_.shape[1]
         if dim is not None and dim != known:
             raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
+        found, more = _judge_update(model, pairs, split, holdout, start)
+        judged, notes = judged | found, notes + more
         model.partial_fit(pairs, callback=callback)
     else:
         model = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed)
 
         def measure(parts: Parts) -> Quality:
             quality = {RESULT: model.evaluate(parts.test, k=(20, 100))}
-            quality |= judge_baselines(parts.train, parts.test, (20, 100), ("recall", "ndcg", "mrr"))
-            return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
+            if parts.train.left_features is not None or parts.train.right_features is not None:
+                found = {"loss": model.loss_, "regularization": model.regularization_}
+                plain = nk.TwoTower(**model.get_params(deep=False) | found)
+                plain.fit(replace(parts.train, left_features=None, right_features=None))
+                quality[PLAIN] = plain.evaluate(parts.test, k=(20, 100))
+            return shown(quality | judge_baselines(parts.train, parts.test, _CUTS, _RANKED))
 
         steps = Steps(lambda name: nullcontext(callback or ignore))
         judged, _ = _fit_and_judge(model, pairs, split, holdout, measure, steps)
     m, n = model.seen_.shape
     chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
-    learned, notes = len(model.seen_), []
+    learned = len(model.seen_)
     if start is not None:
-        notes = [f"{len(pairs):,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
+        notes += [f"{len(pairs):,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
     elif learned != len(pairs):
-        notes = [
+        notes += [
             f"{learned:,} of {len(pairs):,} pairs are learned from; the others are validation and test by the split"
         ]
     record = {
@@ -177,13 +183,101 @@ def embed_pairs(
         "loss": model.loss_.name, **judged,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
-        "seconds": time.perf_counter() - began, "words": names._asdict(),
+        "seconds": time.perf_counter() - began, "words": names._asdict(), "timestamp": columns["timestamp"],
         "notes": [*chosen, *notes], **judged["quality"].get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
     if current().rank == 0:
         _save_towers(model, out, record, names, tables)
     return record
+
+
+def _read_as(
+    path: str | PathLike, start: str | PathLike | None, columns: Record
+) -> tuple[Interactions, SideNames, str | None]:
+    """The pairs of a table, read in the columns that the folder `start` was made of where it has them.
+
+    Also the names of both sides in that folder, and the option --timestamp for tables of this form.
+    """
+    names = SideNames() if start is None else side_names(start)
+    when = columns.get("timestamp") or (None if start is None else (read_record(start, RUN) or {}).get("timestamp"))
+    if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
+        for times in dict.fromkeys((when, columns.get("timestamp"))):
+            with suppress(ValueError):  # a table with other columns is read as a first one would be
+                pairs = nk.read_interactions(path, **columns | names._asdict() | {"timestamp": times})
+                return pairs, names, when
+    pairs = nk.read_interactions(path, **columns)
+    return pairs, names, when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
+
+
+_CUTS, _RANKED = (20, 100), ("recall", "ndcg", "mrr")
+
+
+def shown(quality: Quality) -> Quality:
+    """The measures of a table for people."""
+    return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
+
+
+def judge_later(towers: Mapping[str, "nk.TwoTower"], pairs: Interactions) -> tuple[Quality, Record, list[str]]:
+    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
+
+    Only pairs of ids that the first model knows count; notes count the others. Also the record of `held_out`.
+    """
+    first, last = (list(towers.values())[at] for at in (0, -1))
+    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
+    known = np.isin(left.astype(str), first.left_ids_.astype(str))
+    known &= np.isin(right.astype(str), first.right_ids_.astype(str))
+    seen, n = last.seen_, last.seen_.shape[1]
+    rows, columns = _places(last, left[known], right[known])
+    fresh = known.copy()
+    fresh[known] = ~np.isin(rows * n + columns, seen.rows.astype(np.int64) * n + seen.indices)
+    left_out = ((~known, "of ids that the model does not know"), (known & ~fresh, "that the model was trained on"))
+    notes = [f"not judged by {counted(int(mask.sum()), 'pair')} {why}" for mask, why in left_out if mask.any()]
+    if not fresh.any():
+        return {}, {}, notes
+    tests = []
+    for model in towers.values():
+        rows, columns = _places(model, left[fresh], right[fresh])
+        ids = {"left_ids": model.left_ids_, "right_ids": model.right_ids_}
+        times = None if pairs.timestamps is None else pairs.timestamps[fresh]
+        tests.append(Interactions.from_pairs(model.left_ids_[rows], model.right_ids_[columns], None, times, **ids))
+    quality = {name: model.evaluate(test, k=_CUTS) for (name, model), test in zip(towers.items(), tests, strict=True)}
+    quality |= judge_baselines(seen, tests[-1], _CUTS, _RANKED)
+    return shown(quality), held_out(tests[-1]), notes
+
+
+def _places(model: "nk.TwoTower", left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return find_ids(left, model.left_ids_, "left"), find_ids(right, model.right_ids_, "right")
+
+
+def _judge_update(
+    model: "nk.TwoTower", pairs: Interactions, split: str | None, share: float, start: str | PathLike
+) -> tuple[Record, list[str]]:
+    """Measures by a share of new pairs, before and after the model of `start` is trained with the others; notes."""
+    rule = split if split in SPLITS else "random"
+    parts = split_pairs(pairs, rule, share, model.random_state) if share else None
+    if parts is None or not len(parts.test) or not len(parts.train):
+        return {}, []
+    trial = nk.TwoTower.load(start).partial_fit(parts.train)
+    quality, about, notes = judge_later({BEFORE: model, RESULT: trial}, parts.test)
+    return {"quality": quality, "held_out": about or None, "split": rule}, notes
+
+
+def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
+    """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
+    pairs, names, _ = _read_as(path, folder, {})
+    quality, about, notes = judge_later({RESULT: nk.TwoTower.load(folder)}, pairs)
+    if not quality:
+        raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
+    words = held_out_in_words(about, names.left)
+    return {
+        "index": str(folder),
+        "data": str(path),
+        "quality": quality,
+        "held_out": about,
+        "words": words,
+        "notes": notes,
+    }
 
 
 def _fit_and_judge(
