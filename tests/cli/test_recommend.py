@@ -162,7 +162,7 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("user_id,artist\nnewcomer,a0\nnewcomer,a1\nu0,brand_new\n")
     made = run_json("embed", tmp_path / "new.csv", "--start", shop / "emb", "--out", tmp_path / "emb")
     assert (made["left"], made["right"], made["dim"]) == (61, 49, 8)
-    assert "join those of" in made["notes"][0]
+    assert "join those of" in made["notes"][-1]
     ids = run_json("recommend", tmp_path / "emb", "newcomer", "-k", 3)["answers"][0]["ids"]
     assert set(ids) <= {f"a{i}" for i in range(2, 8)}
 

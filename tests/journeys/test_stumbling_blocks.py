@@ -214,3 +214,29 @@ def test_features_show_their_gain(shop: Path, tmp_path: Path) -> None:
     record = embed_pairs(shop / "sales.csv", out=tmp_path / "emb", **options)
     assert {"two towers", "two towers without features"} <= set(record["quality"])
     assert any("categories kind (4 different)" in note for note in record["notes"])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_two_columns_of_text_are_asked_about(tmp_path: Path, ending: str) -> None:
+    """Rows were numbered from 0; with --ids FILE:COLUMN the column was called left aside."""
+    file = tmp_path / f"pk.{ending}"
+    rows = [{"package": f"p{i}", "about": f"does {i}", "embedding": [i / 7, 1.0]} for i in range(30)]
+    pd.DataFrame(rows).to_parquet(file) if ending == "parquet" else file.write_text("\n".join(map(json.dumps, rows)))
+    assert nk.read_vectors(file).shape == (30, 2), "vectors alone need no ids"
+    small = ("compress", file, "--method", "int8", "--out", tmp_path / "idx")
+    asked = run(*small)
+    assert asked.exit_code == 2
+    assert f"(package, about); type --ids {file}:package (for queries --query-ids)" in asked.stderr
+    made = run(*small, "--ids", f"{file}:package")
+    assert f"ids from {file}:package; left aside: about" in made.stdout
+    assert nk.Index.load(tmp_path / "idx").ids[:2].tolist() == ["p0", "p1"]
+
+
+def test_answers_in_a_pipe_are_whole_and_have_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    names = [f"a-rather-long-name-of-a-thing-that-was-cut-before-its-end-and-still-goes-on-{i:03d}" for i in range(30)]
+    nk.Index.build(np.eye(30, dtype=np.float32), ids=names).save(tmp_path / "idx")
+    np.save(tmp_path / "Q.npy", np.eye(30, dtype=np.float32)[:2])
+    shown = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 2).stdout
+    assert names[0] in shown
+    assert "score" in shown

@@ -83,12 +83,11 @@ def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, sid
 
 def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None, side: str | None) -> None:
     """Bring the rows of a file into an index."""
-    given = pipeline.inputs.open_given(vectors, side)
-    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
-    if names is None and how != "add":
+    given = pipeline.inputs.open_given(vectors, side, ids=ids)
+    if given.ids is None and how != "add":
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
     steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.change_rows(index, how, names, given.file, steps=steps), given.file.about)
+    _finish(screen, pipeline.change.change_rows(index, how, given.ids, given.file, steps=steps), given.about)
 
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
@@ -109,7 +108,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     - nearkin watch idx today.npy
     - nearkin watch idx today.parquet -k 100 --json
     """
-    file = pipeline.inputs.open_given(vectors).file
+    file = pipeline.inputs.open_file(vectors)
     found = pipeline.drift.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     record = {"index": index, "data": vectors, "drift": found.drifted} | found.record()
     title = f"{found.k}-recall@{found.k} of {found.queries:,} new rows among {found.rows:,} others"
@@ -138,7 +137,7 @@ def refresh(
 
     - with_: New rows to learn from: of the files that compress takes.
     """
-    file = pipeline.inputs.open_given(with_).file
+    file = pipeline.inputs.open_file(with_)
     made = pipeline.drift.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
     screen.finish(

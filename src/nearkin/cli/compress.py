@@ -68,7 +68,7 @@ def compress(
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
     chosen = pipeline.methods.find_method(method)
     quantizer = chosen.make(size, seed)
-    given = pipeline.inputs.open_given(vectors, side)
+    given = pipeline.inputs.open_given(vectors, side, ids=ids)
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
@@ -85,7 +85,7 @@ def compress(
         judged_by=left,
         train_rows=train_rows,
         metric=pipeline.methods.choose_metric(chosen, metric),
-        ids=given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file)),
+        ids=given.ids,
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
@@ -94,7 +94,7 @@ def compress(
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), read_line(given.file.about), following)
+    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), read_line(given.about), following)
 
 
 def _for_people(record: Fields) -> dict[str, object]:

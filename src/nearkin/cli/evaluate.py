@@ -70,7 +70,7 @@ def evaluate(
         index,
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
-        base=None if base is None else pipeline.inputs.open_given(base).file,
+        base=None if base is None else pipeline.inputs.open_file(base),
         labels=None if labels is None else nk.data.read_column(labels, pipeline.run.rows_in(index)),
         query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries),
         k=k,
@@ -157,14 +157,13 @@ def sweep(
     - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
-    given = pipeline.inputs.open_given(vectors)
+    given = pipeline.inputs.open_given(vectors, ids=ids)
     if queries is None and given.queries(metric or given.metric) is not None:
         queries = vectors
     asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
     relevance = None
     if judged is not None and asked is not None:
-        names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
-        relevance = pipeline.relevance.Relevance.of(judged, asked.ids, names, len(given.file))
+        relevance = pipeline.relevance.Relevance.of(judged, asked.ids, given.ids, len(given.file))
     elif judged is not None:
         raise ValueError("--qrels grades answers to queries; give --queries FILE too")
     found = pipeline.sweep.sweep(
@@ -192,4 +191,4 @@ def sweep(
     ]
     shown = table(f"{found.measure}: {found.judged_by()}", *found.rows())
     notes = [*found.notes(), *(relevance.notes if relevance else [])]
-    screen.finish(record, shown, read_line(given.file.about), *lines, *notes)
+    screen.finish(record, shown, read_line(given.about), *lines, *notes)

@@ -117,7 +117,7 @@ def rotate(
             f"{'--center' if center else '--queries'} is for learning a rotation, and --with takes one that was "
             "learned; leave one of them out"
         )
-    file = pipeline.inputs.open_given(vectors).file
+    file = pipeline.inputs.open_file(vectors)
     steps = pipeline.run.Steps(screen.watch)
     if engine is None:
         made = pipeline.rotate.rotate_with(file, folder or "", out, steps=steps)
@@ -169,11 +169,10 @@ def ids(
     - codes: Values of each code, a power of two.
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
     """
-    given = pipeline.inputs.open_given(vectors)
-    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
+    given = pipeline.inputs.open_given(vectors, ids=ids)
     steps = pipeline.run.Steps(screen.watch)
     made = pipeline.rotate.make_ids(
-        given.file, out, names, levels=levels, codes=codes, balance=balance, random_state=seed, steps=steps
+        given.file, out, given.ids, levels=levels, codes=codes, balance=balance, random_state=seed, steps=steps
     )
     shown = {
         "items": f"{made['items']:,}",
@@ -212,14 +211,14 @@ def bridge(
     """
     if (new is None) == (folder is None):
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
-    given, steps = pipeline.inputs.open_given(vectors), pipeline.run.Steps(screen.watch)
+    file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
         pipeline.outputs.check_output(out, [vectors, folder])
-        made = pipeline.rotate.map_vectors(given.file, folder, out, steps=steps)
+        made = pipeline.rotate.map_vectors(file, folder, out, steps=steps)
         screen.finish(made, f"{made['vectors']:,} vectors mapped: {out}")
         return
-    other = pipeline.inputs.open_given(new or "").file
-    made = pipeline.rotate.make_bridge(given.file, other, out, metric=metric, random_state=seed, steps=steps)
+    other = pipeline.inputs.open_file(new or "")
+    made = pipeline.rotate.make_bridge(file, other, out, metric=metric, random_state=seed, steps=steps)
     shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()} | {
         "chosen": made["chosen"]
     }

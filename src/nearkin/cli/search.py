@@ -196,8 +196,12 @@ def _present(screen: Screen, record: Record, answers: "Answers | None", about: s
     if screen.as_json:
         screen.finish(record | {key: entries})
         return
-    name, width = record["columns"][0], min(answers[2].shape[1], _SHOWN)
-    rows = [[str(entry[name]), *(entry["ids"] + [""] * width)[:width]] for entry in entries[:_SHOWN]]
-    made = table("Best first", [name, *(f"#{place}" for place in range(1, width + 1))], rows)
+    name = record["columns"][0]
+    rows = [
+        [str(entry[name]), place, str(found), score]
+        for entry in entries[:_SHOWN]
+        for place, (found, score) in enumerate(zip(entry["ids"][:_SHOWN], entry["scores"], strict=False), 1)
+    ]
+    made = table("Best first", record["columns"], rows)
     more = "" if len(entries) <= _SHOWN and record["k"] <= _SHOWN else f"{count} in all; --out FILE keeps them."
     screen.finish(record, made, more, about)

@@ -254,8 +254,8 @@ def frame_columns(source: Extra) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
-def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, np.ndarray | None, str]:
-    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists, their ids, and a description."""
+def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, np.ndarray | ValueError | None, str]:
+    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists; ids, or a question; a description."""
     columns = frame_columns(source)
     lists = [
         column
@@ -266,7 +266,7 @@ def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, 
         raise ValueError(f"{table} has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
     others = [column for column in columns if column not in lists]
     text, whole = ([c.name for c in others if c.values.dtype.kind in kinds] for kinds in ("O", "iu"))
-    ids = choose_ids(text, whole)
+    ids, rivals = choose_ids(text, whole)
     used = lists or [column for column in columns if column.name != ids]
     for column in used:
         if column.missing is not None or column.values.dtype.kind not in ("O" if lists else "iuf"):
@@ -276,7 +276,7 @@ def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, 
     X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
     aside = [column.name for column in others if lists and column.name != ids]
     names = next((column.ids() for column in others if column.name == ids), None)
-    return X, names, understood(table, len(X), X.shape[1], ids, aside)
+    return X, which_ids(table, rivals) if rivals else names, understood(table, len(X), X.shape[1], ids, aside)
 
 
 def _stacked(column: Column) -> np.ndarray:
@@ -402,18 +402,39 @@ def names_rows(column: str) -> bool:
     return not name or bool(_NAMES.fullmatch(name) or _CAMEL.fullmatch(name))
 
 
-def choose_ids(text: list[str], whole: list[str]) -> str | None:
-    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None."""
+def choose_ids(text: list[str], whole: list[str]) -> tuple[str | None, list[str]]:
+    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None.
+
+    Also the columns that might be it, where several are called so or are text.
+    """
     called = [name for name in (*text, *whole) if name and names_rows(name)]
     exact = [name for name in called if name.strip().lower() == "id"]
     for found in (exact, called, text):
         if len(found) == 1:
-            return found[0]
-    return None
+            return found[0], []
+    return None, called or text
+
+
+def which_ids(source: str, rivals: list[str]) -> ValueError:
+    """The question which column of a table has the ids."""
+    return ValueError(
+        f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)}); type --ids "
+        f"{source}:{rivals[0]} (for queries --query-ids), or call the right one id"
+    )
 
 
 def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], notes: str = "") -> str:
     """One line for people: what a table of vectors was taken for."""
-    named = "rows are counted from 0" if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
-    left = f"; left aside: {', '.join(aside)}" if aside else ""
+    named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
+    left = f"{_ASIDE}{', '.join(aside)}" if aside else ""
     return f"{source}: {counted(n, 'row')} of {counted(d, 'number')}{notes}; {named}{left}"
+
+
+_COUNTED, _ASIDE = "rows are counted from 0", "; left aside: "
+
+
+def with_ids(about: str, path: str) -> str:
+    """The line of `understood` for a table whose ids are in a file, or in `path`, one of its columns."""
+    head, _, aside = about.partition(_ASIDE)
+    left = [name for name in aside.split(", ") if name and name != path.rpartition(":")[2]]
+    return head.replace(_COUNTED, f"ids from {path}") + (f"{_ASIDE}{', '.join(left)}" if left else "")

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from nearkin._fields import StrPath, counted
 from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
-from nearkin.data.files import TEXT, Locator, locate, reading, unknown_ending
+from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
-from nearkin.data.formats.parquet import open_file
+from nearkin.data.formats.parquet import open_file, read_frame
 from nearkin.data.tables import Cells, read_cells, read_table
 from nearkin.records import Judgements
 
@@ -95,14 +95,19 @@ def read_judgements(path: StrPath) -> Judgements:
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
-    """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, .csv, .tsv, .txt or .parquet.
+    """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz or a table.
 
-    A table of several columns needs the name of one: `file.csv:column`, `file.parquet:column`. Where `n` values are
+    A table of several columns needs the name of one: `file.csv:column`. Where `n` values are
     wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
     which none is named, and for numbers that are not whole.
     """
     where = locate(path, tables=True)
-    readers = {".npy": _load, ".npz": _load, ".parquet": _read_parquet_column}
+    readers = {
+        ".npy": _load,
+        ".npz": _load,
+        ".parquet": _read_frame_column,
+        **dict.fromkeys(FRAMES, _read_frame_column),
+    }
     if where.suffix in TEXT:
         return _read_text_column(where, n)
     if where.suffix not in readers:
@@ -153,12 +158,12 @@ def _cells(where: Locator, found: Cells) -> list[str]:
     return found.texts(place)[where.key is not None :]
 
 
-def _read_parquet_column(where: Locator) -> np.ndarray:
-    with open_file(where.path) as file:
-        names = file.schema_arrow.names
-        if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
-            raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
-        (column,) = frame_columns(file.read(columns=[where.key or names[0]]))
+def _read_frame_column(where: Locator) -> np.ndarray:
+    frame = read_frame(where, None if where.key is None else [where.key])
+    names = frame.column_names or read_frame(where).column_names
+    if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
+        raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
+    (column,) = frame_columns(frame.select([where.key or names[0]]))
     if column.missing is not None:
         raise ValueError(f"{where} has {int(column.missing.sum())} nulls; every row needs a value")
     return column.values

@@ -60,8 +60,8 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
-    keyed = (*_WITH_KEYS, *TEXT) if tables else _WITH_KEYS
-    if colon and not os.path.exists(text) and Path(head).suffix.lower() in keyed:
+    keyed = (*_WITH_KEYS, *TEXT, *FRAMES) if tables else _WITH_KEYS
+    if colon and not os.path.exists(text) and Locator(Path(head)).suffix in keyed:
         if not key:
             raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
         found = Locator(Path(head), key)

@@ -12,6 +12,7 @@ from nearkin._check import check_choice
 from nearkin._fields import counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin.data import VectorFile, open_vectors, read_column
+from nearkin.data.column import with_ids
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
 from nearkin.export.source import Source
@@ -41,6 +42,7 @@ class GivenVectors(NamedTuple):
     ids: np.ndarray | None = None
     metric: str | None = None
     left: np.ndarray | None = None
+    about: str = ""  # how a table was understood
 
     def queries(self, metric: str | None) -> np.ndarray | None:
         """The left vectors, if the codes will be searched by inner product and there are enough to judge them."""
@@ -55,18 +57,31 @@ class GivenQueries(NamedTuple):
     about: str = ""
 
 
-def open_given(path: str | os.PathLike, side: str | None = None, default: str = "right") -> GivenVectors:
-    """The vectors of a file or of a folder's `side`; ValueError for a side of anything but pairs, or no vectors."""
+def open_file(path: str | os.PathLike) -> VectorFile:
+    """The vectors alone of a file or a folder."""
+    return open_given(path).file if Path(path).is_dir() else open_vectors(path)
+
+
+def open_given(
+    path: str | os.PathLike, side: str | None = None, default: str = "right", ids: str | os.PathLike | None = None
+) -> GivenVectors:
+    """The vectors of a file or of a folder's `side`, and their ids, those in the file `ids` if it is given.
+
+    ValueError for a side of anything but pairs, no vectors, and a file with several columns that may hold ids.
+    """
     folder = Path(path)
     if not folder.is_dir():
         if side is not None:
             raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
         file = open_vectors(path)
-        return GivenVectors(file, file.ids())
+        if ids is None:
+            return GivenVectors(file, file.ids(), about=file.about)
+        return GivenVectors(file, read_ids(ids, len(file)), about=with_ids(file.about, os.fspath(ids)))
     check_choice(side, "--side", (None, *SIDES))
-    vectors, ids, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
+    vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
-    return GivenVectors(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric, left)
+    names = own if ids is None else read_ids(ids, len(X))
+    return GivenVectors(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), names, metric, left)
 
 
 def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarray, np.ndarray, str, np.ndarray | None]:
@@ -119,14 +134,12 @@ def open_queries(
 
     Their names are the column in the file `ids`, else the ids that `path` holds, else row numbers.
     """
-    given = open_given(path, side, "left")
+    given = open_given(path, side, "left", ids)
     given.file.check_finite()
     X, names = given.file.read(), given.ids
-    if ids is not None:
-        names = read_ids(ids, len(X))
-        if len(names) != len(X):
-            raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
-    return GivenQueries(X, np.arange(len(X)) if names is None else names, given.file.about)
+    if names is not None and len(names) != len(X):
+        raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
+    return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
 
 
 def read_ids(path: str | os.PathLike, n: int | None = None, header: str | None = None) -> np.ndarray:

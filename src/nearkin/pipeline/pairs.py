@@ -193,7 +193,7 @@ def embed_pairs(
 
 
 def _read_as(
-    path: str | PathLike, start: str | PathLike | None, columns: Record
+    path: str | PathLike, start: str | PathLike | None, columns: dict[str, Any]
 ) -> tuple[Interactions, SideNames, str | None]:
     """The pairs of a table, read in the columns that the folder `start` was made of where it has them.
 
@@ -204,8 +204,8 @@ def _read_as(
     if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
             with suppress(ValueError):  # a table with other columns is read as a first one would be
-                pairs = nk.read_interactions(path, **columns | names._asdict() | {"timestamp": times})
-                return pairs, names, when
+                given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
+                return nk.read_interactions(path, **given), names, when
     pairs = nk.read_interactions(path, **columns)
     return pairs, names, when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
 
@@ -238,9 +238,11 @@ def judge_later(towers: Mapping[str, "nk.TwoTower"], pairs: Interactions) -> tup
     tests = []
     for model in towers.values():
         rows, columns = _places(model, left[fresh], right[fresh])
-        ids = {"left_ids": model.left_ids_, "right_ids": model.right_ids_}
         times = None if pairs.timestamps is None else pairs.timestamps[fresh]
-        tests.append(Interactions.from_pairs(model.left_ids_[rows], model.right_ids_[columns], None, times, **ids))
+        names, others = model.left_ids_, model.right_ids_
+        tests.append(
+            Interactions.from_pairs(names[rows], others[columns], None, times, left_ids=names, right_ids=others)
+        )
     quality = {name: model.evaluate(test, k=_CUTS) for (name, model), test in zip(towers.items(), tests, strict=True)}
     quality |= judge_baselines(seen, tests[-1], _CUTS, _RANKED)
     return shown(quality), held_out(tests[-1]), notes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import choose_ids, frame_columns, frame_vectors, understood
+from nearkin.data.column import choose_ids, frame_columns, frame_vectors, understood, which_ids
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
@@ -75,12 +75,12 @@ def open_file(path: Path) -> "ParquetFile":
     return file
 
 
-def read_frame(where: Locator) -> "Table":
-    """The Arrow table of a .parquet, .feather, .arrow (file or stream) or .jsonl file."""
+def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
+    """The Arrow table of a .parquet (some `columns` or all), .feather, .arrow (file or stream) or .jsonl file."""
     pa, _ = import_pyarrow()
     if where.suffix == ".parquet":
         with open_file(where.path) as file:
-            return file.read()
+            return file.read(columns=columns)
     if where.suffix in (".jsonl", ".ndjson"):
         return pa.table(_json_lines(where))
     with pa.OSFile(str(where.path)) as file:
@@ -114,9 +114,15 @@ def _json_lines(where: Locator) -> dict[str, list]:
 
 def frame_rows(source: Extra, name: str) -> FileRows:
     """The vectors of a DataFrame or an Arrow table called `name`."""
-    X, ids, about = frame_vectors(source, name)
+    X, found, about = frame_vectors(source, name)
     check_layout(name, X.shape, X.dtype)
-    return replace(array_rows(X), about=about, ids=None if ids is None else lambda: ids)
+
+    def ids() -> np.ndarray:
+        if not isinstance(found, np.ndarray):
+            raise found or ValueError(name)
+        return found
+
+    return replace(array_rows(X), about=about, ids=None if found is None else ids)
 
 
 def open_frame(where: Locator) -> FileRows:
@@ -155,7 +161,7 @@ def open_parquet(where: Locator) -> FileRows:
     pa, _ = import_pyarrow()
     with open_file(where.path) as file:
         schema = file.schema_arrow
-        names, ids = _columns(pa, schema, where)
+        names, ids, rivals = _columns(pa, schema, where)
         n = file.metadata.num_rows
         first = next(file.iter_batches(1, columns=names), None)
         block = np.empty((0, 1)) if first is None else batch_rows(pa, first, names, None, where)
@@ -171,32 +177,34 @@ def open_parquet(where: Locator) -> FileRows:
     rows = streamed_rows(shape, block.dtype, blocks)
 
     def names_of_rows() -> np.ndarray:
+        if ids is None:
+            raise which_ids(str(where.path), rivals)
         with open_file(where.path) as file:
             (found,) = frame_columns(file.read(columns=[ids]))
         return replace(found, source=str(where.path)).ids()
 
-    return replace(rows, about=about, ids=None if ids is None else names_of_rows)
+    return replace(rows, about=about, ids=names_of_rows if ids is not None or rivals else None)
 
 
 def _is_list(pa: ModuleType, kind: Extra) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], str | None]:
-    """The columns of the vectors and that of the ids, or None."""
+def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], str | None, list[str]]:
+    """The columns of the vectors, that of the ids or None, and those that might be it."""
     lists = [field.name for field in schema if _is_list(pa, field.type)]
     text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-    ids = choose_ids(text, whole)
+    ids, rivals = choose_ids(text, whole)
     if where.key is not None:
         if where.key not in lists:
             raise ValueError(f"{where.path} has no list column {where.key!r}; it has {', '.join(lists) or 'none'}")
-        return [where.key], ids
+        return [where.key], ids, rivals
     if len(lists) > 1:
         listed = ", ".join(f"{where.path}:{name}" for name in lists)
         raise ValueError(f"{where.path} has {len(lists)} list columns; name one of {listed}")
     if lists:
-        return lists, ids
+        return lists, ids, rivals
     numeric = [field for field in schema if field.name != ids]
     for field in numeric:
         if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
@@ -204,7 +212,7 @@ def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], 
                 f"{where.path}: column {field.name!r} is of type {field.type}, no number; "
                 "keep one column of lists, or numeric columns, and a column of ids"
             )
-    return [field.name for field in numeric], ids
+    return [field.name for field in numeric], ids, []
 
 
 def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
