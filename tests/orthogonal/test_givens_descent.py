@@ -124,3 +124,16 @@ def test_bad_input() -> None:
         GivensDescent(square, 0.1, angle="exact", momentum=0.5)
     with pytest.raises(TypeError, match="random_state is 'seed'"):
         GivensDescent(square, 0.1, random_state="seed")
+
+
+def test_random_pairs_turn_what_lies_in_order_in_memory() -> None:
+    """A matrix stored by columns moves in its own memory, as its transpose stored by rows would."""
+    X, G = problem(9)
+    by_rows, by_columns = nn.Parameter(X.contiguous()), nn.Parameter(X.contiguous().mT)
+    place = by_columns.data_ptr()
+    for p, grad in ((by_rows, G), (by_columns, G.mT)):
+        p.grad = grad.clone()  # keeps the order in memory
+        GivensDescent([p], 0.1, selection="random").step()
+    assert torch.equal(by_columns, by_rows.mT)
+    assert by_columns.data_ptr() == place
+    assert not by_columns.is_contiguous()

@@ -61,7 +61,8 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     n_matchings: how many edge-disjoint matchings turn, one after the other, from one gradient. 1 is the paper's method;
         d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
     side: "right", "left", or "auto": as above, but "random" turns rows of square parameters too. It is the same
-        method in the other frame, and rows are contiguous in memory: 5 to 12 times faster.
+        method in the other frame, and rows are contiguous in memory: 5 to 12 times faster. Without momentum it turns
+        columns where these are contiguous, as in the Q of `torch.linalg.qr`.
     angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
         circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
         objective (PCA, sorting) decreases in every step without a step length to choose.
@@ -143,6 +144,10 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         else:
             self._turn_one_by_one(_COLUMNS if right else _ROWS, X, G, M, group, state)
         return X
+
+    def _either_frame(self, group: Record, X: Tensor) -> bool:
+        random = group["selection"] == "random" and group["side"] == "auto"
+        return random and X.shape[-2] == X.shape[-1] and not group["momentum"] and group.get("betas") is None
 
     def _turn_rows(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
         """Random pairs of rows, those of all matrices in one call."""

@@ -238,9 +238,11 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         """Move parameters of one shape at once; a single one in its own memory where that is possible."""
         p, layout, states = params[0], group["layout"], [self.state[p] for p in params]
         if len(params) == 1:
-            state = states[0]
+            state, G = states[0], as_tall(p.grad, layout)  # type: ignore[arg-type]
             X = _working_copy(p, state, layout)
-            G = as_tall(p.grad, layout).to(X.dtype).contiguous()  # type: ignore[arg-type]
+            if self._either_frame(group, X) and X.mT.is_contiguous():
+                X, G, p = X.mT, G.mT, p.detach().mT
+            X, G = X.contiguous(), G.to(X.dtype).contiguous()
         else:
             state, X = stacked_state(states), stacked(params, layout)
             G = stacked([p.grad for p in params if p.grad is not None], layout)
@@ -256,6 +258,11 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             state["master"].copy_(moved)
         if moved.data_ptr() != p.data_ptr():
             p.copy_(from_tall(moved, p, layout))
+
+    def _either_frame(self, group: Record, X: Tensor) -> bool:
+        """Whether matrices X (b, d, k) may be moved as well as their transposes: those that lie in order in memory."""
+        del group, X
+        return False
 
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -396,10 +403,10 @@ def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
 
 
 def _working_copy(p: Tensor, state: Record, layout: str) -> Tensor:
-    """Return p as contiguous tall matrices in float32 or float64: p's own memory where that is possible."""
+    """Return p as tall matrices in float32 or float64: p's own memory where that is possible."""
     X = as_tall(p.detach(), layout)
     if p.dtype in (torch.float32, torch.float64):
-        return X.contiguous()
+        return X
     master = state.get("master")
     # a parameter changed from outside since the last step counts, not our copy of it
     if master is None or not torch.equal(master.to(p.dtype), X):
