@@ -13,7 +13,9 @@ import pytest
 import torch
 
 import nearkin as nk
+from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.pipeline.pairs import embed_pairs
+from nearkin.plots.figures import plot_map
 from tests.cli.conftest import run, run_json
 
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
@@ -240,3 +242,76 @@ def test_answers_in_a_pipe_are_whole_and_have_scores(tmp_path: Path, monkeypatch
     shown = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 2).stdout
     assert names[0] in shown
     assert "score" in shown
+
+
+def survey(path: Path, n_questions: int = 80, raters: str = "anna ben cara dave eve felix") -> Path:
+    """Answers about eight colours on a circle, one in twelve wrong; felix reversed the instruction."""
+    rng = np.random.default_rng(0)
+    names = np.array(["red", "orange", "yellow", "green", "blue", "violet", "pink", "brown"])
+    points = np.stack([np.cos(np.arange(8) * 0.8), np.sin(np.arange(8) * 0.8)], axis=1)
+    lines = ["rater,ref,left,right,choice"]
+    for rater in raters.split():
+        for _ in range(n_questions):
+            a, b, c = rng.permutation(8)[:3]
+            nearer = np.linalg.norm(points[a] - points[b]) < np.linalg.norm(points[a] - points[c])
+            first = nearer ^ (rater == "felix") ^ (rng.random() < 1 / 12)
+            lines.append(",".join([rater, *names[[a, b, c]], names[b if first else c]]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return survey(tmp_path_factory.mktemp("survey") / "answers.csv")
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_rater_who_reversed_the_instruction_is_named(answers: Path, tmp_path: Path) -> None:
+    """They made a quarter of the answers "contradictions", and the held-out error three times as large."""
+    errors = {}
+    for how in ("keep", "turn", "drop"):
+        record = embed_comparisons(answers, out=tmp_path / how, reversed_raters=how)
+        (note,) = [note for note in record["notes"] if "answers the opposite" in note]
+        assert note.startswith("felix answers the opposite of the others (")
+        assert record["reversed_raters"]["felix"] < 0.2
+        assert record["comparisons"] == (400 if how == "drop" else 480)
+        errors[how] = record["held_out_error"]
+    assert max(errors.values()) < 0.25, errors
+    assert record["noise_floor"] == pytest.approx(1 / 12, abs=0.08)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_nobody_is_reversed_among_two_or_among_honest_raters(tmp_path: Path) -> None:
+    for raters in ("anna ben cara", "anna felix"):
+        record = embed_comparisons(survey(tmp_path / "a.csv", 40, raters), out=tmp_path / "map")
+        assert record["reversed_raters"] == {}
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_noise_floor_needs_questions_asked_twice(tmp_path: Path) -> None:
+    """A floor of .007 was printed for raters who erred from 8 to 92 %."""
+    record = embed_comparisons(survey(tmp_path / "a.csv", 12, "anna ben"), out=tmp_path / "map")
+    assert record["noise_floor"] is None
+    assert any("too few to estimate the noise" in note for note in record["notes"])
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_chosen_dimension_shows_why(answers: Path, tmp_path: Path) -> None:
+    """The curve in the terminal, in the figure and in the folder were three."""
+    made = run("embed", answers, "--dim", "auto", "--out", tmp_path / "map")
+    assert "is the smallest whose error is within one standard error" in made.stdout
+    record = json.loads((tmp_path / "map" / "config.json").read_text())["record"]
+    curve = nk.OrdinalEmbedding.load(tmp_path / "map").dimension_curve_
+    assert record["dimension_curve"] == curve
+    assert list(record["curves"]["dimension"].values()) == curve["error"]
+    assert all(f"{error:.4g}" in made.stdout for error in curve["error"])
+    assert {"dimension.pdf", "dimension.svg", "map.pdf"} <= {file.name for file in (tmp_path / "map").iterdir()}
+
+
+def test_a_map_of_one_dimension_is_a_line() -> None:
+    draws = np.random.default_rng(0).normal(size=(20, 5, 1)) / 9 + np.arange(5.0)[:, None]
+    ax = plot_map(np.arange(5.0)[:, None], list("abcde"), draws=draws)
+    width, height = ax.get_figure().get_size_inches()
+    assert width > 3 * height
+    assert len(ax.lines) == 1 + 5, "the line, and an interval for each object"
+    assert not ax.patches

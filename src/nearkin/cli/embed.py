@@ -18,7 +18,7 @@ FOR_PAIRS = (
     *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "left_features", "right_features", "split"),
     "start",
 )
-FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "missing")
+FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "reversed_raters", "missing")
 
 
 def embed(
@@ -38,6 +38,7 @@ def embed(
     response: str | None = None,
     form: str | None = None,
     raters: str | None = None,
+    opposite: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
     missing: Annotated[str | None, typer.Option(metavar="raise|drop")] = None,
     header: Header = None,
     delimiter: str | None = None,
@@ -76,6 +77,8 @@ def embed(
     - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
+    - opposite: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
+      [default: keep]
     - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them. [default:
       raise]
     - left_features: Pairs: a table with an id of the left side first, then its features.
@@ -95,7 +98,8 @@ def embed(
     columns = {
         "left": left, "right": right, "weight": weight, "min_weight": min_weight, "duplicates": duplicates,
         "timestamp": timestamp, "anchor": anchor, "near": near,
-        "far": far, "response": response, "form": form, "raters": raters, "missing": missing, "header": header,
+        "far": far, "response": response, "form": form, "raters": raters, "reversed_raters": opposite,
+        "missing": missing, "header": header,
         "delimiter": delimiter, "left_features": left_features, "right_features": right_features,
         "split": split, "start": start,
     }  # fmt: skip
@@ -159,13 +163,17 @@ def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
     """Facts, and the raters of most and least weight."""
     shown = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
     shown.pop("understood", None)
-    weights = record.get("rater_reliability")
+    tables, curve, weights = [], record.get("dimension_curve"), record.get("rater_reliability")
+    if curve is not None:
+        columns = ["dimension", "error", "standard_error"]
+        rows = list(zip(*(curve[name] for name in columns), strict=True))
+        tables.append(table("Error of cross-validation", columns, rows))
     if weights is None:
-        return shown, []
+        return shown, tables
     ordered = sorted(weights.items(), key=lambda item: -item[1])
     rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
     title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
-    return shown, [table(title, ["rater", "weight of each answer"], [list(row) for row in rows])]
+    return shown, [*tables, table(title, ["rater", "weight of each answer"], [list(row) for row in rows])]
 
 
 def _size(dim: str | None) -> int | str | None:

@@ -220,7 +220,7 @@ def _word(role: str, roles: dict[str, str]) -> str:
 
 
 def _catalogues(**paths: str | PathLike | None) -> tuple[Record, list[str]]:
-    """The ids and features of each side as `from_pairs` takes them, and in words what they are."""
+    """The ids and features of each side as `from_pairs` takes them, and a line about each."""
     found: Record = {}
     words = []
     for side, path in paths.items():

@@ -2,25 +2,34 @@
 
 import csv
 import os
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import matplotlib
+import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
-from nearkin._fields import FileOrFrame
+from nearkin._fields import FileOrFrame, counted
+from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.data.comparisons.votes import noise_floor, split_comparisons
-from nearkin.embedding.ordinal.answers import error_interval
+from nearkin.data.comparisons.reading import orient
+from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
+from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval
+from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
-from nearkin.plots.figures import plot_error, plot_map
+from nearkin.plots.figures import plot_dimensions, plot_error, plot_map
 from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons
+
+Opposite: TypeAlias = dict[Any, float]
+"""Raters who answer the opposite of the others, and their agreement with these."""
 
 TABLES = (None, "csv", "parquet")
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the error curve
@@ -41,45 +50,57 @@ def embed_comparisons(
     next_queries: int = 0,
     tables: str | None = None,
     raters: str = "equal",
+    reversed_raters: str = "keep",
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
     """Embed the comparisons in `path` and write the folder `out`; returns the record to print.
 
     Options as of `nearkin embed`; `columns` are those of `read_comparisons`. The held-out error is that of a fit
-    without a share `test_size` of the questions (0: none held out), with its 90 % interval and the noise floor, which
-    is the least error possible on these answers. The saved embedding is fitted on all answers. Invalid rows are dropped
-    and counted. The figures, map and error (.png, .svg), have 90 % ellipses up to 50 objects, and curves against the
-    number of answers and the dimension.
+    without a share `test_size` of the questions (0: none held out), with its 90 % interval, and the noise floor, the
+    least error of any model on new answers, where at least 20 questions were asked twice. Raters who answer the
+    opposite of the others are named, and do not count in this error; `reversed_raters` is "keep", "turn" or "drop". The
+    saved embedding is fitted on all answers. Invalid rows are dropped and counted. The figures, map and error (.png,
+    .svg, .pdf), have 90 % ellipses up to 50 objects, and curves against the number of answers and the dimension.
     """
     check_target(out)
     check_choice(tables, "--tables", TABLES)
+    check_choice(reversed_raters, "--reversed", ("keep", "turn", "drop"))
     check_inputs(out, [path])
-    dim = dim or 2
+    dim = dim_asked = dim or 2
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
+    opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
+    answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
     judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
+        test = _judges(test, opposite, reversed_raters)
         trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
         dim, curve = trial.n_components_, trial.dimension_curve_
         judged = {
             "held_out_answers": len(test),
             "held_out_error": 1.0 - trial.score(test),
             "held_out_interval": list(error_interval(trial.embedding_, test)),
-            "noise_floor": noise_floor(test),
-            "curves": _curves(train, test, trial, options),
+            "curves": _curves(train, test, trial, options, curve),
         }
     model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
-    record = _describe(path, out, answers, model) | judged
+    floor, floor_note = _noise_floor(_judges(answers, opposite, reversed_raters))
+    record: Record = _describe(path, out, answers, model) | judged | {"noise_floor": floor}
+    record |= {"dimension_curve": model.dimension_curve_, "reversed_raters": {str(r): s for r, s in opposite.items()}}
+    notes: list[str] = record["notes"]
+    notes += reversal_notes
+    if dim_asked == "auto":
+        notes.append(
+            f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
+        )
     if test_size:
         low, high = judged["held_out_interval"]
         record["notes"].append(
             f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
-            f"{judged['held_out_answers']} answers to questions that were not learned from; contradictions among these "
-            f"answers make at least {judged['noise_floor']:.3f}"
+            f"{judged['held_out_answers']} answers to questions that were not learned from; {floor_note}"
         )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
         record["notes"].append(
@@ -92,6 +113,64 @@ def embed_comparisons(
     if current().rank == 0:
         _write(out, model, answers, record, {"csv", tables or "csv"})
     return record
+
+
+def _opposite(answers: Comparisons, dim: int, options: Record, seed: int | None) -> Opposite:
+    """Raters who answer the opposite of the others, and their agreement; none for more than `MAX_CURVE` answers."""
+    if answers.annotators is None or not 2 * N_FOLDS <= len(answers) <= MAX_CURVE:
+        return {}
+
+    def embed(train: Comparisons) -> np.ndarray:
+        return nk.OrdinalEmbedding(dim, **options).fit(train).embedding_
+
+    with suppress(ValueError):  # fewer questions than folds
+        return reversed_raters_of(answers, embed, numpy_generator(seed))
+    return {}
+
+
+def _judges(answers: Comparisons, opposite: Opposite, how: str) -> Comparisons:
+    """The answers that a map is judged by: without those of raters who answer the opposite."""
+    return (
+        answers.take(~np.isin(np.asarray(answers.annotators), list(opposite)))
+        if opposite and how == "keep"
+        else answers
+    )
+
+
+def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tuple[Comparisons, list[str]]:
+    """The answers with those of such raters kept, turned or dropped, and a note for each rater."""
+    if not opposite:
+        return answers, []
+    theirs = np.isin(np.asarray(answers.annotators), list(opposite))
+    if how == "drop":
+        answers = answers.take(~theirs)
+    elif how == "turn":
+        if answers.events is not None:
+            raise ValueError("--reversed turn is for answers between two; for these answers type --reversed drop")
+        answers = replace(answers, indices=orient(answers.indices, ~theirs))
+    done = {
+        "keep": "kept, but not in the held-out error; type --reversed turn or --reversed drop",
+        "turn": "turned round",
+        "drop": "left out",
+    }[how]
+    return answers, [
+        f"{rater} answers the opposite of the others ({share:.0%} agreement, {1 - share:.0%} expected if reversed): "
+        + done
+        for rater, share in opposite.items()
+    ]
+
+
+def _noise_floor(answers: Comparisons) -> tuple[float | None, str]:
+    """The least error of any model on new answers, by questions that were asked again; None if they are few."""
+    repeated = int((np.bincount(number_questions(answers)) >= 2).sum())
+    asked = f"{counted(repeated, 'question')} asked more than once"
+    if repeated < _REPEATED:
+        return None, f"{asked}, too few to estimate the noise of the answers"
+    floor = held_out_noise_floor(answers)
+    return floor, f"no model errs below about {floor:.3f} on new answers, by {asked}"
+
+
+_REPEATED = 20  # questions; the standard error of the share that is contradicted is then below .11
 
 
 def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
@@ -127,6 +206,8 @@ def _write(
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
+            if model.dimension_curve_ is not None:
+                _save(plot_dimensions(model.dimension_curve_, model.n_components_).get_figure(), folder / "dimension")
             figure = Figure(figsize=(8.4, 3.2), layout="constrained")
             for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
                 points = {float(x): error for x, error in curve.items()}
@@ -148,11 +229,12 @@ def _half(callback: Callback | None, part: int) -> Callback | None:
 
 
 def _curves(
-    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
+    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record, chosen_by: Record | None
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers and against the dimension; none for more than `MAX_CURVE` answers.
 
-    `trial` was fitted on all of `train`. Raters have equal weights here: few answers do not tell them apart.
+    `trial` was fitted on all of `train`; `chosen_by` is the curve that chose its dimension, if one did. Raters have
+    equal weights here: few answers do not tell them apart.
     """
     if len(train) > MAX_CURVE:
         return {}
@@ -165,7 +247,10 @@ def _curves(
     limit = max(1, train.n_objects - 2)
     sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
     by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}
-    by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
+    if chosen_by is None:
+        by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
+    else:
+        by_dimension = dict(zip(chosen_by["dimension"], chosen_by["error"], strict=True))
     named = {"answers": by_answers, "dimension": dict(sorted(by_dimension.items()))}
     return {name: {str(float(x)): error for x, error in curve.items()} for name, curve in named.items()}
 
@@ -173,6 +258,7 @@ def _curves(
 def _save(figure: Any, stem: Path) -> None:
     with any_script(), matplotlib.rc_context({"svg.fonttype": "none"}):  # a browser has fonts that this machine lacks
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
         figure.patch.set_alpha(1)  # the SVG is transparent for a page; a bitmap needs a background
         figure.patch.set_facecolor("white")
         figure.savefig(stem.with_suffix(".png"), dpi=150)

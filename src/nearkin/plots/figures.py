@@ -86,6 +86,19 @@ def plot_error(
     return ax
 
 
+def plot_dimensions(curve: Mapping[str, Sequence[float]], chosen: int, ax: Axes | None = None) -> Axes:
+    """Draw the error of cross-validation against the dimension, `dimension_curve_`, with a standard error each way."""
+    ax = _axes(ax)
+    color = SERIES[0]
+    ax.errorbar(curve["dimension"], curve["error"], curve["standard_error"], color=color, marker="o", capsize=3)
+    ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
+    ax.set_xlabel("dimension")
+    ax.set_ylabel("share of held-out answers violated")
+    ax.set_xticks(list(curve["dimension"]))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
 def _axes(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
     """The axes that were given, or new ones; TypeError for anything else."""
     return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
@@ -128,7 +141,7 @@ def plot_map(
     draws: np.ndarray | None = None,
     level: float = 0.9,
 ) -> Axes:
-    """Draw the objects at the first two coordinates of X (n, p); a line of text names p if it is above 2.
+    """Draw the objects at the first two coordinates of X (n, p), on a line if p is 1; text names p if it is above 2.
 
     names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
     first. comparisons: the 20 that X violates most are drawn, a full line between the two objects that
@@ -140,7 +153,11 @@ def plot_map(
     if names is not None and len(names) != len(X):
         raise ValueError(f"names has {len(names)} values and X {len(X)} rows; give one for each")
     at = _plane(X)
-    ax = _axes(ax, 6.4, 5.6)
+    is_line = X.shape[1] == 1
+    ax = _axes(ax, 6.4, 2.0 if is_line else 5.6)
+    if is_line:
+        ax.axhline(0, color=FAINT, linewidth=0.7, zorder=0)
+        comparisons = None  # their lines would lie on each other
     if comparisons is not None:
         check_instance(comparisons, "comparisons", Comparisons)
     worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, 20)
@@ -204,6 +221,11 @@ def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
     reach = np.sqrt(2 * (r - 1) / (r - 2) * f.ppf(level, 2, r - 2))
     for number in range(draws.shape[1]):
         cloud = _plane(draws[:, number])
+        if draws.shape[2] == 1:  # an interval
+            half = reach * cloud[:, 0].std(ddof=1)
+            ends = cloud[:, 0].mean() + np.array([-half, half])
+            ax.plot(ends, [0, 0], color=SERIES[0], alpha=0.15, linewidth=6, solid_capstyle="butt", zorder=0.5)
+            continue
         values, axes = np.linalg.eigh(np.cov(cloud.T))
         width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import binom
 
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
@@ -65,6 +66,18 @@ def rater_reliability(
     (Nitzan & Paroush 1982); errors of a half and more weigh `SMALLEST`. ValueError if nobody is named, and if there are
     fewer questions than folds.
     """
+    names, right, total = rater_agreement(comparisons, embed, rng)
+    error = shrunk(total - right, total)
+    odds = np.log((1 - error) / error)
+    best = odds.max()
+    weights = np.clip(odds / best, SMALLEST, 1.0) if best > 0 else np.ones(len(names))
+    return dict(zip(names.tolist(), weights.tolist(), strict=True))
+
+
+def rater_agreement(
+    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Raters (r,), the votes of each that points learnt from all answers to other questions satisfy, and all votes."""
     if comparisons.annotators is None:
         raise ValueError("raters is 'estimated' and the comparisons name no annotators; use raters='equal'")
     names, who = np.unique(comparisons.annotators, return_inverse=True)
@@ -74,11 +87,26 @@ def rater_reliability(
         out = fold == number
         right[out] = satisfied(embed(comparisons.take(~out)), comparisons.take(out))
     votes = np.ones(len(who)) if comparisons.weights is None else comparisons.weights
-    error = shrunk(np.bincount(who, votes * ~right), np.bincount(who, votes))
-    odds = np.log((1 - error) / error)
-    best = odds.max()
-    weights = np.clip(odds / best, SMALLEST, 1.0) if best > 0 else np.ones(len(names))
-    return dict(zip(names.tolist(), weights.tolist(), strict=True))
+    return names, np.bincount(who, votes * right), np.bincount(who, votes)
+
+
+def reversed_raters(
+    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
+) -> dict[object, float]:
+    """Rater -> agreement with the others, of those who answer the opposite: they took the instruction the wrong way.
+
+    A rater is one if chance would give so little agreement in fewer than one of 1,000 studies of as many raters. With
+    fewer than three raters nobody is: it is open who is wrong.
+    """
+    names, right, total = rater_agreement(comparisons, embed, rng)
+    chance = binom.cdf(np.floor(right), np.ceil(total), 0.5)
+    found = names[(chance < 1e-3 / len(names)) & (len(names) >= 3) & (right.sum() > total.sum() / 2)]
+    raters = np.asarray(comparisons.annotators)
+    theirs = np.isin(raters, found)
+    if not theirs.any():
+        return {}
+    X = embed(comparisons.take(~theirs))
+    return {name: 1 - triplet_error(X, comparisons.take(raters == name)) for name in found.tolist()}
 
 
 def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
