@@ -1,5 +1,6 @@
 """`nearkin compress` and what it writes."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.pipeline.methods import CodeSize, default_method
 from tests.cli.conftest import load, run, run_json
 
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -42,6 +44,36 @@ def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
     assert type(won).__name__ in result.stdout
     record = run_json("compress", base, *options, "--out", tmp_path / "again")
     assert record["code"].startswith(type(won).__name__)
+
+
+def test_without_a_method_codes_race(tmp_path: Path, rng: np.random.Generator) -> None:
+    """It once learned product codes, whatever the time allowed."""
+    np.save(tmp_path / "X.npy", rng.normal(size=(1000, 8)) @ rng.normal(size=(8, 8)))
+    args = "compress", tmp_path / "X.npy", "--bytes", 3, "--out", tmp_path / "idx"
+    record = run_json(*args)
+    race = record["race"]
+    assert record["method"] == "best"
+    assert race["seconds"] == 20
+    assert {"product", "residual"} <= {row["name"] for row in race["table"]}
+    assert all(row["bytes"] == 3 and row["queries_per_second"] > 0 for row in race["table"])
+    assert json.loads((tmp_path / "idx/run.json").read_text())["race"] == race
+    shown = run(*args, "--minutes", 0).stdout
+    assert "queries/s" in shown
+    assert "residual" not in shown  # no time but for the first code
+
+
+@pytest.mark.parametrize(
+    ("size", "n_rows", "name"),
+    [
+        (CodeSize(8), 1000, "best"),
+        (CodeSize(8), 999, "product"),
+        (CodeSize(8, n_centroids=16), 1000, "product"),
+        (CodeSize(n_bits=64), 1000, "product"),
+        (CodeSize(8, n_coarse=4), 1000, "product"),
+    ],
+)
+def test_product_codes_where_no_race_can_be_held(size: CodeSize, n_rows: int, name: str) -> None:
+    assert default_method(size, n_rows) == name
 
 
 def test_queries_judge_the_race(files: Path, tmp_path: Path) -> None:
@@ -133,6 +165,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--bytes", 9], "type --bytes 8, or --method float16"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
         (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; codes of product are searched by l2"),
+        (["data.npz:base", "--minutes", 1], "minutes are for the race of method best; leave them out with"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
         (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns, "),

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import nearkin as nk
 from nearkin.data import open_vectors
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import EVALUATION, RUN, Steps, read_record
+from nearkin.quantization.best import BestCode
 
 
 @pytest.fixture
@@ -48,6 +50,14 @@ def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> N
     assert {**kept, "bytes_on_disk": made["bytes_on_disk"]} == made
     assert made["a"] == 1
     assert read_record(tmp_path / "idx", EVALUATION) is None
+
+
+def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would hold its own race on its own rows, and the winners differ."""
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr("nearkin.pipeline.compress.current", lambda: SimpleNamespace(size=2, rank=0))
+    with pytest.raises(ValueError, match=r"a race in one process; .* take --method product"):
+        compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

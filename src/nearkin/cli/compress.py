@@ -4,19 +4,20 @@ import shlex
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
 from nearkin.cli.options import File, Metric, OutFolder, Seed, Side, Vectors
-from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show
+from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show, table
 
 
 def compress(
     screen: Screen,
     vectors: Vectors,
     out: OutFolder,
-    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME")] = "product",
+    method: Annotated[str | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
     bits: Annotated[int | None, typer.Option(min=1)] = None,
     centroids: int = 256,
@@ -24,6 +25,7 @@ def compress(
     train: File = None,
     queries: File = None,
     train_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    minutes: Annotated[float | None, typer.Option(min=0)] = None,
     metric: Metric = None,
     ids: File = None,
     side: Side = None,
@@ -37,50 +39,59 @@ def compress(
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
     its index.faiss, plain FAISS can open. The printed share of neighbours kept is that of `nearkin evaluate`.
 
+    Without a method, codes that are searched fast race at the bytes asked for, and a table shows what each keeps. The
+    same seed gives the same codes, unless the time is short: a busy machine tries fewer and learns from fewer rows.
+
     Examples:
 
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
     - nearkin compress emb --bytes 16 --out idx
-    - nearkin compress X.npy --method best --queries Q.npy --bytes 12 --out idx
+    - nearkin compress X.npy --queries Q.npy --bytes 12 --minutes 5 --out idx
     - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
 
     Options:
 
-    - method: product (a byte of the code holds the row's length if that finds more neighbours); none (PQ), procrustes
-      (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual, product-residual, int4,
-      int6, int8, float16, or best (a race of codes at the bytes asked for); or bits by hashing: lsh, itq, one, ...
+    - method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
+      neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
+      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: the best of
+      those that are searched from tables, in the minutes given; product for fewer than 1,000 rows, bits, other
+      centroids, coarse cells or several processes]
     - n_bytes: Bytes of a code. [default: 16]
     - bits: Bits of a code, for hashing methods.
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
       the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
     - train: Other vectors to learn from, so that the indexed ones are unseen.
-    - queries: Queries, if they are unlike the vectors: the rotation, or with --method best the code, is chosen by
-      the neighbours that it keeps for them. Without them, rows are held out as queries; --method best of pairs of
+    - queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
+      the neighbours that it keeps for them. Without them, rows are held out as queries; a race of pairs of
       `nearkin embed` uses their left rows.
     - train_rows: Rows to learn from, drawn at random. [default: 65536]
+    - minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
+      [default: as long as reading takes, at least 20 seconds; no limit with --method best]
     - keep_vectors: Keep exact vectors next to the codes, for search --oversample.
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
-    chosen = pipeline.methods.find_method(method)
-    quantizer = chosen.make(size, seed)
     given = pipeline.inputs.open_given(vectors, side, ids=ids)
+    source = None if train is None else nk.data.open_vectors(train)
+    name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
+    chosen = pipeline.methods.find_method(name)
+    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, fast_search=method is None)
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     left = given.queries(metric)
-    if Q is None and method == "best" and left is not None:
+    if Q is None and name == pipeline.methods.BEST and left is not None:
         Q, queries = left, f"the left rows of {vectors}"
     made = pipeline.compress.compress_file(
         given.file,
         quantizer,
         out,
-        train=None if train is None else nk.data.open_vectors(train),
+        train=source,
         queries=Q,
         judged_by=left,
         train_rows=train_rows,
@@ -89,12 +100,26 @@ def compress(
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
-        about={"method": method, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
+        about={"method": name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), read_line(given.about), following)
+    parts = pairs(f"{out}: {name}", _for_people(made)), _race_table(made), read_line(given.about), following
+    screen.finish(made, *parts)
+
+
+def _race_table(record: Fields) -> Table | str:
+    """The race in a table, the winner first; nothing without a race."""
+    race = record.get("race")
+    if not race:
+        return ""
+    rows = [
+        [row["name"], round(row["recall"], 4), round(row["seconds"], 1), round(row["queries_per_second"])]
+        for row in race["table"]
+    ]
+    title = f"Short fits on {race['table'][0]['rows']:,} rows; the first won"
+    return table(title, ["code", "recall", "seconds", "queries/s"], rows)
 
 
 def _for_people(record: Fields) -> dict[str, object]:

@@ -54,6 +54,7 @@ from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
+_SHORTEST_RACE = 20.0  # seconds of the default one; as many as reading the file takes, if that is longer
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _FEWEST_QUERIES = 20
 _KIND = "compress checkpoint"
@@ -100,7 +101,10 @@ def compress_file(
     if ids is not None:
         ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
     if isinstance(quantizer, BestCode):  # its race depends on the share of the index's rows that it learns from
-        quantizer = replace(quantizer, n_rows=len(file) if source is file else sys.maxsize, metric=metric)
+        if group.size > 1:
+            raise ValueError("method is 'best', a race in one process; leave torchrun out, or take --method product")
+        rows = len(file) if source is file else sys.maxsize
+        quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
     n_centroids, n_lists = _learned_centroids(quantizer)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
     job = _agreed_job(file, source, quantizer, metric, rows, queries, group)
@@ -111,6 +115,8 @@ def compress_file(
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
         group.barrier()
     _check_enough(source, n_centroids)
+    if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
+        quantizer = replace(quantizer, seconds=max(_SHORTEST_RACE, steps.seconds["check"]))
     if checkpoint is not None:
         contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
         job["contents"] = contents
@@ -126,6 +132,8 @@ def compress_file(
             index.ids = ids
             other = None if source is file else source.name
             run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
+            if isinstance(quantizer, BestCode):
+                run["race"] = _race(quantizer, len(file))
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
@@ -266,6 +274,18 @@ def _record(
             record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
         record |= judge_codes(index, file, run, queries, callback=callback)
     return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
+
+
+def _race(race: BestCode, n_rows: int) -> Record | None:
+    """The seconds of a race and its table, the winner first; None if the winner was fitted before an interruption."""
+    if not hasattr(race, "table_"):
+        return None
+    rate = {entry["name"]: 1e6 / max(1e-6, n_rows * entry["search_seconds"]) for entry in race.table_}
+    kept = ("name", "bytes", "recall", "rows", "seconds", "encode_seconds")
+    table = [
+        {**{name: entry[name] for name in kept}, "queries_per_second": rate[entry["name"]]} for entry in race.table_
+    ]
+    return {"seconds": race.seconds, "table": table}
 
 
 @contextmanager

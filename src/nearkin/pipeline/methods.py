@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
+from nearkin._distributed import current
 from nearkin._fields import counted
 from nearkin._types import Record, Seed
 from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
-PRODUCT = "product"
+PRODUCT, BEST = "product", "best"
+_RACED_FROM = 1_000  # rows: fewer judge no race
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
 _ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
@@ -61,11 +63,16 @@ class Method:
                 f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
             )
 
-    def make(self, size: CodeSize, random_state: Seed) -> Fittable:
-        """The unfitted quantizer; ValueError for a size that the method does not have."""
-        if self.name == "best":
+    def make(
+        self, size: CodeSize, random_state: Seed, seconds: float | None = None, *, fast_search: bool = False
+    ) -> Fittable:
+        """The unfitted quantizer; `seconds` and `fast_search` of a race. ValueError for what the method lacks."""
+        if self.name == BEST:
             size.no_coarse("method best")
-            return BestCode(check_integer(size.bytes(), "bytes", low=1), random_state=random_state)
+            n_bytes = check_integer(size.bytes(), "bytes", low=1)
+            return BestCode(n_bytes, seconds, random_state, fast_search=fast_search)
+        if seconds is not None:
+            raise ValueError(f"minutes are for the race of method best; leave them out with method {self.name}")
         if self.name in SCALARS:
             size.no_coarse("a scalar code")
             n_bits = SCALARS[self.name]
@@ -129,7 +136,7 @@ def methods() -> dict[str, Method]:
     """All methods by name, product quantization first."""
     scalars = (Method(name, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)]) for name, bits in SCALARS.items())
     codes = (
-        *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, "best")),
+        *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, BEST)),
         *scalars,
         Method("residual", _BYTES, lambda d: range(1, _LONGEST + 1)),
         Method("product-residual", _BYTES, _product_residual_sizes),
@@ -146,6 +153,12 @@ def find_method(name: str) -> Method:
     """A method by its name; ValueError that lists all for an unknown one."""
     found = methods()
     return found[check_choice(name, "method", found)]
+
+
+def default_method(size: CodeSize, n_rows: int) -> str:
+    """The race, unless the size is one of product codes, or the rows or processes are such that it cannot be held."""
+    product = size.n_bits is not None or size.n_centroids != 256 or size.n_coarse is not None
+    return PRODUCT if product or n_rows < _RACED_FROM or current().size > 1 else BEST
 
 
 def choose_metric(method: Method, metric: str | None) -> str:

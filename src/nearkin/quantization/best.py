@@ -1,15 +1,14 @@
 """The code that keeps most neighbours at a size: product, axis, residual and scalar codes raced by held-out queries.
 
-With many rows candidates are screened twice: all learn from few rows in few rounds, and those near the leader from
-twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points where
-a rotation is learned, so that a first screening alone is unreliable.
+All candidates are screened by short fits on few rows; the winner alone is fitted in full. Two short fits of one code
+differ by one or two points of recall, so codes within two points are level, and of these the longest sum wins: it
+gains most by more rows and more rounds.
 """
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,9 +29,8 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
-_SCREENING_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
-_MOST = 12  # fits that are judged, at most
+_MOST = 10  # fits that are judged, at most
 
 
 @dataclass(frozen=True)
@@ -42,25 +40,21 @@ class Defaults:
     """
 
     fitted_rows: int = 65_536  # that a fit learns from, at most, with 256 centroids
-    screening_rows: tuple[int, ...] = (4_096, 8_192)  # to learn from in a screening, at most
-    screening_judged: int = 4_096  # rows that judge a screening
-    screening_from: float = 1.25  # times the first screening's rows, below which there is none
-    screening_growth: float = 1.5  # a full fit on as many rows takes 1.5 times as long
-    near: float = 0.02  # recall gap to the leader of a screening beyond which a code drops out,
-    far: float = 0.04  # or beyond this for longer sums, which gain more by more rows
-    tie: float = 0.01  # recall gaps below count as ties
-    tie_growth: float = 1.5  # if the final fit sees 1.5 times the rows; the longest sum then wins
+    screening_rows: int = 4_096  # that candidates learn from, and that judge them, at most
+    screening_rounds: int = 4
+    screening_beam: int = 8
+    growth: float = 2.0  # a full fit on the rows of the screening takes twice as long
+    level: float = 0.02  # gap to a recall of .5 below which codes are level; the longest sum then wins
     longest: int = 32  # codebooks of a residual code: longer ones are searched too slowly
-    cheap: int = 16  # codebooks up to which it runs in any case; longer if other long sums are near the best
+    cheap: int = 16  # codebooks up to which it runs first; a longer one if other long sums are near the best
     chains: tuple[int, ...] = (4, 8, 16, 32)  # codebooks of each part of product residual codes, tried in turn
     short: int = 2  # codebooks of the sums tried last
     gain: float = 0.01  # recall that twice as long sums must gain for longer ones than 8 to run
     beam_size: int = 16  # of additive codes
+    learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # share of the index's rows learned from, from which codes are trained for these
     norm_bits: int = 8  # of a row's norm, if residual codes must be searched from tables
     speed_gap: float = 0.02  # recall given up for a search ten times as fast, with `fast_search`
-    train_rows: int = 16_384  # of a race
-    judged_rows: int = 8_192  # of a race
     queries: int = 1_000  # held out, at most
     neighbours: int = 10  # that count
     timed_queries: int = 20  # by which the speed of search is measured
@@ -74,31 +68,50 @@ class OutOfTime(Exception):
 
 
 class Clock:
-    """The seconds given to a race, of which the leader's fit on all rows will need a part."""
+    """The seconds given to a race, of which the full fit of codes that may win will need a part.
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.perf_counter() + seconds
-        self._needed: float | None = None  # by the leader; None before there is one
-        self._began = self._stop = np.inf
+    If `n_encoded` rows are to be encoded, the seconds are those beyond what the first code takes, to learn and encode.
+    """
 
-    def starts(self, growth: float) -> bool:
-        """Start a candidate whose fit on all rows takes `growth` times as long; False if no time is left."""
-        self._began = time.perf_counter()
+    def __init__(self, seconds: float, n_encoded: int = 0) -> None:
+        self._end, self._n_encoded = time.perf_counter() + seconds, n_encoded
+        self._needed: float | None = None  # by codes that may win; None before there is one
+        self._began = self._ticked = self._stop = np.inf
+
+    def starts(self) -> bool:
+        """Start a candidate; False if no time is left."""
+        self._began = self._ticked = time.perf_counter()
         if self._needed is None:
             return True
         left = self._end - self._began
-        self._stop = self._began + min(left - self._needed, left / (1 + growth))
+        self._stop = self._began + min(left - self._needed, left / (1 + DEFAULTS.growth))
         return self._stop > self._began
 
     def tick(self, step: int, record: Fields) -> None:
         """The callback of a candidate's fit: OutOfTime where it would leave too little."""
         del step, record
-        if time.perf_counter() > self._stop:
+        self._ticked = time.perf_counter()
+        if self._ticked > self._stop:
             raise OutOfTime
 
-    def leads(self, growth: float) -> None:
-        """The candidate that was started leads."""
-        self._needed = growth * (time.perf_counter() - self._began)
+    def ended(self, encode_seconds: float, times: float = 1.0, *, wins: bool) -> float:
+        """A candidate ended that may win: its full fit is of `times` as many rows, and it encodes a thousand rows in
+        `encode_seconds`. The seconds of its fit; OutOfTime if the full one is late."""
+        seconds = self._ticked - self._began
+        needed = times * DEFAULTS.growth * seconds + encode_seconds * self._n_encoded / 1000
+        if self._needed is None:
+            self._end += needed if self._n_encoded else 0.0
+        elif time.perf_counter() + needed > self._end:
+            raise OutOfTime
+        if wins or self._needed is None:
+            self._needed = max(needed, self._needed or 0.0)
+        return seconds
+
+    def rows(self, n: int, seconds: float, encode_seconds: float) -> int:
+        """For a full fit: of n rows learned from in `seconds` the same number, or twice, four times ... as many."""
+        left = self._end - time.perf_counter() - encode_seconds * self._n_encoded / 1000
+        doubled = left / max(DEFAULTS.growth * seconds, 1e-9)
+        return n << int(np.clip(np.log2(max(doubled, 1)), 0, 32))
 
 
 @dataclass(frozen=True)
@@ -129,29 +142,21 @@ class Race:
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = queries[:half][: DEFAULTS.queries], queries[half:]
-        known = min(len(X), DEFAULTS.train_rows) / n_rows  # part of the index's rows
-        unseen = min(round((1 - known) * DEFAULTS.judged_rows), round((1 - known) * len(order)), len(order) // 4)
-        judged = len(order) if known == 1 else round(unseen / (1 - known))
-        train = order[unseen : unseen + DEFAULTS.train_rows]
-        rows = X[np.concatenate([order[:unseen], train[: min(DEFAULTS.judged_rows, judged) - unseen]])]
+        known = min(len(X), DEFAULTS.learned_rows) / n_rows  # part of the index's rows
+        unseen = min(round((1 - known) * min(DEFAULTS.screening_rows, len(order))), len(order) // 4)
+        judged = min(DEFAULTS.screening_rows, len(order) if known == 1 else round(unseen / (1 - known)))
+        train = order[unseen : unseen + DEFAULTS.screening_rows]
+        rows = X[np.concatenate([order[:unseen], train[: judged - unseen]])]
         judge = Judge.of(rows, asked, DEFAULTS.neighbours, "l2" if metric == "l2" else "ip")
         return cls(X[train], judge, given, known)
-
-    def fewer(self, n_train: int, n_rows: int) -> "Race":
-        """The same with the first `n_train` rows to learn from, and `n_rows` in all, mixed alike, to judge by."""
-        unseen = round((1 - self.known) * n_rows)
-        train = self.train[:n_train]
-        rows = np.concatenate([self.judge.rows[:unseen], train[: n_rows - unseen]])
-        return replace(
-            self, train=train, judge=Judge.of(rows, self.judge.queries, DEFAULTS.neighbours, self.judge.metric)
-        )
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started, judge = time.process_time(), self.judge
         fitted = self.fitted(quantizer, self.train, tick)
-        learned = time.process_time()
-        index = fitted.to_faiss(judge.metric)
+        learned, index = time.process_time(), fitted.to_faiss(judge.metric)
+        fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
+        coding = time.process_time()
         fitted.add_to(index, judge.rows)
         encoded = time.process_time()
         ordered = isinstance(fitted, AbstractAdditiveQuantizer) and fitted.learned_order
@@ -161,8 +166,10 @@ class Race:
             found = nearest_rows(decoded, judge.queries, DEFAULTS.neighbours, judge.metric)
         else:
             found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)
-        speed = 1000 * (encoded - learned) / len(judge.rows)
-        searched, timed = time.process_time(), judge.queries[: DEFAULTS.timed_queries]
+        speed = 1000 * (encoded - coding) / len(judge.rows)
+        timed = judge.queries[: DEFAULTS.timed_queries]
+        index.search(timed[:1], judge.k)
+        searched = time.process_time()
         index.search(timed, judge.k)
         search = 1e6 * (time.process_time() - searched) / len(timed) / len(judge.rows)
         return {
@@ -181,12 +188,11 @@ class Race:
 
 
 class Best(NamedTuple):
-    """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the winner first.
+    """`quantizer`: the winner, fully fitted; `table`: a record for each candidate that ended, the winner first.
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
     alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
-    and "search_seconds" for a thousand queries and a thousand rows. Codes that were left out after a first screening,
-    with fewer rows, stand behind.
+    and "search_seconds" for a thousand queries and a thousand rows. All are of the short fits.
     """
 
     quantizer: VectorCodes
@@ -200,6 +206,7 @@ def best(
     seconds: float | None = None,
     *,
     n_rows: int | None = None,
+    n_encoded: int = 0,
     metric: str = "l2",
     fast_search: bool = False,
     random_state: Seed = None,
@@ -215,15 +222,23 @@ def best(
     `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as rows are seldom like
     them) or "cosine", for which codes are learned from the rows at length 1, as `nk.Index` stores them.
 
-    Within `seconds` of the clock the winner is to be fitted: a candidate that would leave no time for that is stopped,
-    and is not in the table; the first one, the cheapest, is fitted in any case. With `fast_search` residual codes
-    spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
-    query, tens of times slower. By "ip" and "cosine" tables need no norm. By "l2" residual codes of 16 centroids race
-    too, which FAISS scans ten times as fast as any other: they win if they are at most .02 behind the leader.
-    Candidates learn from at most 16,384 rows; the winner then from all. Where half of the index's rows or more are
-    learned from, codes are trained for these ("known" in `ResidualQuantizer`), and the leader races once more without
-    rows drawn between near ones. `callback(step, record)` is called after each candidate. ValueError or TypeError,
-    before any work, for what cannot be used.
+    Candidates are screened by short fits on 4,096 rows at most, and the winner alone is fitted in full. Codes whose
+    recall differs by less than .02 (less near 0 and 1) are level; the longest sum of these wins, as it gains most by
+    the full fit. Where half of the index's rows or more are learned from, the winner is trained for these ("known" in
+    `ResidualQuantizer`).
+
+    Within `seconds` of the clock the winner is to be fitted. A candidate that would leave no time for that is stopped,
+    and is not in the table; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be encoded,
+    the seconds are those beyond what the first one takes to learn and to encode them. A sum learns from as many rows as
+    the time allows: 4,096, twice, four times as many, ... Given enough time the winner depends on `random_state` alone.
+
+    With `fast_search` residual codes spend a byte on the row's norm, by which FAISS searches them from tables; without
+    it decodes every row for every query, tens of times slower. By "ip" and "cosine" tables need no norm. Sums then win
+    only if the short fits have them ahead. By "l2" residual codes of 16 centroids race too, which FAISS scans ten times
+    as fast as any other: they win if they are at most .02 behind the leader.
+
+    `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
+    be used.
 
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
     >>> found = best(X, 4, random_state=0)
@@ -234,44 +249,30 @@ def best(
     X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
     check_integer(n_bytes, "n_bytes", low=1)
-    clock = Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0))
+    clock = Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0), n_encoded)
     generator = numpy_generator(random_state)
     n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
     race, seed = Race.of(X, queries, n_rows, metric, generator), draw_seed(generator)
-    steps = itertools.count(1)
-
-    def tell(record: Record) -> None:
-        (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
-
     known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= DEFAULTS.mostly_known else None
+    plain = metric == "l2" or INNER
     settings = {
         "norm_bits": DEFAULTS.norm_bits if fast_search and metric == "l2" else 0,
         "smoothing": 1.0 if known else 1 - race.known / 2,
-        "ranking": known or metric == "l2" or INNER,
+        "ranking": known or plain,
         "random_state": seed,
     }
-    fitted = min(len(X), DEFAULTS.fitted_rows)
+    short = {"max_iter": DEFAULTS.screening_rounds, "beam_size": DEFAULTS.screening_beam, "ranking": plain}
     kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
     candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, row_length(race.train) is None)
-    found: list[_Entry] = []
-    for screening in _screenings(race, fitted):
-        ended = _run(screening, candidates, kept, clock, tell)
-        if found and not any(entry.name == found[0].name for entry in ended):
-            break  # no time for the leader
-        names = {entry.name for entry in ended}
-        found = ended + [entry for entry in found if entry.name not in names]
-        near = _near(found[: len(ended)])
-        if len(near) == 1:
-            break
-        candidates, kept = iter([entry.candidate for entry in near]), {}
-    lead = found[0].candidate
-    if known and lead.length > 1:  # a sum, learned from the given rows only: drawn rows do not help on all data
-        undrawn = lead._replace(name=f"{lead.name}, no rows drawn", make=lambda: _set(lead.make(), {"smoothing": 0.0}))
-        screening = _Screening(race, {}, fitted / len(race.train))
-        found = sorted(found + _run(screening, iter([undrawn]), kept, clock, tell), key=lambda entry: -entry.recall)
-    winner = _winner(found, fitted, race.known)
+    times = max(1.0, min(len(X), DEFAULTS.fitted_rows) / len(race.train))  # rows of a full fit
+    found = _run(race, candidates, short, kept, clock, times, callback or ignore)
+    winner = _winner(found, fast_search)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
-    return Best(race.fitted(winner.candidate.make(), X), table)
+    rows = X
+    if isinstance(made := winner.candidate.make(), AbstractAdditiveQuantizer):  # others learn faster
+        most = clock.rows(len(race.train), winner.seconds, winner.encode_seconds)
+        rows = X if most >= len(X) else X[np.sort(generator.choice(len(X), most, replace=False))]
+    return Best(race.fitted(made, rows), table)
 
 
 class _Candidate(NamedTuple):
@@ -286,90 +287,72 @@ Candidates: TypeAlias = Iterator[_Candidate]
 
 
 class _Entry(NamedTuple):
-    """A finished candidate and its record."""
+    """A finished candidate, its record, the seconds of its fit, and those in which a full one encodes 1,000 rows."""
 
     record: Record
     candidate: _Candidate
-
-    @property
-    def name(self) -> str:
-        return self.candidate.name
+    seconds: float = 0.0
+    encode_seconds: float = 0.0
 
     @property
     def recall(self) -> float:
         return self.record["recall"]
 
 
-class _Screening(NamedTuple):
-    """A screening: its race, the settings that replace those of the candidates, and the time of a fit on all rows as a
-    multiple of a fit here."""
-
-    race: Race
-    settings: Mapping[str, int]
-    growth: float
-
-
-def _screenings(race: Race, n: int) -> Iterator[_Screening]:
-    """Screenings of the race for `n` rows of the winner; only the full one where rows searched are learned from."""
-    if race.known >= DEFAULTS.mostly_known or len(race.train) < DEFAULTS.screening_from * DEFAULTS.screening_rows[0]:
-        yield _Screening(race, {}, n / len(race.train))
-        return
-    first, second = (race.fewer(count, DEFAULTS.screening_judged) for count in DEFAULTS.screening_rows)
-    yield _Screening(first, _SCREENING_SETTINGS, DEFAULTS.screening_growth * n / len(first.train))
-    yield _Screening(second, {}, n / len(second.train))
-
-
 def _run(
-    screening: _Screening, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
+    race: Race,
+    candidates: Candidates,
+    short: Mapping[str, object],
+    kept: dict[str, float],
+    clock: Clock,
+    times: float,
+    callback: Callback,
 ) -> list[_Entry]:
-    """Those that ended in time, the best first; `kept` gets the recall of each before the next is asked for."""
+    """Those that ended in time with the settings `short`, the best first; `kept` gets the recall of each at once.
+
+    A full fit of codes that are no sums is of `times` as many rows.
+    """
     entries: list[_Entry] = []
     for candidate in candidates:
-        if not clock.starts(screening.growth):
+        if not clock.starts():
             break
+        made = _set(candidate.make(), short)
+        is_sum = isinstance(made, AbstractAdditiveQuantizer)
         kept[candidate.name] = -1.0  # below what any code keeps
         try:
-            record = screening.race.run(candidate.name, _set(candidate.make(), screening.settings), clock.tick)
+            record = race.run(candidate.name, made, clock.tick)
+            encode = record["encode_seconds"] * (DEFAULTS.beam_size / DEFAULTS.screening_beam if is_sum else 1.0)
+            wins = record["recall"] >= _level(max(kept.values()))
+            seconds = clock.ended(encode, 1.0 if is_sum else times, wins=wins)
         except OutOfTime:
             continue
-        if record["recall"] > max(kept.values()):
-            clock.leads(screening.growth)
         kept[candidate.name] = record["recall"]
-        entries.append(_Entry(record, candidate))
-        tell(record)
+        entries.append(_Entry(record, candidate, seconds, encode))
+        callback(len(entries), {"total": _MOST, "objective": -record["recall"], **record})
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
-def _set(quantizer: VectorCodes, settings: Mapping[str, float]) -> VectorCodes:
+def _set(quantizer: VectorCodes, settings: Mapping[str, object]) -> VectorCodes:
     """The quantizer with those of the settings that it has."""
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
     return quantizer
 
 
-def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
-    """The leader, or codes searched ten times as fast that are near it; where `n`, many more rows, will be learned
-    from, the longest of the sums that are level with it."""
+def _winner(found: list[_Entry], fast_search: bool) -> _Entry:
+    """The longest of the sums that are level with the leader; for a fast search the leader, or codes near it that are
+    searched ten times as fast."""
     lead = found[0]
-    for entry in found:
-        if (
-            entry.name == _SCANNED
-            and entry.record["rows"] == lead.record["rows"]
-            and entry.recall >= lead.recall - DEFAULTS.speed_gap
-        ):
-            return entry
-    if known >= DEFAULTS.mostly_known or n < DEFAULTS.tie_growth * lead.record["rows"]:
-        return lead
-    level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - DEFAULTS.tie]
+    if fast_search:
+        scanned = (entry for entry in found if entry.candidate.name == _SCANNED)
+        return next((entry for entry in scanned if entry.recall >= lead.recall - DEFAULTS.speed_gap), lead)
+    level = [lead, *(entry for entry in found if entry.recall > _level(lead.recall))]
     return max(level, key=lambda entry: entry.candidate.length)
 
 
-def _near(found: list[_Entry]) -> list[_Entry]:
-    """The leader, and those that may be ahead of it with more rows: the longer the sum, the more it gains by them."""
-    lead = found[0]
-    longer = [entry.candidate.length > lead.candidate.length for entry in found]
-    gaps = [DEFAULTS.far if more else DEFAULTS.near for more in longer]
-    return [entry for entry, gap in zip(found, gaps, strict=True) if entry.recall >= lead.recall - gap]
+def _level(recall: float) -> float:
+    """The least recall that is level with this one; the error of a share p goes as the root of p (1 - p)."""
+    return recall - 2 * DEFAULTS.level * math.sqrt(max(0.0, recall * (1 - recall)))
 
 
 def _candidates(
@@ -381,38 +364,46 @@ def _candidates(
     if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
         yield _Candidate("axes", 1, lambda: AxisQuantizer(n_bytes))
     if units <= d:
-        yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
         if K == 256 and n_bytes > 1 and lengths_differ:
-            yield _Candidate("product with length", 1, lambda: NormExplicitQuantizer(n_bytes, random_state=seed))
+            yield _Candidate("product", 1, lambda: NormExplicitQuantizer(n_bytes, random_state=seed))
+        else:
+            yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
         yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
     for bits in (16, 8, 6, 4):
         if -(-bits * d // 8) <= n_bytes:
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
+    yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
     short = (8 * n_bytes - settings["norm_bits"]) // 4  # codes of 4 bits
     if settings["norm_bits"] and K > SCANNED and 1 < short <= DEFAULTS.longest:
         yield _Candidate(_SCANNED, 1, lambda: ResidualQuantizer(short, **{**settings, "n_centroids": SCANNED}))
-    yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
-    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
+    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes: longer sums
+    while they gain, the shortest where long ones do not pay."""
     length: dict[str, int] = {}
-    for target in (*DEFAULTS.chains, DEFAULTS.short):
-        if target == DEFAULTS.short:
-            if 1 < units <= DEFAULTS.longest and (units <= DEFAULTS.cheap or _margin(length, kept) >= -DEFAULTS.near):
-                length["residual"] = units
-                yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
-            if length.get(max(kept, key=lambda name: kept[name]), 1) > DEFAULTS.chains[0]:
-                break
-        elif target > DEFAULTS.chains[1] and _margin(length, kept) < DEFAULTS.gain:
-            continue
+
+    def chained(target: int) -> Candidates:
         chain = _chain(units, target, set(length.values()))
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
-            yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
+            yield _Candidate(name, chain, lambda: ProductResidualQuantizer(splits, chain, **settings))
+
+    residual = _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
+    if 1 < units <= DEFAULTS.cheap:
+        yield residual
+        if kept["residual"] >= _level(max(kept.values())):
+            return
+    for target in DEFAULTS.chains:
+        if target <= DEFAULTS.chains[1] or _margin(length, kept) >= DEFAULTS.gain:
+            yield from chained(target)
+    if DEFAULTS.cheap < units <= DEFAULTS.longest and _margin(length, kept) >= -DEFAULTS.level:
+        yield residual
+    if length.get(max(kept, key=lambda name: kept[name]), 1) <= DEFAULTS.chains[0]:
+        yield from chained(DEFAULTS.short)
 
 
 def _chain(units: int, target: int, used: set[int]) -> int:
@@ -435,13 +426,18 @@ def _margin(length: dict[str, int], kept: dict[str, float]) -> float:
 
 @dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
-    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
+    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
+
+    Its fields are arguments of `best`. Afterwards `table_` is the table of the race.
+    """
 
     n_bytes: int
     seconds: float | None = None
     random_state: Seed = None
     n_rows: int | None = None
+    n_encoded: int = 0
     metric: str = "l2"
+    fast_search: bool = False
 
     def fit(
         self,
@@ -453,5 +449,6 @@ class BestCode(BaseEstimator):
     ) -> VectorCodes:
         """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         del y
-        settings = {"n_rows": self.n_rows, "metric": self.metric, "random_state": self.random_state}
-        return best(X, self.n_bytes, queries, self.seconds, **settings, callback=callback).quantizer
+        found = best(X, queries=queries, **self.get_params(), callback=callback)
+        self.table_ = found.table
+        return found.quantizer
