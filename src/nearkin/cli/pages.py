@@ -146,6 +146,8 @@ def ask(
     form: Annotated[str, typer.Option(metavar="NAME")] = "triplet",
     raters: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     goal: Annotated[int | None, typer.Option(min=1)] = None,
+    max_raters: Annotated[int | None, typer.Option(min=1)] = None,
+    finish: Annotated[str, typer.Option(metavar="CODE|ADDRESS")] = "",
     title: str = "",
     instructions: File = None,
     consent: File = None,
@@ -169,6 +171,7 @@ def ask(
 
     - nearkin ask pictures/ --out answers.csv
     - nearkin ask cities.csv --out answers.csv --raters anna,ben --goal 200
+    - nearkin ask pictures/ --out answers.csv --goal 100 --max-raters 50 --finish C0DE42
     - nearkin embed answers.csv --out map
 
     Options:
@@ -179,6 +182,8 @@ def ask(
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
     - raters: Names, separated by commas: one link for each.
     - goal: Answers that each rater is asked for.
+    - max_raters: Nobody else may begin once as many raters have answered.
+    - finish: A completion code or address, shown to a rater after --goal answers.
     - title: Title of the first page.
     - instructions: Text of instructions.
     - consent: Text that raters must agree to before they begin.
@@ -212,8 +217,8 @@ def ask(
     ended = page.collect(
         things,
         out,
-        page.Plan(form=form, random_share=random_share, active=active, seed=seed, catch=questions),
-        texts=page.Texts(title=title, goal=goal, **said),
+        page.Plan(form, random_share, catch=questions, active=active, max_raters=max_raters, seed=seed),
+        texts=page.Texts(title=title, goal=goal, finish=finish, **said),
         raters=[name.strip() for name in raters.split(",")] if raters else (),
         resume=resume,
         host=host,

@@ -1,14 +1,17 @@
 """The survey over HTTP: who may do what, what the pages may load, and that nothing of an item becomes code."""
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import parse_qs
 
 import pytest
 from starlette.testclient import TestClient
 
-from nearkin.web.ask import Survey, Texts, ask_app
+import nearkin as nk
+from nearkin.web.ask import Plan, Survey, Texts, ask_app
 from nearkin.web.ask.questions import Items
 from tests.web.ask.conftest import OpenSurvey
 
@@ -171,3 +174,39 @@ def test_files_are_served_by_number_only(open_survey: OpenSurvey, tmp_path: Path
     with TestClient(ask_app(survey)) as client:
         assert client.get("/token/media/0").content == b"\x89PNG...."
         assert client.get("/token/media/1").status_code == 404
+
+
+def test_a_crowd_has_its_parameters_saved_a_code_at_the_end_and_a_bound(open_survey: OpenSurvey) -> None:
+    """Ten paid raters with parameters, two answers each; the code comes after the last one, the eleventh is refused."""
+    survey = open_survey(Plan(active=False, repeat_share=0, max_raters=10), NAMES)
+    survey.tokens = "token", "admin"
+    with TestClient(ask_app(survey, Texts(goal=2, finish="C0DE"))) as client:
+        assert "C0DE" not in client.get("/token/api/about").text
+        for wrong in ([], {"a": 1}, {"a": "x" * 201}, {str(n): "" for n in range(21)}):
+            assert client.post("/token/api/join", json={"parameters": wrong}).status_code == 400
+        for person in range(10):
+            given = {"PROLIFIC_PID": f"p{person} & more"}
+            key = client.post("/token/api/join", json={"parameters": given}).json()["key"]
+            shown = client.get(f"/token/api/r/{key}/question").json()
+            for number in (1, 2):
+                assert shown["finish"] == ""
+                sent = {"question": shown["question"], "choice": 0, "seconds": 1}
+                shown = client.post(f"/token/api/r/{key}/answer", json=sent).json()
+                assert shown["answered"] == number
+            assert shown["finish"] == "C0DE"
+        late = client.post("/token/api/join", json={})
+        assert late.status_code == 400
+        assert late.json()["error"] == "this survey has all the people it needs. Thank you for coming"
+    rows = list(csv.DictReader(survey.out.read_text(encoding="utf-8").splitlines()))
+    assert [parse_qs(row["parameters"])["PROLIFIC_PID"] for row in rows[::2]] == [[f"p{n} & more"] for n in range(10)]
+    before = survey.out.read_bytes()
+    survey.close()
+    first = next(iter(open_survey(names=NAMES).raters.values()))
+    assert first.parameters == {"PROLIFIC_PID": "p0 & more"}
+    assert survey.out.read_bytes() == before
+    assert len(nk.read_comparisons(survey.out)) == 20
+
+
+def test_a_completion_code_needs_a_goal() -> None:
+    with pytest.raises(ValueError, match="goal is None; give goal too"):
+        Texts(finish="C0DE")

@@ -145,32 +145,45 @@ def _empty(height: float, text: str, dark: bool) -> bytes:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts of the raters' page: its title, instructions, and what raters agree to."""
+    """Texts of the raters' page: its title, instructions, and what raters agree to.
+
+    finish: a completion code, or an address, that a rater gets after `goal` answers and nobody before.
+    """
 
     title: str = ""
     instructions: str = ""
     consent: str = ""
     goal: int | None = None  # answers that each rater is asked for
+    finish: str = ""
+
+    def __post_init__(self) -> None:
+        if self.finish and self.goal is None:
+            raise ValueError("finish is given after the rater's last answer, and goal is None; give goal too")
 
 
 def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCAL) -> Starlette:
     """The application of a survey: raters open `/{tokens[0]}/`, the experimenter `/{tokens[1]}/results/`."""
 
+    texts = texts or Texts()
+
     def about(request: Request) -> Response:
-        shown, form = vars(texts or Texts()), survey.form
+        shown, form = {name: text for name, text in vars(texts).items() if name != "finish"}, survey.form
         return JSONResponse(shown | {"title": shown["title"] or form.title, "question": form.title, "form": form.name})
 
     def join(request: Request, body: Record) -> Response:
-        name = body.get("name", "")
+        name, given = body.get("name", ""), body.get("parameters", {})
         if not isinstance(name, str):
             raise ValueError("name must be text")
-        return JSONResponse({"key": survey.join(name).key})
+        if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+            raise ValueError("parameters must be a dictionary of texts")
+        return JSONResponse({"key": survey.join(name, given).key})
 
     def question(request: Request) -> Response:
         key = request.path_params["key"]
         asked = survey.ask(key)
-        items = [survey.items.shown(item) for item in asked.shown]
-        return JSONResponse({"question": asked.number, "items": items, "answered": len(survey.rater(key).answered)})
+        items, answered = [survey.items.shown(item) for item in asked.shown], len(survey.rater(key).answered)
+        finish = texts.finish if answered >= (texts.goal or 0) else ""
+        return JSONResponse({"question": asked.number, "items": items, "answered": answered, "finish": finish})
 
     def answer(request: Request, body: Record) -> Response:
         given = body.get("question"), body.get("choice"), body.get("seconds", 0.0)

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -115,7 +116,8 @@ _SHARED = 0.25  # of the random questions: those that somebody else was asked to
 _RECENT = 1000  # questions among which one to share is looked for
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
-_ABOUT = ("rater", "time", "seconds", "reason", "question", "shown")  # columns of the table after the items
+_ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters")  # columns after the items
+_PARAMETERS, _LETTERS = 20, 200  # of an address, and of each of its values
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ class Plan:
     form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
     that its error is measured on answers it has not seen. repeat_share: questions that a rater has answered before, for
     consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; catch_share: how often they
-    are asked. active: whether the model chooses the others; without it all are random.
+    are asked. active: whether the model chooses the others; without it all are random. max_raters: people whose answers
+    are wanted; nobody else may begin then.
     """
 
     form: str = "triplet"
@@ -134,6 +137,7 @@ class Plan:
     catch: tuple[tuple[int, int, int], ...] = ()
     catch_share: float = 0.03
     active: bool = True
+    max_raters: int | None = None
     n_components: int = 2
     seed: int = 0
 
@@ -146,6 +150,8 @@ class Plan:
         if self.catch and self.form != "triplet":
             raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
         check_integer(self.n_components, "n_components", low=1)
+        if self.max_raters is not None:
+            check_integer(self.max_raters, "max_raters", low=1)
 
 
 class Journal:
@@ -203,14 +209,14 @@ class AnswerTable:
     def __init__(self, path: Path, items: Items, form: Form) -> None:
         self._path, self._items, self._form = path, items, form
 
-    def rewrite(self, answers: Iterable[tuple[Question, str]]) -> None:
+    def rewrite(self, answers: Iterable[tuple[Question, "Rater"]]) -> None:
         """Write the whole table, whole or not at all."""
         with replacing(self._path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow([*self._form.columns, *_ABOUT])
-            writer.writerows(self._row(question, name) for question, name in answers if question.choice != -1)
+            writer.writerows(self._row(question, rater) for question, rater in answers if question.choice != -1)
 
-    def append(self, question: Question, rater: str) -> None:
+    def append(self, question: Question, rater: "Rater") -> None:
         """Add the line of one answer, on disk when this returns."""
         if question.choice == -1:
             return
@@ -219,19 +225,24 @@ class AnswerTable:
             file.flush()
             os.fsync(file.fileno())
 
-    def _row(self, question: Question, rater: str) -> list[object]:
+    def _row(self, question: Question, rater: "Rater") -> list[object]:
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
         when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)
-        return [*names, rater, when, f"{question.seconds:.2f}", question.reason, question.number, shown]
+        about = [f"{question.seconds:.2f}", question.reason, question.number, shown, urlencode(rater.parameters)]
+        return [*names, rater.name, when, *about]
 
 
 @dataclass
 class Rater:
-    """A person who answers: the open question, the answered ones in order, and the keys of all that was asked."""
+    """A person who answers: the open question, the answered ones in order, and the keys of all that was asked.
+
+    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID.
+    """
 
     key: str  # the secret of the rater's address
     name: str
+    parameters: dict[str, str] = field(default_factory=dict)
     open: int | None = None
     answered: list[int] = field(default_factory=list)
     asked: set[Shown] = field(default_factory=set)
@@ -288,16 +299,23 @@ class Survey:
             raise
         self._table_is_whole = True
 
-    def join(self, name: str = "") -> Rater:
-        """A new rater; a name that is taken gets a number ("maria 2"), so that nobody gets another person's key."""
-        name = " ".join(name.split())[:60]
+    def join(self, name: str = "", parameters: Mapping[str, str] | None = None) -> Rater:
+        """A new rater; a name that is taken gets a number ("maria 2"), so that nobody gets another person's key.
+
+        ValueError for a new rater where as many as `plan.max_raters` have answered, and for too long parameters.
+        """
+        name, given = " ".join(name.split())[:60], dict(parameters or {})
+        if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
+            raise ValueError(f"the address has more than {_PARAMETERS} parameters, or one of over {_LETTERS} letters")
         with self._lock:
+            if self.plan.max_raters and sum(bool(r.answered) for r in self.raters.values()) >= self.plan.max_raters:
+                raise ValueError("this survey has all the people it needs. Thank you for coming")
             taken = {rater.name for rater in self.raters.values()}
             names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
             name = name if name and name not in taken else next(free for free in names if free not in taken)
-            rater = Rater(new_token(), name)
-            self._note({"event": "join", "key": rater.key, "name": name})
-            return rater
+            key = new_token()
+            self._note({"event": "join", "key": key, "name": name} | ({"parameters": given} if given else {}))
+            return self.raters[key]
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
@@ -333,7 +351,7 @@ class Survey:
         that has another answer, or an unknown choice.
         """
         with self._lock:
-            rater = self.rater(key)
+            self.rater(key)
             known = isinstance(number, int) and 0 <= number < len(self.questions)
             if not known or self.questions[number].rater != key:
                 raise ValueError("this question is not one of yours; reload the page")
@@ -348,7 +366,7 @@ class Survey:
                 raise ValueError("this question was answered already; undo that first")
             spent = float(min(max(seconds, 0), 86_400))
             self._note({"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent})
-            self._tabulate(question, rater.name)
+            self._tabulate(question)
             self.learner.offer(self._job, self._n_learned)
 
     def undo(self, key: str) -> Question | None:
@@ -362,9 +380,9 @@ class Survey:
             self._tabulate()
             return self.questions[number]
 
-    def answered(self) -> list[tuple[Question, str]]:
-        """All answers in force, those of "can't say" too, with the rater's name."""
-        return [(q, self.raters[q.rater].name) for q in self.questions if q.choice is not None]
+    def answered(self) -> list[tuple[Question, Rater]]:
+        """All answers in force, those of "can't say" too, with the rater."""
+        return [(q, self.raters[q.rater]) for q in self.questions if q.choice is not None]
 
     def comparing(self) -> list[Question]:
         """The answered questions whose answer orders something: all but "can't say"."""
@@ -419,13 +437,13 @@ class Survey:
             np.array([number_of[q.rater] for q in learned], np.int64),
         )  # fmt: skip
 
-    def _tabulate(self, question: Question | None = None, name: str = "") -> None:
+    def _tabulate(self, question: Question | None = None) -> None:
         """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
         try:
             if question is None or not self._table_is_whole:
                 self.table.rewrite(self.answered())
             else:
-                self.table.append(question, name)
+                self.table.append(question, self.raters[question.rater])
             self._table_is_whole = True
         except OSError:
             self._table_is_whole = False
@@ -457,7 +475,7 @@ class Survey:
             self.tokens = event["raters"], event["results"]
             return
         if kind == "join":
-            self.raters[event["key"]] = Rater(event["key"], event["name"])
+            self.raters[event["key"]] = Rater(event["key"], event["name"], dict(event.get("parameters", {})))
             return
         number, n = event["question"], len(self.questions)
         if kind == "asked":

@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const parts = location.pathname.split("/");
 const home = `/${parts[1]}`;
-let key = parts[2] === "r" ? parts[3] : null;
+let key = parts[2] === "r" ? parts[3] : location.search && localStorage.getItem(home + location.search);
 let about = null, current = null, shownAt = 0, busy = false, beyond = false;
 
 async function call(path, body) {
@@ -74,7 +74,7 @@ function choice(number, items) {
 
 function display(question) {
   current = question;
-  if (about.goal && question.answered >= about.goal && !beyond) { show("done"); return; }
+  if (about.goal && question.answered >= about.goal && !beyond) { finish(question.finish); return; }
   const items = question.items;
   const anchored = about.form === "triplet";
   $("anchor").replaceChildren(...(anchored ? [content(items[0])] : []));
@@ -85,7 +85,18 @@ function display(question) {
   $("progress").textContent = about.goal ? `${question.answered} of ${about.goal} answered` : `${question.answered} answered`;
   $("undo").disabled = question.answered === 0;
   show("ask");
-  shownAt = performance.now();
+  shownAt = null;  // keys and the clock begin when all pictures can be seen
+  const pictures = [...document.querySelectorAll("#ask img")].map((image) => image.decode().catch(() => null));
+  Promise.all(pictures).then(() => { if (current === question) shownAt = performance.now(); });
+}
+
+function finish(given) {  // a completion code, or the address to go back to
+  show("done");
+  if (!given) return;
+  const link = document.createElement(/^https?:\/\//.test(given) ? "a" : "b");
+  if (link.tagName === "A") link.href = given;
+  link.textContent = given;
+  $("finish").replaceChildren(link.tagName === "A" ? "Please finish here: " : "Your completion code: ", link);
 }
 
 async function act(work) {
@@ -101,7 +112,7 @@ async function act(work) {
   }
 }
 
-const answer = (number) => act(() => call(`r/${key}/answer`,
+const answer = (number) => shownAt !== null && act(() => call(`r/${key}/answer`,
   { question: current.question, choice: number, seconds: (performance.now() - shownAt) / 1000 }));
 const undo = () => act(() => call(`r/${key}/undo`, {}));
 
@@ -122,7 +133,8 @@ $("join").addEventListener("submit", async (event) => {
   event.preventDefault();
   if (about.consent && !$("agree").checked) { $("status").textContent = "Please tick the box to begin."; return; }
   try {
-    key = (await call("join", { name: $("name").value })).key;
+    key = (await call("join", { name: $("name").value, parameters: Object.fromEntries(new URLSearchParams(location.search)) })).key;
+    if (location.search) localStorage.setItem(home + location.search, key);  // the same person by the same link goes on
     history.replaceState(null, "", `${home}/r/${key}`);  // a reload, or the same address later, goes on here
     await act(() => call(`r/${key}/question`));
   } catch (error) {
