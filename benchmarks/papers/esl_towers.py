@@ -23,8 +23,7 @@ from torch import Tensor, nn
 import nearkin as nk
 from benchmarks.papers.jobs import Job, Row
 from benchmarks.two_tower.problems import read
-from benchmarks.two_tower.second_order import LBFGS, GaussNewton
-from nearkin.embedding import Adam, AllPairs
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.two_tower.gradient import AbstractAllPairs
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.towers import Side, TowerPair

@@ -19,8 +19,7 @@ import torch
 from sklearn.base import clone
 
 import nearkin as nk
-from benchmarks.two_tower.second_order import GaussNewton
-from nearkin.embedding import Adam, feature_towers
+from nearkin.embedding import Adam, GaussNewton, feature_towers
 from nearkin.records import Interactions
 
 K, WIDE, WIDTH, DEPTH = 64, 384, 256, 20

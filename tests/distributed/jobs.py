@@ -23,7 +23,7 @@ import nearkin as nk
 from nearkin._distributed import current, join_processes, leave
 from nearkin._shards import Shard
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
-from nearkin.embedding import ALS, Adam, AllPairs
+from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
@@ -118,9 +118,11 @@ def pairs() -> Arrays:
     features = table.with_features(left=rng.normal(size=(90, 6)).astype(np.float32))
     for name, options, data in (
         ("als", {"solver": ALS(max_iter=4)}, table),
-        ("als-logistic", {"solver": ALS(max_iter=3), "loss": AllPairs(pair_loss="logistic")}, table),
+        ("ials++", {"solver": ALS(block_size=16, max_iter=3), "loss": AllPairs(pair_loss="logistic")}, table),
         ("als-features", {"solver": ALS(max_iter=3)}, features),
         ("adam", {"solver": Adam(max_iter=2)}, features),
+        ("l-bfgs", {"solver": LBFGS(max_iter=2)}, table),
+        ("gauss-newton", {"solver": GaussNewton(max_iter=2)}, table),
     ):
         model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)
         found[f"{name}.values"] = np.array([record["objective"] for record in model.history_])

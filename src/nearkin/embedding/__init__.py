@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
+    from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
+    from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
     from nearkin.embedding.two_tower.settings import Auto as Auto

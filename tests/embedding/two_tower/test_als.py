@@ -21,34 +21,34 @@ def tables(rng: np.random.Generator, k: int = 6) -> tuple[torch.Tensor, torch.Te
     return torch.tensor(rng.standard_normal((40, k))), torch.tensor(rng.standard_normal((25, k)))
 
 
-def test_exact_rows_solve_the_normal_equations(rng: np.random.Generator) -> None:
+def test_a_full_block_solves_the_normal_equations(rng: np.random.Generator) -> None:
     loss, (P, Q) = loss_of(a=rng.random(40), b=rng.random(25), prior=0.1), tables(rng)
-    assert loss.gradient(solve_left(loss, P, Q), Q)[0].abs().max() < 1e-10
-
-
-def exact_sweep(loss: AllPairsLoss, P: torch.Tensor, Q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    solver = ALS(block_size=6).alternate(loss, P, Q)
     P = solve_left(loss, P, Q)
-    return P, solve_left(loss.transposed(), Q, P)
+    assert loss.gradient(P, Q)[0].abs().max() < 1e-10
+    solver.step()
+    assert loss.gradient(solver.P, solver.Q)[1].abs().max() < 1e-10, "the right side was solved last"
 
 
-def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator) -> None:
-    loss, exact = loss_of(), tables(rng)
-    solver = ALS().alternate(loss, *exact)
+@pytest.mark.parametrize("block_size", [None, 2])
+def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_size: int | None) -> None:
+    loss, start = loss_of(), tables(rng)
+    exact = ALS(block_size=6).alternate(loss, *start)
+    solver = ALS(block_size=block_size).alternate(loss, *start)
     values = []
     for _ in range(200):
-        exact = exact_sweep(loss, *exact)
+        exact.step()
         solver.step()
         values.append(solver.value())
     assert (np.diff(values) <= 1e-9).all(), "every sweep lowers the loss"
-    assert values[-1] == pytest.approx(float(loss.value(*exact)), rel=0.01)
+    assert values[-1] == pytest.approx(exact.value(), rel=0.01)
 
 
 def test_full_conjugate_gradients_are_exact(rng: np.random.Generator) -> None:
     loss, start = loss_of(), tables(rng)
-    solver = ALS(cg_steps=20).alternate(loss, *start)
-    solver.step()
-    P, Q = exact_sweep(loss, *start)
-    torch.testing.assert_close(solver.P @ solver.Q.T, P @ Q.T, rtol=1e-6, atol=1e-8)
+    solver, exact = (ALS(**how).alternate(loss, *start) for how in ({"cg_steps": 20}, {"block_size": 6}))
+    solver.step(), exact.step()
+    torch.testing.assert_close(solver.P @ solver.Q.T, exact.P @ exact.Q.T, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["logistic", "squared-hinge"])

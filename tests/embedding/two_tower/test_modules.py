@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
-from benchmarks.two_tower.second_order import GaussNewton
 from benchmarks.two_tower.sub_blocks import SubBlocks
-from nearkin.embedding import ALS, Adam, AllPairs, Auto, Indexed
+from nearkin.embedding import ALS, Adam, AllPairs, Auto, GaussNewton, Indexed
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +102,7 @@ def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:
         [0, 0, 1, 1], [0, 1, 0, 1], [2.0, 1.0, 1.0, 2.0], left_ids=range(3), right_ids=range(3)
     )
     loss = AllPairs(labels="weights", prior=3.0, omega=1.0)
-    solver = ALS(max_iter=200, cg_steps=16)
+    solver = ALS(max_iter=200, block_size=16)
     model = nk.TwoTower(3, loss=loss, regularization=1e-6, solver=solver, random_state=0).fit(pairs)
     Z = model.left_embeddings_ @ model.right_embeddings_.T
     np.testing.assert_allclose(Z, [[2, 1, 3], [1, 2, 3], [3, 3, 3]], atol=0.05)

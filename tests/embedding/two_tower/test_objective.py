@@ -29,7 +29,7 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
     """With the right side fixed, a known user's history leads to where ALS last put the user, powers and all."""
     pairs = nk.data.planted_interactions(80, 40, random_state=0).interactions
     bare = nk.Interactions.from_pairs(pairs.rows, pairs.indices, pairs.weights, left_ids=range(80), right_ids=range(40))
-    solver = nk.embedding.ALS(max_iter=60, cg_steps=4)
+    solver = nk.embedding.ALS(max_iter=60, block_size=4)
     loss = AllPairs(weight_power=0.25, cost_power=0.2)
     model = nk.TwoTower(4, loss=loss, solver=solver, regularization=0.05, random_state=0).fit(bare)
     again = model.embed_left(bare.matrix())

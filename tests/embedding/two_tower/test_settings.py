@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import nearkin as nk
 from nearkin.embedding import (
     ALS,
+    LBFGS,
     Adam,
     AllPairs,
     CosineSoftmax,
@@ -22,7 +23,6 @@ from nearkin.embedding import (
     Tower,
 )
 from nearkin.embedding.two_tower.settings import check_settings
-from nearkin.embedding.two_tower.storage import _read_parameters
 from nearkin.quantization import IndexingLayer
 
 FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions
@@ -72,9 +72,9 @@ def test_constructors_have_at_most_ten_parameters_and_clone() -> None:
 
 
 def test_nested_parameters_reach_objects_and_strings() -> None:
-    model = nk.TwoTower(solver="als").set_params(loss__omega=0.25, solver__max_iter=2)
+    model = nk.TwoTower(solver="ials++").set_params(loss__omega=0.25, solver__max_iter=2)
     assert model.loss.omega == 0.25
-    assert (model.solver.name, model.solver.max_iter) == ("als", 2)
+    assert (model.solver.name, model.solver.max_iter) == ("ials++", 2)
     with pytest.raises(ValueError, match="Invalid parameter 'batch_size'"):
         model.set_params(solver__batch_size=3)
 
@@ -82,7 +82,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"solver": SOGram, "loss": "all-pairs"}, TypeError, "solver is of type .*; it must be one of 'auto', 'als'"),
+        ({"solver": LBFGS, "loss": "all-pairs"}, TypeError, "solver is of type .*; it must be one of 'auto', 'als'"),
         ({"loss": SimpleNamespace()}, TypeError, "loss is of type SimpleNamespace; .*AllPairs.* of nearkin.embedding"),
         ({"solver": Adam(batch_size=64)}, ValueError, "batch_size is 64, but Adam takes the whole all-pairs loss"),
         ({"solver": Adam(start="warm")}, ValueError, "start is 'warm'; it must be one of 'auto', 'als', 'random'"),
@@ -114,17 +114,3 @@ def test_the_given_module_is_not_trained() -> None:
     before = {name: value.clone() for name, value in index.state_dict().items()}
     nk.TwoTower(4, index=Indexed(index, 2.0), solver=Adam(max_iter=2), random_state=0).fit(PLAIN)
     assert all(torch.equal(value, before[name]) for name, value in index.state_dict().items())
-
-
-@pytest.mark.parametrize(
-    ("written", "solver"),
-    [
-        ({"class": "ALS", "max_iter": 3, "block_size": 16}, ALS(max_iter=3)),
-        ({"class": "GaussNewton", "max_iter": 3}, "auto"),
-        ("ials++", "auto"),
-        ("als", "als"),
-    ],
-)
-def test_a_folder_of_an_earlier_version_is_read_without_the_settings_that_left(written: object, solver: object) -> None:
-    found = _read_parameters({"n_components": 4, "solver": written}, {"left": None, "right": None, "index": None})
-    assert repr(found["solver"]) == repr(solver)

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from benchmarks.two_tower.second_order import push_forward
 from nearkin.embedding.two_tower import towers
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
 
@@ -27,7 +26,7 @@ def test_chunks_change_nothing(rng: np.random.Generator, monkeypatch: pytest.Mon
     expected = whole.embed(keep_graph=True)
     whole.pull_back(U)
     gradients = {name: p.grad.clone() for name, p in whole.parameters().items()}
-    pushed = None if sparse else push_forward(whole, gradients)
+    pushed = None if sparse else whole.push_forward(gradients)
     monkeypatch.setattr(towers, "CHUNK", 4)
     torch.testing.assert_close(whole.embed(), expected)
     for p in whole.parameters().values():
@@ -37,7 +36,7 @@ def test_chunks_change_nothing(rng: np.random.Generator, monkeypatch: pytest.Mon
         torch.testing.assert_close(p.grad, gradients[name], rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(whole.pulled_back(U)[name], gradients[name], rtol=1e-4, atol=1e-5)
     if not sparse:
-        torch.testing.assert_close(push_forward(whole, gradients), pushed)
+        torch.testing.assert_close(whole.push_forward(gradients), pushed)
 
 
 def test_push_forward_and_pull_back_are_adjoint(rng: np.random.Generator) -> None:
@@ -47,7 +46,7 @@ def test_push_forward_and_pull_back_are_adjoint(rng: np.random.Generator) -> Non
         name: torch.randn(p.shape, generator=torch.Generator().manual_seed(2)) for name, p in one.parameters().items()
     }
     pulled = one.pulled_back(U)
-    left = float((push_forward(one, direction) * U).sum())
+    left = float((one.push_forward(direction) * U).sum())
     right = float(sum((pulled[name] * direction[name]).sum() for name in pulled))
     assert left == pytest.approx(right, rel=1e-4)
 
@@ -97,11 +96,11 @@ def test_a_side_works_where_its_tower_is(rng: np.random.Generator, device: str, 
     if bare:
         one.tower = torch.nn.Linear(5, 3)
     expected, direction = one.embed(), {name: torch.ones_like(p) for name, p in one.parameters().items()}
-    pushed = push_forward(one, direction)
+    pushed = one.push_forward(direction)
     one.tower.to(device)
     direction = {name: value.to(device) for name, value in direction.items()}
     rows = torch.tensor([4, 0, 4])
-    found = {"embed": one.embed(keep_graph=True), "rows": one.embed_rows(rows), "push": push_forward(one, direction)}
+    found = {"embed": one.embed(keep_graph=True), "rows": one.embed_rows(rows), "push": one.push_forward(direction)}
     one.pull_back(torch.ones(23, 3, device=device))
     gradients = [p.grad for p in one.parameters().values()]
     assert {value.device.type for value in [*found.values(), *gradients]} == {device}

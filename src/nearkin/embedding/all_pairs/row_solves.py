@@ -17,7 +17,7 @@ CG_STEPS = 16  # to .001 of the way to the minimum for larger k
 
 def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
     """(m, k) the exact minimiser of a squared loss over P for fixed Q; of another loss one Newton step from P."""
-    return improve_left(loss.part(group), P, Q)[1]
+    return improve_left(loss.part(group), P, Q, block_size=P.shape[1])[1]
 
 
 def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
@@ -43,32 +43,40 @@ def improve_left(
     *,
     spectrum: Tensor | None = None,
     cg_steps: int = 2,
+    block_size: int | None = None,
     mean: Tensor | None = None,
 ) -> tuple[AllPairsPoint, Tensor]:
     """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
 
     With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` preconditioned steps of conjugate gradients
-    at a cost of O(nnz_i k) a row; without it exactly. Rows shrink towards `mean` (rows, k), by default 0. A loss that
-    is not quadratic gets an Armijo search.
+    at a cost of O(nnz_i k) a row; with `block_size` exactly, in blocks of columns, as in iALS++ (Rendle et al. 2021).
+    Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets an Armijo search.
     """
-    before = loss.at(P[loss.rows], Q)
+    before = point = loss.at(P[loss.rows], Q)
     if spectrum is None:
-        solve = _exactly
+        solve, blocks = _exactly, torch.arange(P.shape[1]).split(block_size or P.shape[1])
     else:
-        solve = _by_conjugate_gradients(spectrum.clamp(min=0).to(P), cg_steps)
+        solve, blocks = _by_conjugate_gradients(spectrum.clamp(min=0).to(P), cg_steps), (slice(None),)
         if loss.omega:
             before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
-    return before, gathered(_improved(loss, before, solve, mean), loss.group)
+    for columns in blocks:
+        point = loss.at(_improved(loss, point, solve, columns, mean), Q)
+    return before, gathered(point.P, loss.group)
 
 
-def _improved(loss: AllPairsLoss, point: AllPairsPoint, solve: Callable, mean: Tensor | None) -> Tensor:
-    """P after a Newton step; full for a quadratic, else cut by Armijo's rule."""
+def _improved(
+    loss: AllPairsLoss, point: AllPairsPoint, solve: Callable, columns: Tensor | slice, mean: Tensor | None
+) -> Tensor:
+    """P after a Newton step on some of its columns; full for a quadratic, else cut by Armijo's rule."""
     gradient = point.left_gradient()
     if mean is not None:
         gradient -= point.constants.ridge_left * mean
-    direction = solve(point, gradient)
+    P = point.P.clone()
     if loss.loss == SQUARED:
-        return point.P + direction
+        P[:, columns] += solve(point, gradient, columns)
+        return P
+    direction = torch.zeros_like(P)
+    direction[:, columns] = solve(point, gradient, columns)
 
     towards = 0.0 if mean is None else float((point.constants.ridge_left * mean * direction).sum())
     sums = np.array([towards, float((gradient * direction).sum(dtype=torch.float64))])
@@ -78,24 +86,27 @@ def _improved(loss: AllPairsLoss, point: AllPairsPoint, solve: Callable, mean: T
         return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
 
     slope = min(float(sums[1]), 0.0)
-    return point.P.add(direction, alpha=armijo(along, point.value(), slope).step_size)
+    return P.add_(direction, alpha=armijo(along, point.value(), slope).step_size)
 
 
 def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:
-    def solve(point: AllPairsPoint, gradient: Tensor) -> Tensor:
-        return _by_rows(solve_rows_cg, point, spectrum, gradient, steps)
+    def solve(point: AllPairsPoint, gradient: Tensor, columns: slice) -> Tensor:
+        del columns  # all of them
+        return _by_rows(solve_rows_cg, point, point.Q, spectrum, gradient, steps)
 
     return solve
 
 
-def _exactly(point: AllPairsPoint, gradient: Tensor) -> Tensor:
-    return _by_rows(solve_rows_exactly, point, (point.omega * point.right_gram).to(point.Q), gradient)
+def _exactly(point: AllPairsPoint, gradient: Tensor, columns: Tensor) -> Tensor:
+    Q = point.Q[:, columns].contiguous()
+    gram = (point.omega * point.right_gram[columns][:, columns]).to(Q)
+    return _by_rows(solve_rows_exactly, point, Q, gram, gradient[:, columns].contiguous())
 
 
-def _by_rows(kernel: Callable, point: AllPairsPoint, gram: Tensor, gradient: Tensor, *extra: int) -> Tensor:
+def _by_rows(kernel: Callable, point: AllPairsPoint, Q: Tensor, gram: Tensor, gradient: Tensor, *extra: int) -> Tensor:
     """Directions of all rows by one of the compiled solvers."""
     c, out = point.constants, torch.empty_like(gradient)
-    arrays = (point.curvature, point.Q, gram, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
+    arrays = (point.curvature, Q, gram, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
     by_blocks(
         kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra
     )

@@ -30,13 +30,15 @@ class ALS(AbstractSolver):
     """`TwoTower(solver=ALS(...))`: one least-squares problem a row, one side at a time; for the default towers.
 
     max_iter: sweeps over both sides; max_seconds: no further sweep begins after this time; patience: sweeps without a
-    new best held-out NDCG@100 before it stops. cg_steps: conjugate-gradient steps a row; k of them are exact.
+    new best held-out NDCG@100 before it stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns
+    that are solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
 
     For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
-    convex loss it is one Newton step a row with an Armijo search a side. A row is solved by conjugate gradients in
-    the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k) instead of
-    O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score and is not
-    undone.
+    convex loss it is one Newton step a row with an Armijo search a side. Without `block_size` a row is solved by
+    conjugate gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k)
+    instead of O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score
+    and is not undone. With `block_size` the columns are solved exactly in blocks, as in iALS++ (Rendle et al. 2021);
+    `block_size` >= k is the textbook's exact ALS.
 
     Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
     instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
@@ -44,10 +46,14 @@ class ALS(AbstractSolver):
 
     max_iter: int | None = 8
     cg_steps: int = 2
+    block_size: int | None = None
 
-    name: ClassVar[str] = "als"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "als" if self.block_size is None else "ials++"
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         del loss
@@ -122,13 +128,17 @@ class ALS(AbstractSolver):
         other: "BranchRegression | None",
     ) -> tuple[Tensor, Tensor, AllPairsPoint]:
         """Improve P for fixed Q; returns both, as Q is rotated with P, and the point before."""
-        spectrum, turn = eigenbasis(loss, P, Q)
-        P, Q = P @ turn, Q @ turn
-        for follower in (branch, other):
-            if follower is not None:
-                follower.turn(turn)
+        spectrum = None
+        if self.block_size is None:
+            spectrum, turn = eigenbasis(loss, P, Q)
+            P, Q = P @ turn, Q @ turn
+            for follower in (branch, other):
+                if follower is not None:
+                    follower.turn(turn)
         mean = None if branch is None else branch.predict()[loss.rows]
-        before, P = improve_left(loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, mean=mean)
+        before, P = improve_left(
+            loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
+        )
         if branch is not None:
             branch.step(P)
             unpaired = branch.weights.reshape(-1) == 0

@@ -51,11 +51,12 @@ class TwoTower(BaseEstimator):
         many rights and few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
         object with settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
         `SampledBCE`
-    solver : "auto" | "als" | "adam" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
-        `Adam(learning_rate=...)`, `SOGram`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`, or a solver of your own.
-        "auto" is ALS, with the branches fitted in each sweep, for the default towers, full-batch Adam for modules of
-        your own and with `index`, "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer`,
-        whose `right_embeddings_` are then the quantized rows
+    solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
+        "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
+        `LBFGS`, `GaussNewton`, `SOGram`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
+        branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with `index`,
+        "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer`, whose `right_embeddings_` are
+        then the quantized rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths

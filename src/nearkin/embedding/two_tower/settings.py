@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -13,7 +14,7 @@ from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.gradient import Adam
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
@@ -62,8 +63,12 @@ LOSSES: dict[str, Callable[[], Loss]] = {  # "auto" is all pairs where nothing i
 SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "auto": Auto,
     "als": ALS,
+    "ials++": partial(ALS, block_size=16),
     "adam": Adam,
+    "l-bfgs": LBFGS,
     "joint": Joint,
+    "gauss-newton": GaussNewton,
+    "gauss-newton-joint": partial(GaussNewton, alternating=False),
     "sogram": SOGram,
     "sphere": SphereSweeps,
 }
@@ -155,7 +160,7 @@ def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]])
     """The object of that name, or `given` if it is one, or a solver of your own; ValueError or TypeError otherwise."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
-    kinds = tuple(known.values())
+    kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
     if not isinstance(given, (*kinds, AbstractSolver) if known is SOLVERS else kinds):  # pyright: ignore[reportArgumentType]
         names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(

@@ -21,7 +21,7 @@ Model = TypeVar("Model")
 LOSS_ARRAYS = "loss.safetensors"
 PLAIN = (int, float, str, bool, type(None))  # types of parameters that JSON holds
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in SETTINGS}
+_KINDS = {kind.__name__: kind for kind in SETTINGS}
 
 
 def save(model: Any, path: str | PathLike) -> None:
@@ -130,20 +130,10 @@ def _read_parameters(written: Record, given: Record) -> Record:
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
-                parameters[name] = _known_settings(value["class"], own)
-        elif name == "solver" and value not in SOLVERS:
-            parameters[name] = "auto"
+                kind = _KINDS.get(value["class"])  # a solver of your own, or of an earlier version, is "auto" again
+                parameters[name] = "auto" if kind is None else kind(**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
-
-
-def _known_settings(name: str, own: Record) -> object:
-    """A settings object without what earlier versions had; "auto" for a solver of your own, or one that left."""
-    kind = _KINDS.get(name)
-    if kind is None:
-        return "auto"
-    known = kind().get_params(deep=False)
-    return kind(**{part: value for part, value in own.items() if part in known})
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:

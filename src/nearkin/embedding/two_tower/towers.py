@@ -1,7 +1,8 @@
 """Towers: modules that map the rows of one side to embeddings, passes of bounded memory, and both sides together."""
 
+import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import cast
 
@@ -118,7 +119,7 @@ class Tower(BaseEstimator):
 
 @dataclass(eq=False)
 class Side:
-    """A tower with all the rows it embeds: forward and pull-back in chunks of rows, on its own device.
+    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows, on its own device.
 
     A `ResidualTower` is called with rows and features; any other module with the features alone, or with the numbers of
     the rows if the side has none. The processes of `group` share the rows.
@@ -196,6 +197,22 @@ class Side:
                     sum_.add_(part)
         return total
 
+    def push_forward(self, direction: dict[str, Tensor]) -> Tensor:
+        """(n_rows, k) J direction, by forward-mode differentiation."""
+        point = {name: p.detach() for name, p in self.parameters().items()}
+
+        def outputs(rows: slice) -> Tensor:
+            inputs = self.inputs(rows)
+
+            def embed(values: dict[str, Tensor]) -> Tensor:
+                return torch.func.functional_call(self.tower, values, inputs)
+
+            return torch.func.jvp(embed, (point,), (direction,))[1]
+
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`torch.jit.script`", DeprecationWarning)  # torch's own, at first use
+            return torch.cat([outputs(rows) for rows in self.chunks()])
+
 
 def as_tensor(features: Features) -> Tensor:
     """Dense rows as a tensor, sparse rows as a COO tensor."""
@@ -218,7 +235,7 @@ class TowerPair:
     The penalties, lambda times the objective's `ridge`, fall on the id embeddings of a `ResidualTower`, so that what
     features explain is not penalised, and on the embeddings of any other module. `index` maps Q to (quantized Q,
     distortion); the distortion is added with the weight `distortion_weight`, in units of the mean loss of an observed
-    pair. `generator` draws batches; the processes of `left.group` share the work.
+    pair. `generator` draws batches and signs; the processes of `left.group` share the work.
     """
 
     left: Side
@@ -232,6 +249,11 @@ class TowerPair:
     def __post_init__(self) -> None:
         self.ridge = tuple((self.strength * torch.from_numpy(r).reshape(-1, 1)).float() for r in self.objective.ridge)
         self.distortion = float("nan")
+
+    def alone(self, generator: torch.Generator) -> "TowerPair":
+        """The same towers without the other processes."""
+        left, right = (replace(side, group=ALONE) for side in self.sides)
+        return replace(self, left=left, right=right, generator=generator)
 
     def tables(self) -> tuple[Tensor, Tensor]:
         """The id embeddings (m, k) and (n, k); TypeError for towers without."""

@@ -28,9 +28,11 @@ Evaluate = Callable[[Tensor, Tensor], float]
 KIND = "two-tower-checkpoint"
 STARTS = ("auto", "als", "random")
 _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
-    **dict.fromkeys(("max_iter", "patience", "cg_steps", "n_sampled"), (check_integer, {"low": 1})),
+    **dict.fromkeys(
+        ("max_iter", "patience", "cg_steps", "block_size", "grid", "n_sampled"), (check_integer, {"low": 1})
+    ),
     "batch_size": (check_integer, {"low": 2}),
-    **dict.fromkeys(("max_seconds", "learning_rate"), (check_real, {"above": 0})),
+    **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
     "momentum": (check_real, {"low": 0, "high": 0.99}),
 }
 _OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.two_tower.second_order import GaussNewton
-from nearkin.embedding import AllPairs
+from nearkin.embedding import AllPairs, GaussNewton
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair
 from tests.embedding.two_tower.problems import observed, tower_pair
 from tests.embedding.two_tower.test_towers import side

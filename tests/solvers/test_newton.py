@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.two_tower.second_order import conjugate_gradient, newton_step
+from nearkin.solvers.newton import conjugate_gradient, newton_step
 
 
 @pytest.fixture

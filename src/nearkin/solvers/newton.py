@@ -1,0 +1,100 @@
+"""Truncated Newton steps: preconditioned conjugate gradients, Levenberg-Marquardt damping, Armijo search."""
+
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_integer, check_real
+from nearkin.solvers.linesearch import armijo
+
+Linear = Callable[[Tensor], Tensor]
+
+
+class Solved(NamedTuple):
+    """x and how it was reached; `residual` is |b - A x| / |b|."""
+
+    x: Tensor
+    steps: int
+    residual: float
+
+
+class NewtonStep(NamedTuple):
+    """Where a step led, its value, the damping for the next one, and what it cost."""
+
+    x: Tensor
+    value: float
+    damping: float
+    cg_steps: int
+    evaluations: int
+
+
+def conjugate_gradient(
+    matvec: Linear, b: Tensor, *, preconditioner: Linear | None = None, tolerance: float = 0.1, max_iter: int = 20
+) -> Solved:
+    """Solve A x = b (any shape) for a positive semi-definite A given by `matvec` (Nocedal and Wright, Alg. 5.3).
+
+    Stops at |b - A x| <= tolerance |b|, after `max_iter`, or at a direction of no curvature, where x is the last one:
+    a descent direction for the quadratic in every case.
+    """
+    check_real(tolerance, "tolerance", low=0)
+    check_integer(max_iter, "max_iter", low=1)
+    x, r = torch.zeros_like(b), b.clone()
+    z = r if preconditioner is None else preconditioner(r)
+    p, rz, scale = z.clone(), _dot(r, z), float(b.norm())
+    steps = 0
+    while steps < max_iter and scale > 0 and float(r.norm()) > tolerance * scale:
+        Ap = matvec(p)
+        curvature = _dot(p, Ap)
+        if curvature <= 0:
+            x = x + p if steps == 0 else x
+            break
+        x, r = x + (rz / curvature) * p, r - (rz / curvature) * Ap
+        z = r if preconditioner is None else preconditioner(r)
+        new = _dot(r, z)
+        p, rz, steps = z + (new / rz) * p, new, steps + 1
+    return Solved(x, steps, float(r.norm()) / scale if scale else 0.0)
+
+
+def newton_step(
+    value: Callable[[Tensor], float],
+    gradient: Tensor,
+    matvec: Linear,
+    x: Tensor,
+    *,
+    start_value: float,
+    damping: float,
+    preconditioner: Linear | None = None,
+    tolerance: float = 0.1,
+    max_iter: int = 20,
+) -> NewtonStep:
+    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`.
+
+    Solves (G + damping I) d = -gradient by `max_iter` steps of conjugate gradients at most, searches along d by
+    Armijo's rule, and adapts the damping to how well the model predicted the decrease: less above a ratio of 3/4, more
+    below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
+    """
+
+    def damped(d: Tensor) -> Tensor:
+        return matvec(d) + damping * d
+
+    solved = conjugate_gradient(
+        damped, -gradient, preconditioner=preconditioner, tolerance=tolerance, max_iter=max_iter
+    )
+    d = solved.x
+    slope = _dot(gradient, d)
+    predicted = slope + 0.5 * _dot(d, matvec(d))
+    found = armijo(lambda t: value(x + t * d), start_value, min(slope, 0.0))
+    ratio = (found.value - start_value) / predicted if predicted < 0 else 0.0
+    if found.step_size < 1 or ratio < 0.25:
+        damping *= 4
+    elif ratio > 0.75:
+        damping /= 3
+    return NewtonStep(x + found.step_size * d, found.value, damping, solved.steps, found.evaluations)
+
+
+def _dot(x: Tensor, y: Tensor) -> float:
+    return float((x * y).sum(dtype=torch.float64))
