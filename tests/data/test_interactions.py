@@ -114,3 +114,9 @@ def test_a_line_with_the_names_that_were_given_is_a_header(tmp_path: Path) -> No
     assert pairs.right_ids.tolist() == ["a", "b"]
     (tmp_path / "bare.csv").write_text("Gast,a\nGast,b\n")
     assert len(read_interactions(tmp_path / "bare.csv", left="0", right="1", header=False)) == 2
+
+
+@pytest.mark.parametrize("role", ["left", "timestamp"])
+def test_a_column_name_that_is_no_text_is_refused_before_reading(role: str) -> None:
+    with pytest.raises(TypeError, match=f"{role} is 1e-18; it must be the name of a column"):
+        read_interactions("missing.csv", **{role: 1e-18})

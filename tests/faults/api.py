@@ -119,10 +119,8 @@ _PARAMS = {"params": lambda: [torch.nn.Parameter(torch.eye(4))]}
 _PRODUCT = {"n_centroids": lambda: 4, "max_iter": lambda: 1}
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
-    "hamming_distances": _BITS,
     **dict.fromkeys(("hamming_histograms", "hamming_mean_average_precision"), _LABELLED),
     **dict.fromkeys(("hamming_precision_at_k", "hamming_radius_precision"), _LABELLED),
-    "spherical_histograms": _LABELLED,
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "neighbours_kept": {"Q": lambda: X[:6]},
     "triplet_error": {"comparisons": lambda: TRIPLETS},

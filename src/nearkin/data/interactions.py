@@ -62,8 +62,12 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
+    asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
+    for role, name in asked.items():
+        if not isinstance(name, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{role} is {name!r}; it must be the name of a column, or None")
     when, _, pattern = (timestamp or "").partition("=")
-    asked = {"left": left, "right": right, "weight": weight, "timestamp": when or None, "split": split}
+    asked["timestamp"] = when or None
     table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
     columns = find_columns(table, asked)
     numbers = columns["weight"].numbers() if "weight" in columns else None

@@ -28,7 +28,7 @@ class SphericalHashing(AbstractHasher):
 
     Each ball holds half of the rows and each pair of balls a quarter of them, reached by pushing centres apart that
     share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which `search` ranks
-    and `nearkin.metrics.spherical_histograms` judges. No FAISS index knows it: `to_faiss` gives an index by plain
+    and `benchmarks.hashing.judge` counts. No FAISS index knows it: `to_faiss` gives an index by plain
     Hamming distance.
 
     Fitted: `centres_` (n_bits, d), `radii_` (n_bits,), `mean_`, `scale_`, `n_iter_`, and `history_`, the mean deviation

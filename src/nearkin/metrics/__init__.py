@@ -8,12 +8,10 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import RankHistograms as RankHistograms
     from nearkin.metrics.hamming import compression_ratio as compression_ratio
     from nearkin.metrics.hamming import distortion as distortion
-    from nearkin.metrics.hamming import hamming_distances as hamming_distances
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
     from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
-    from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
     from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.ranking import list_metrics as list_metrics

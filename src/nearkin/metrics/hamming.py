@@ -1,4 +1,4 @@
-"""Judging packed codes by the Hamming distance: distances, rankings, and measures that do not depend on row order.
+"""Judging packed codes by the Hamming distance: rankings and measures that do not depend on row order.
 
 Hamming distances of L bits take L + 1 values, so a ranking is nearly all ties, and a measure that breaks them by row
 number judges the order of the file. Every measure here is the expectation over all orders of equal distances. It needs
@@ -16,8 +16,6 @@ import numpy as np
 from nearkin._check import check_integer, check_real, check_vectors
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-
-QUERIES = 16  # per chunk of the distance matrix, so that it is built in the cache
 
 
 @dataclass(frozen=True)
@@ -46,35 +44,16 @@ class RankHistograms:
 
     def precision_at(self, k: int) -> np.ndarray:
         """Return the expected share (q,) of relevant rows among the first k (all rows, if they are fewer)."""
-        found, ranked = self._found(k)
-        return _divide(found, ranked)
-
-    def recall_at(self, k: int) -> np.ndarray:
-        """Return the expected share (q,) of the relevant rows that are among the first k."""
-        return _divide(self._found(k)[0], self.relevant.sum(axis=1))
-
-    def precision_within(self, radius: int) -> np.ndarray:
-        """Return the share (q,) of relevant rows among those in the first `radius` + 1 bins; 0 without any."""
-        radius = check_integer(radius, "radius", low=0)
-        return _divide(self.relevant[:, : radius + 1].sum(axis=1), self.total[:, : radius + 1].sum(axis=1))
-
-    def _found(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         k = check_integer(k, "k", low=1)
         before = np.cumsum(self.total, axis=1) - self.total
         taken = np.clip(k - before, 0, self.total)  # of each group of ties
         share = _divide(self.relevant, self.total)
-        return (taken * share).sum(axis=1), taken.sum(axis=1)
+        return _divide((taken * share).sum(axis=1), taken.sum(axis=1))
 
-
-def hamming_distances(queries: np.ndarray, database: np.ndarray) -> np.ndarray:
-    """Return Hamming distances (q, n) int32 between packed codes (q, bytes) and (n, bytes) uint8."""
-    queries, database = _words(queries, database)
-    distances = np.zeros((len(queries), len(database)), np.int32)
-    for start in range(0, len(queries), QUERIES):
-        rows = slice(start, start + QUERIES)
-        for word in range(queries.shape[1]):
-            distances[rows] += np.bitwise_count(queries[rows, word, None] ^ database[None, :, word])
-    return distances
+    def precision_within(self, radius: int) -> np.ndarray:
+        """Return the share (q,) of relevant rows among those within `radius`; 0 without any."""
+        radius = check_integer(radius, "radius", low=0)
+        return _divide(self.relevant[:, : radius + 1].sum(axis=1), self.total[:, : radius + 1].sum(axis=1))
 
 
 def hamming_histograms(
@@ -91,29 +70,17 @@ def hamming_histograms(
     `neighbours` (q, k), if its number is among the query's exact neighbours.
     """
     words, rows = _words(queries, database)
-    n_bins = 8 * np.asarray(queries).shape[1] + 1
-    return _histograms(words, rows, np.arange(n_bins)[:, None], n_bins, query_labels, database_labels, neighbours)
-
-
-def spherical_histograms(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    *,
-    neighbours: ArrayLike | None = None,
-) -> RankHistograms:
-    """The same for the spherical Hamming distance |a xor b| / |a and b| (Heo et al. 2012); one bin for each value.
-
-    Codes without a common bit are infinitely far from each other. A bin is a value, so `precision_within` has no use.
-    """
-    words, rows = _words(queries, database)
-    size = 8 * np.asarray(queries).shape[1] + 1
-    xor, both = np.mgrid[0:size, 0:size]
-    ratios = np.divide(xor, both, out=np.full(xor.shape, np.inf), where=both > 0)
-    values, bins = np.unique(ratios, return_inverse=True)
-    table = bins.reshape(ratios.shape)
-    return _histograms(words, rows, table, len(values), query_labels, database_labels, neighbours)
+    q, n, n_bins = len(words), len(rows), 8 * np.asarray(queries).shape[1] + 1
+    total, relevant = np.zeros((q, n_bins), np.int64), np.zeros((q, n_bins), np.int64)
+    if neighbours is None:
+        _count(words, rows, *_same_labels(query_labels, database_labels, q, n), total, relevant)
+        return RankHistograms(total, relevant)
+    _count(words, rows, np.zeros(q, np.int64), np.ones(n, np.int64), total, relevant)
+    ids = _neighbour_ids(neighbours, q, n)
+    ones, spare = np.ones(ids.shape[1], np.int64), np.zeros((1, n_bins), np.int64)
+    for i in range(q):
+        _count(words[i : i + 1], rows[ids[i]], ones[:1], 0 * ones, relevant[i : i + 1], spare)
+    return RankHistograms(total, relevant)
 
 
 def hamming_mean_average_precision(
@@ -135,32 +102,6 @@ def hamming_radius_precision(
 ) -> float:
     """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
     return float(hamming_histograms(queries, database, *labels, **relevance).precision_within(radius).mean())
-
-
-def _histograms(
-    queries: np.ndarray,
-    database: np.ndarray,
-    table: np.ndarray,  # (xor count, and count) -> bin; one column if only the first counts
-    n_bins: int,
-    query_labels: ArrayLike | None,
-    database_labels: ArrayLike | None,
-    neighbours: ArrayLike | None,
-) -> RankHistograms:
-    q, n = len(queries), len(database)
-    if neighbours is None:
-        query_codes, database_codes = _same_labels(query_labels, database_labels, q, n)
-    else:
-        query_codes, database_codes = np.zeros(q, np.int64), np.ones(n, np.int64)
-    total, relevant = np.zeros((q, n_bins), np.int64), np.zeros((q, n_bins), np.int64)
-    table = table.astype(np.int64)
-    _count(queries, database, table, query_codes, database_codes, total, relevant)
-    if neighbours is not None:
-        ids = _neighbour_ids(neighbours, q, n)
-        for i in range(q):
-            ones = np.zeros(ids.shape[1], np.int64)
-            spare = np.zeros((1, n_bins), np.int64)
-            _count(queries[i : i + 1], database[ids[i]], table, np.ones(1, np.int64), ones, relevant[i : i + 1], spare)
-    return RankHistograms(total, relevant)
 
 
 def _same_labels(
@@ -223,25 +164,20 @@ def _popcount(word: np.uint64) -> np.uint64:
 def _count(
     queries: np.ndarray,
     database: np.ndarray,
-    table: np.ndarray,
     query_labels: np.ndarray,
     database_labels: np.ndarray,
     total: np.ndarray,
     relevant: np.ndarray,
 ) -> None:
-    """Add each pair to the histogram of its bin, and to the relevant one if labels agree."""
-    plain = table.shape[1] == 1
+    """Add each pair to the histogram at its distance, and to the relevant one if labels agree."""
     for i in range(len(queries)):
         for j in range(len(database)):
-            xor, both = np.uint64(0), np.uint64(0)
+            distance = np.uint64(0)
             for word in range(queries.shape[1]):
-                xor += _popcount(queries[i, word] ^ database[j, word])
-                if not plain:
-                    both += _popcount(queries[i, word] & database[j, word])
-            bin = table[xor, both]
-            total[i, bin] += 1
+                distance += _popcount(queries[i, word] ^ database[j, word])
+            total[i, distance] += 1
             if query_labels[i] == database_labels[j]:
-                relevant[i, bin] += 1
+                relevant[i, distance] += 1
 
 
 def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:

@@ -155,7 +155,7 @@ def take_from_first(tensors: list[Tensor], device: torch.device) -> None:
 
 
 def gathered(x: Tensor) -> Tensor:
-    """The rows x (b, d) of all ranks, any number on each, in the order of the"""
+    """The rows x (b, d) of all ranks, any number on each, in the order of the ranks."""
     lengths = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=x.device)
     lengths[dist.get_rank()] = len(x)
     dist.all_reduce(lengths)
