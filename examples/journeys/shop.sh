@@ -1,0 +1,8 @@
+# Every night: learn from today's purchases, renew the index, write suggestions. shop and idx are of the first night:
+#   nearkin embed log.jsonl --timestamp "bought=%d.%m.%Y %H:%M" --split time --out shop
+#   nearkin compress shop --method int8 --out idx
+nearkin embed today.jsonl --start shop --out shop
+nearkin add idx shop --upsert
+nearkin remove idx --ids sold_out.txt --missing ok
+nearkin recommend shop --all -k 5 --candidates in_stock.txt --unknown skip --out recs.csv
+nearkin evaluate shop tomorrow.jsonl
