@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.nd
 def zero_rows(name: str, count: int, n: int, first: int) -> str:
     """What is wrong with rows of zeros where rows are compared by cosine."""
     return (
-        f"{name} has {count} rows of zeros among {n}, the first is row {first}; a zero row has no direction, so no "
-        "cosine: remove such rows, or take the metric l2 or ip"
+        f"{name} has {counted(count, 'row')} of zeros among {n:,}, the first is row {first}; a zero row has no "
+        "direction, so no cosine: remove such rows, or take the metric l2 or ip"
     )
 
 
@@ -199,9 +200,9 @@ def check_vectors(
         raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). {name}.reshape(1, -1) makes it one row")
     n, d = X.shape
     if d == 0 or n < min_rows:
-        raise ValueError(f"{name} has shape {X.shape}; it needs at least {min_rows} rows and 1 column")
+        raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")
     if n_features is not None and d != n_features:
-        raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the data seen in fit")
+        raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the vectors before")
     dtype = np.float64 if X.dtype == np.float64 else np.float32
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X

@@ -1,13 +1,20 @@
 """Names for what signatures take and give, so that each names what is meant."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike as ArrayLike
 
 from nearkin._fields import Fields as Fields
 from nearkin._fields import Record as Record
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+else:
+
+    class ArrayLike:
+        """What `numpy.asarray` takes. A name, since help() prints NumPy's union in 300 characters."""
+
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What `random_state` may be; None draws another seed each time."""

@@ -172,6 +172,11 @@ class Interactions:
     def __len__(self) -> int:
         return len(self.indices)
 
+    def __repr__(self) -> str:
+        more = [name for name in _OPTIONAL if getattr(self, name) is not None]
+        m, n = self.shape
+        return f"Interactions({len(self):,} pairs of {m:,} and {n:,}{''.join(f', {name}' for name in more)})"
+
     @property
     def shape(self) -> tuple[int, int]:
         """(m, n), the numbers of left and of right entities."""
@@ -216,6 +221,9 @@ class Interactions:
             left_features=self.left_features if left is None else check_features(left, "left", m),
             right_features=self.right_features if right is None else check_features(right, "right", n),
         )
+
+
+_OPTIONAL = ("timestamps", "split", "left_features", "right_features")
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import pydoc
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import nearkin as nk
+from nearkin.cli import screen
 from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.pipeline.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
@@ -315,3 +317,43 @@ def test_a_map_of_one_dimension_is_a_line() -> None:
     assert width > 3 * height
     assert len(ax.lines) == 1 + 5, "the line, and an interval for each object"
     assert not ax.patches
+
+
+def test_progress_of_several_fits_is_numbered() -> None:
+    """The bar of `embed` went from 100 % back to 12 %."""
+    titled = screen._numbered("embed")
+    assert [titled(step, {"total": 8}) for step in (1, 8, 1, 2, 8, 4)] == [
+        *["embed"] * 2,
+        *["embed, part 2"] * 3,
+        "embed, part 3",
+    ]
+
+
+def test_records_print_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(CSV)
+    assert str(nk.read_interactions(tmp_path / "a.csv")) == "Interactions(3 pairs of 2 and 2)"
+    assert len(str(nk.data.planted_interactions(random_state=0).interactions)) < 120
+
+
+def test_help_of_a_search_names_its_types() -> None:
+    """NumPy's union of what arrays may be made of took 300 characters for each argument."""
+    first = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext).splitlines()[2]
+    assert len(first) < 450, first
+    assert "Q: nearkin._types.ArrayLike" in first
+
+
+def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:
+    """`evaluate` ended in FAISS's AssertionError."""
+    rng = np.random.default_rng(0)
+    nk.Index.build(rng.normal(size=(30, 6)).astype(np.float32)).save(tmp_path / "idx")
+    for name, width in (("X", 6), ("Q", 5)):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(30, width)))
+    for queries, base in (("Q", "X"), ("X", "Q")):
+        made = run("evaluate", tmp_path / "idx", tmp_path / f"{queries}.npy", "--base", tmp_path / f"{base}.npy")
+        assert (made.exit_code, made.stderr.count("\n")) == (2, 1)
+        assert "5 columns" in made.stderr
+
+
+def test_one_row_of_zeros_is_one_row() -> None:
+    with pytest.raises(ValueError, match="X has 1 row of zeros among 3"):
+        nk.Index.build(np.eye(3, dtype=np.float32) - [[1, 0, 0], [0, 0, 0], [0, 0, 0]], metric="cosine")

@@ -136,7 +136,7 @@ def _for_people(record: Fields) -> dict[str, object]:
         shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
         shown[name] = f"{record[name]:.4f} ({record['judged_by']})"
-    return shown | {"seconds": seconds_in_words(record["seconds"])}
+    return shown | {"wall seconds": seconds_in_words(record["seconds"])}
 
 
 def encode(

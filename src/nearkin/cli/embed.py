@@ -151,8 +151,9 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
     """Facts and the table of measures."""
     names, quality = record["words"], record["quality"]
     shown = {names["left"]: record["left"], names["right"]: record["right"]}
-    for name in ("pairs", "learned_from", "dim", "loss", "solver", "omega", "regularization", "steps", "seconds"):
+    for name in ("pairs", "learned_from", "dim", "loss", "solver", "omega", "regularization", "steps"):
         shown[name] = record[name]
+    shown["wall seconds"] = record["seconds"]
     if not quality:
         return shown, []
     judged = pipeline.pairs.held_out_in_words(record["held_out"], names["left"])
@@ -249,7 +250,7 @@ def train(
     shown = {
         f"{left_name} × {right_name}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
         "bytes of a code": f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32",
-        "seconds": seconds_in_words(made["seconds"]),
+        "wall seconds": seconds_in_words(made["seconds"]),
     }
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")

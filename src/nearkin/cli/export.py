@@ -72,7 +72,7 @@ def export(
         raise typer.Exit(1) from error
     made = {"index": index, **made, "seconds": steps.seconds}
     shown = {name: value for name, value in made.items() if name not in _NOT_SHOWN}
-    shown["seconds"] = sum(steps.seconds.values())
+    shown["wall seconds"] = sum(steps.seconds.values())
     screen.finish(made, pairs(f"{index} to {to}", shown), made["self_check"])
 
 

@@ -33,6 +33,7 @@ class Log:
     command: str = "nearkin"
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
+    steps: int = 0  # of which a line gave the seconds
 
     def interval(self) -> float:
         """Seconds between two lines about one step, without a terminal."""
@@ -76,8 +77,16 @@ class Screen:
         with Progress(*columns, console=self._err, transient=True, disable=self._silent) as bars:
             task = bars.add_task(title, total=None, note="")
 
+            titled = _numbered(title)
+
             def callback(step: int, record: Fields) -> None:
-                bars.update(task, completed=step, total=record.get("total"), note=_note(record))
+                bars.update(
+                    task,
+                    description=titled(step, record),
+                    completed=step,
+                    total=record.get("total"),
+                    note=_note(record),
+                )
 
             yield callback
 
@@ -87,17 +96,20 @@ class Screen:
         start = time.monotonic()
         due = start + _QUICK
         LOG.began = LOG.began or start
+        titled = _numbered(title)
 
         def callback(step: int, record: Fields) -> None:
             nonlocal due
+            name = titled(step, record)
             if time.monotonic() >= due:
                 due = time.monotonic() + LOG.interval()
                 share = f"{step / record['total']:.0%}  " if record.get("total") else ""
-                self._line(f"{title}: {share}{_note(record)}".rstrip())
+                self._line(f"{name}: {share}{_note(record)}".rstrip())
 
         yield callback
         taken = time.monotonic() - start
         if LOG.verbose or taken >= _QUICK:
+            LOG.steps += 1
             self._line(f"{title}: {taken:.1f} s")
 
     def _line(self, text: str) -> None:
@@ -116,7 +128,7 @@ class Screen:
 
     def finish(self, record: Fields, *tables: Table | str) -> None:
         """Print the record as JSON, or the tables and lines; the record names the number of threads."""
-        if LOG.written and LOG.began is not None:
+        if LOG.steps != 1 and LOG.written and LOG.began is not None:  # one step's seconds are printed already
             self._line(f"done in {time.monotonic() - LOG.began:.1f} s")
         if record.get("threads") is None:
             record = {**record, "threads": threads_used()}
@@ -129,6 +141,19 @@ class Screen:
             is_text = isinstance(part, str)  # the cells of a table are escaped already
             text = printable(part) if is_text else part
             self._out.print(text, highlight=False, markup=not is_text, soft_wrap=is_text)
+
+
+def _numbered(title: str) -> Callable[[int, Fields], str]:
+    """The title of each report: where progress falls back another part has begun, and the title has its number."""
+    number, last = 1, 0.0
+
+    def titled(step: int, record: Fields) -> str:
+        nonlocal number, last
+        share = step / record["total"] if record.get("total") else last
+        number, last = number + (share < last), share
+        return title if number == 1 else f"{title}, part {number}"
+
+    return titled
 
 
 def ranking_table(title: str, quality: Mapping[str, Fields], measures: Sequence[str] = ()) -> Table:

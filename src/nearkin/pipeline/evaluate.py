@@ -9,7 +9,7 @@ import faiss
 import numpy as np
 
 from nearkin import metrics
-from nearkin._check import check_instance
+from nearkin._check import check_instance, check_queries
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
 from nearkin._storage import read_config
@@ -75,6 +75,7 @@ def evaluate_folder(
         Q = base.take(rows)
     if base is not None:
         _whole_base(index, base)
+    Q = check_queries(Q, index.n_features)
     _check_lengths(index, Q, truth, labels, query_labels)
     names = np.arange(len(Q)) if query_ids is None else query_ids
     relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
@@ -126,6 +127,8 @@ def _best_rows(index: Index, base: VectorFile | None, Q: np.ndarray, steps: Step
 
 
 def _whole_base(index: Index, base: VectorFile) -> VectorFile:
+    if base.shape[1] != index.n_features:
+        raise ValueError(f"{base.name} has {counted(base.shape[1], 'column')}, and the index {index.n_features}")
     if len(base) != len(index):
         raise ValueError(
             f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
