@@ -114,8 +114,9 @@ def _race_table(record: Fields) -> Table | str:
     race = record.get("race")
     if not race:
         return ""
+    rate = 1e6 / record["vectors"]
     rows = [
-        [row["name"], round(row["recall"], 4), round(row["seconds"], 1), round(row["queries_per_second"])]
+        [row["name"], round(row["recall"], 4), round(row["seconds"], 1), round(rate / max(row["search_seconds"], 1e-9))]
         for row in race["table"]
     ]
     title = f"Short fits on {race['table'][0]['rows']:,} rows; the first won"

@@ -132,8 +132,8 @@ def compress_file(
             index.ids = ids
             other = None if source is file else source.name
             run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
-            if isinstance(quantizer, BestCode):
-                run["race"] = _race(quantizer, len(file))
+            if isinstance(quantizer, BestCode) and hasattr(quantizer, "table_"):  # else fitted before an interruption
+                run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
@@ -274,18 +274,6 @@ def _record(
             record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
         record |= judge_codes(index, file, run, queries, callback=callback)
     return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
-
-
-def _race(race: BestCode, n_rows: int) -> Record | None:
-    """The seconds of a race and its table, the winner first; None if the winner was fitted before an interruption."""
-    if not hasattr(race, "table_"):
-        return None
-    rate = {entry["name"]: 1e6 / max(1e-6, n_rows * entry["search_seconds"]) for entry in race.table_}
-    kept = ("name", "bytes", "recall", "rows", "seconds", "encode_seconds")
-    table = [
-        {**{name: entry[name] for name in kept}, "queries_per_second": rate[entry["name"]]} for entry in race.table_
-    ]
-    return {"seconds": race.seconds, "table": table}
 
 
 @contextmanager

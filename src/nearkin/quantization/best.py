@@ -47,9 +47,8 @@ class Defaults:
     level: float = 0.02  # gap to a recall of .5 below which codes are level; the longest sum then wins
     longest: int = 32  # codebooks of a residual code: longer ones are searched too slowly
     cheap: int = 16  # codebooks up to which it runs first; a longer one if other long sums are near the best
-    chains: tuple[int, ...] = (4, 8, 16, 32)  # codebooks of each part of product residual codes, tried in turn
+    chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes, tried in turn
     short: int = 2  # codebooks of the sums tried last
-    gain: float = 0.01  # recall that twice as long sums must gain for longer ones than 8 to run
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # share of the index's rows learned from, from which codes are trained for these
@@ -381,8 +380,8 @@ def _candidates(
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
-    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes: longer sums
-    while they gain, the shortest where long ones do not pay."""
+    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes: the shortest
+    where long ones do not pay."""
     length: dict[str, int] = {}
 
     def chained(target: int) -> Candidates:
@@ -398,9 +397,9 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
         if kept["residual"] >= _level(max(kept.values())):
             return
     for target in DEFAULTS.chains:
-        if target <= DEFAULTS.chains[1] or _margin(length, kept) >= DEFAULTS.gain:
-            yield from chained(target)
-    if DEFAULTS.cheap < units <= DEFAULTS.longest and _margin(length, kept) >= -DEFAULTS.level:
+        yield from chained(target)
+    pays = all(kept[name] >= _level(max(kept.values())) for name in list(length)[-1:])  # the longer of the two
+    if DEFAULTS.cheap < units <= DEFAULTS.longest and pays:
         yield residual
     if length.get(max(kept, key=lambda name: kept[name]), 1) <= DEFAULTS.chains[0]:
         yield from chained(DEFAULTS.short)
@@ -414,14 +413,6 @@ def _chain(units: int, target: int, used: set[int]) -> int:
         return chain
     others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
     return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
-
-
-def _margin(length: dict[str, int], kept: dict[str, float]) -> float:
-    """How much more the longest of the sums that ran keeps than any other; 0 where fewer than two ran."""
-    if len(length) < 2:
-        return 0.0
-    *others, longest = sorted(length, key=lambda name: length[name])
-    return kept[longest] - max(kept[name] for name in others)
 
 
 @dataclass(eq=False, repr=False)
