@@ -94,12 +94,9 @@ class Method:
         others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
         if self.name == PRODUCT and size.n_centroids == 256 and not size.n_coarse:
             return nk.quantization.NormExplicitQuantizer(codes, random_state=random_state)
-        if self.name == PRODUCT:
-            return nk.ProductQuantizer(codes, size.n_centroids, **others)
-        if self.name in _ROTATIONS:
-            return nk.ProductQuantizer(
-                codes, size.n_centroids, rotation=None if self.name == "none" else self.name, **others
-            )
+        if product:
+            rotation = {PRODUCT: "procrustes", "none": None}.get(self.name, self.name)
+            return nk.ProductQuantizer(codes, size.n_centroids, rotation, **others)
         if self.name == "residual":
             return nk.quantization.ResidualQuantizer(codes, size.n_centroids, **others)
         each = _codebooks_per_part(codes)
