@@ -25,10 +25,13 @@ from nearkin.cli.pages import ask, demo, explore, report
 from nearkin.cli.screen import LOG, Log, printable
 from nearkin.cli.search import recommend, search, similar
 
-COMMANDS = (
-    *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, watch, refresh, rotate, encode, export, ids, bridge, check, doctor),
-)
+PANELS = {  # of the list of commands
+    "Make": (demo, ask, embed, train, sweep, compress),
+    "Search": (search, recommend, similar),
+    "Look and judge": (evaluate, report, explore),
+    "Maintain": (add, remove, update, watch, refresh, check, doctor),
+    "Other engines and models": (rotate, encode, export, bridge, ids),
+}
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130
 _EVERYWHERE = ("--quiet", "--verbose")
@@ -167,12 +170,8 @@ def root(
 
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
-    - nearkin recommend emb --all --out recs.parquet
-    - nearkin sweep X.npy --queries Q.npy --recall 0.95
-    - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
+    - nearkin compress X.npy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
-    - nearkin evaluate idx Q.npy --truth gt.npy
-    - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
     if quiet and verbose:
@@ -184,8 +183,9 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in COMMANDS:
-    app.command(cls=Command)(described(command))
+for panel, members in PANELS.items():
+    for command in members:
+        app.command(cls=Command, rich_help_panel=panel)(described(command))
 
 
 def main() -> None:
