@@ -124,6 +124,8 @@ def _written_parameters(model: Any) -> Record:
 def _read_parameters(written: Record, given: Record) -> Record:
     """The parameters that `_written_parameters` wrote, with the modules that the user gives again."""
     parameters = dict(written)
+    if isinstance(solver := written.get("solver"), str) and solver not in SOLVERS:  # one of an earlier version
+        parameters["solver"] = "auto"
     for name, value in parameters.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
