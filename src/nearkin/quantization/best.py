@@ -155,21 +155,15 @@ class Race:
         fitted = self.fitted(quantizer, self.train, tick)
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
-        began = time.perf_counter()
-        fitted.add_to(index, judge.rows)
-        encoding = time.perf_counter() - began
-        ordered = isinstance(fitted, AbstractAdditiveQuantizer) and fitted.learned_order
-        length = None if ordered else row_length(judge.rows, bool(fitted.normalized_))
+        encoding = _seconds(lambda: fitted.add_to(index, judge.rows))
+        length = row_length(judge.rows, bool(fitted.normalized_))
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             decoded = fitted.decode(fitted.encode(judge.rows))
             found = nearest_rows(decoded, judge.queries, DEFAULTS.neighbours, judge.metric)
         else:
             found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)
         timed = judge.queries[: DEFAULTS.timed_queries]
-        index.search(timed[:1], judge.k)
-        began = time.perf_counter()
-        index.search(timed, judge.k)
-        searching = time.perf_counter() - began
+        searching = min(_seconds(lambda: index.search(timed, judge.k)) for _ in range(3))
         return {
             "name": name, "bytes": index.sa_code_size(), "recall": judge.truth.kept(found), "rows": len(self.train),
             "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
@@ -184,6 +178,12 @@ class Race:
             uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
         return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 class Best(NamedTuple):
