@@ -31,7 +31,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.pipeline.inputs import LEFT, SideNames, find_ids, side_names, side_names_of
+from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 from nearkin.records import Interactions
 
@@ -218,38 +218,34 @@ def shown(quality: Quality) -> Quality:
     return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
 
 
-def judge_later(towers: Mapping[str, "nk.TwoTower"], pairs: Interactions) -> tuple[Quality, Record, list[str]]:
+def judge_later(
+    towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
+) -> tuple[Quality, Record, list[str]]:
     """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
 
     Only pairs of ids that the first model knows count; notes count the others. Also the record of `held_out`.
     """
     first, last = (list(towers.values())[at] for at in (0, -1))
-    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
-    known = np.isin(left.astype(str), first.left_ids_.astype(str))
-    known &= np.isin(right.astype(str), first.right_ids_.astype(str))
-    seen, n = last.seen_, last.seen_.shape[1]
-    rows, columns = _places(last, left[known], right[known])
-    fresh = known.copy()
-    fresh[known] = ~np.isin(rows * n + columns, seen.rows.astype(np.int64) * n + seen.indices)
-    left_out = ((~known, "of ids that the model does not know"), (known & ~fresh, "that the model was trained on"))
-    notes = [f"not judged by {counted(int(mask.sum()), 'pair')} {why}" for mask, why in left_out if mask.any()]
-    if not fresh.any():
-        return {}, {}, notes
-    tests = []
-    for model in towers.values():
-        rows, columns = _places(model, left[fresh], right[fresh])
-        times = None if pairs.timestamps is None else pairs.timestamps[fresh]
-        names, others = model.left_ids_, model.right_ids_
-        tests.append(
-            Interactions.from_pairs(names[rows], others[columns], None, times, left_ids=names, right_ids=others)
-        )
+    unknown = Unknown(skip=True)
+    pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
+    pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
+    tests = [_unseen(model, pairs) for model in towers.values()]
+    if seen := len(pairs) - len(tests[-1]):
+        unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
+    if not len(tests[-1]):
+        return {}, {}, unknown.notes
     quality = {name: model.evaluate(test, k=_CUTS) for (name, model), test in zip(towers.items(), tests, strict=True)}
-    quality |= judge_baselines(seen, tests[-1], _CUTS, _RANKED)
-    return shown(quality), held_out(tests[-1]), notes
+    quality |= judge_baselines(last.seen_, tests[-1], _CUTS, _RANKED)
+    return shown(quality), held_out(tests[-1]), unknown.notes
 
 
-def _places(model: "nk.TwoTower", left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return find_ids(left, model.left_ids_, "left"), find_ids(right, model.right_ids_, "right")
+def _unseen(model: "nk.TwoTower", pairs: Interactions) -> Interactions:
+    """The pairs by the numbers of a model, without those that it has seen."""
+    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
+    ids = model.left_ids_, model.right_ids_
+    test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
+    keys = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
+    return test.select(~np.isin(*keys))
 
 
 def _judge_update(
@@ -261,14 +257,17 @@ def _judge_update(
     if parts is None or not len(parts.test) or not len(parts.train):
         return {}, []
     trial = nk.TwoTower.load(start).partial_fit(parts.train)
-    quality, about, notes = judge_later({BEFORE: model, RESULT: trial}, parts.test)
+    try:
+        quality, about, notes = judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
+    except ValueError as error:  # no id is known
+        return {}, [f"not judged: {error}"]
     return {"quality": quality, "held_out": about or None, "split": rule}, notes
 
 
 def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
     """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
     pairs, names, _ = _read_as(path, folder, {})
-    quality, about, notes = judge_later({RESULT: nk.TwoTower.load(folder)}, pairs)
+    quality, about, notes = judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
     if not quality:
         raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
     words = held_out_in_words(about, names.left)

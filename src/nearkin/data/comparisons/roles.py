@@ -165,8 +165,9 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
 def _too_many(table: Table, names: list[str], form: str | None) -> ValueError:
     wanted = {"triplet": 3, "quadruplet": 4, "rating": 2, "similarity": 2, "dissimilarity": 2}.get(form or "")
     needed = f"form {form!r} needs {wanted}" if wanted else "3 mean d(i, j) < d(i, k) and 4 mean d(i, j) < d(l, k)"
+    listed = ", ".join([name[:40] for name in names[:6]] + ["..."] * (len(names) > 6))
     return ValueError(
-        f"{table.name} has {len(names)} object columns ({', '.join(names) or 'none'}); {needed}. Name their roles: "
+        f"{table.name} has {len(names)} object columns ({listed or 'none'}); {needed}. Name their roles: "
         "anchor=..., near=..., far=..., response=... (--anchor --near --far --response). A header may name further "
         "columns: weight, annotator, response"
     )

@@ -1,7 +1,6 @@
 """Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis (extra `parquet`)."""
 
 import csv
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +81,10 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
         with open_file(where.path) as file:
             return file.read(columns=columns)
     if where.suffix in (".jsonl", ".ndjson"):
-        return pa.table(_json_lines(where))
+        import pyarrow.json  # with pyarrow
+
+        with where.open() as lines:
+            return pyarrow.json.read_json(lines)
     with pa.OSFile(str(where.path)) as file:
         try:
             table = pa.ipc.open_file(file).read_all()
@@ -91,25 +93,6 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
             table = pa.ipc.open_stream(file).read_all()
     table.validate(full=True)  # offsets of a damaged file may point anywhere
     return table
-
-
-def _json_lines(where: Locator) -> dict[str, list]:
-    """Columns by name, in the order of the file; None where a line lacks one."""
-    columns: dict[str, list] = {}
-    with where.open() as file:
-        lines = [line for line in file.read().decode("utf-8-sig").split("\n") if line.strip()]
-    for number, line in enumerate(lines):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{where}, row {number}: {error}; every line must be a JSON object") from error
-        if not isinstance(row, dict):
-            raise ValueError(f'{where}, row {number} is no JSON object; write one a line, such as {{"user": 7}}')
-        for name in row:
-            columns.setdefault(name, [None] * number)
-        for name, column in columns.items():
-            column.append(row.get(name))
-    return columns
 
 
 def frame_rows(source: Extra, name: str) -> FileRows:
