@@ -196,6 +196,7 @@ def test_an_update_prints_whether_the_model_is_still_good(shop: Path, tmp_path: 
     assert list(record["quality"]) == ["two towers before", "two towers", "popularity", "item-kNN"]
     assert record["timestamp"] == "tag", "the column of times is remembered"
     assert "timestamp = tag" in record["understood"]
+    assert not any("0 pairs" in note for note in record["notes"])
 
 
 def test_later_pairs_judge_a_model_by_one_command(shop: Path) -> None:
@@ -375,3 +376,16 @@ def test_a_matrix_moves_from_torchs_parametrization() -> None:
     nk.orthogonal.orthogonal_parametrization(ours)
     ours.weight = torchs.weight
     torch.testing.assert_close(ours.weight, torchs.weight)
+
+
+def test_the_wrong_answer_is_named_with_its_options(tmp_path: Path) -> None:
+    """The first row was named, which is right, with the rules of all forms."""
+    path = tmp_path / "a.csv"
+    path.write_text("ref,left,right,choice\n" + "red,blue,green,blue\n" * 9 + "red,blue,green,purple\n")
+    with pytest.raises(
+        ValueError, match=r"row 9 is 'purple'\. The others name an object of their row; here that is blue or"
+    ):
+        nk.read_comparisons(path)
+    path.write_text("x,y,z,response\n" + "red,blue,green,1\nred,blue,green,3\n" * 5 + "red,blue,green,7\n")
+    with pytest.raises(ValueError, match=r"row 10 is '7'. A response must be a place \(1, 2, 3 or 0, 1, 2\)"):
+        nk.read_comparisons(path, form="odd-one-out")

@@ -175,9 +175,9 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
     """The pairs of a table whose ids of one side are `known`; `name` is that side's column."""
     ids = getattr(history, f"{side}_ids")
     found = np.isin(ids.astype(str), known.astype(str))
-    if found.all():
-        return history
     keep = found[history.indices if side == "right" else history.rows]
+    if keep.all():
+        return history
     source = "the table" if history.source is None else history.source.source
     lost = f"{counted(int((~keep).sum()), 'pair')} of {source}"
     unknown.leave_out(lost, f"{int((~found).sum()):,} {name} ids are not known, the first is {ids[~found][0].item()!r}")

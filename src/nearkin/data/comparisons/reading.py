@@ -352,7 +352,9 @@ def signs_of(
     distinct = {signs.tobytes(): signs for signs in readings.values()}
     if len(distinct) == 1:
         return next(iter(distinct.values()))
-    raise _unclear(column.name, kinds, list(readings), source, texts)
+    raise _unclear(
+        column.name, kinds, list(readings), source, texts, rows[:, 1:] if rows.shape[1] == 3 else rows[:, :0]
+    )
 
 
 def _readings(texts: np.ndarray, kinds: set[str], rows: np.ndarray, names: list[str], *, options: bool):
@@ -399,7 +401,12 @@ def _chosen(column: Column, rows: np.ndarray, names: list[str], source: str) -> 
     distinct = {places.astype(np.int64).tobytes(): places for places in readings}
     if len(distinct) != 1:
         raise _unclear(
-            column.name, few, ["0, 1, 2", "1, 2, 3", "the name of the object"][: 3 * bool(readings)], source, texts
+            column.name,
+            few,
+            ["0, 1, 2", "1, 2, 3", "the name of the object"][: 3 * bool(readings)],
+            source,
+            texts,
+            rows,
         )
     return next(iter(distinct.values()))
 
@@ -409,19 +416,29 @@ def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
 
 
-def _unclear(name: str, kinds: set[str], readings: list[str], source: str, texts: np.ndarray) -> ValueError:
+def _unclear(
+    name: str, kinds: set[str], readings: list[str], source: str, texts: np.ndarray, options: np.ndarray
+) -> ValueError:
+    """The error for responses of no reading or several; `options` are the objects of each row that they may name."""
     if not readings:
-        odd = next((row for row, text in enumerate(texts.tolist()) if text not in ("1", "-1", "2")), 0)
-        return ValueError(
-            f"{source}: column {name!r} holds {_some(kinds)}; responses row {odd} is {str(texts[odd])[:40]!r}. "
-            "A response must be +1 (as the row says) or -1 (reversed), 1 or 2, left or right, or the name of "
-            "the chosen object"
-        )
+        codes, rule = (("0", "1", "2", "3"), _PLACES) if options.shape[1] == 3 else (("1", "-1", "2"), _SIGNS)
+        coded, named = np.isin(texts, codes), (options.astype(str) == texts[:, None]).any(axis=1)
+        odd = int((named if named.sum() > coded.sum() else coded).argmin())
+        if named.sum() > coded.sum():
+            rule = f"The others name an object of their row; here that is {' or '.join(options[odd].astype(str))}"
+        found = str(texts[odd])[:40]
+        return ValueError(f"{source}: column {name!r} holds {_some(kinds)}; responses row {odd} is {found!r}. {rule}")
     value = sorted(kinds)[-1]
     return ValueError(
         f"{source}: column {name!r} holds {_some(kinds)}, which can mean {' or '.join(readings)}; type "
         f"response='{name}={value}' (--response {name}={value}) with the value that chooses the first"
     )
+
+
+_PLACES = "A response must be a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
+_SIGNS = (
+    "A response must be +1 (as the row says) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
+)
 
 
 def _some(kinds: set[str]) -> str:
