@@ -244,8 +244,8 @@ def _unseen(model: "nk.TwoTower", pairs: Interactions) -> Interactions:
     left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
     ids = model.left_ids_, model.right_ids_
     test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
-    keys = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
-    return test.select(~np.isin(*keys))
+    keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
+    return test.select(~np.isin(keys, seen))
 
 
 def _judge_update(
