@@ -58,6 +58,7 @@ def test_without_a_method_codes_race(tmp_path: Path, rng: np.random.Generator) -
     assert all(row["bytes"] == 3 and row["search_seconds"] >= 0 for row in race["table"])
     assert json.loads((tmp_path / "idx/run.json").read_text())["race"] == race
     shown = run(*args, "--minutes", 0).stdout
+    assert "rows in 0 s" in " ".join(shown.split())
     assert "queries/s" in shown
     assert "residual" not in shown  # no time but for the first code
 

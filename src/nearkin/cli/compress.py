@@ -119,7 +119,8 @@ def _race_table(record: Fields) -> Table | str:
         [row["name"], round(row["recall"], 4), round(row["seconds"], 1), round(rate / max(row["search_seconds"], 1e-9))]
         for row in race["table"]
     ]
-    title = f"Short fits on {race['table'][0]['rows']:,} rows; the first won"
+    given = "" if race["seconds"] is None else f" in {race['seconds']:.0f} s"
+    title = f"Short fits on {race['table'][0]['rows']:,} rows{given}; the first won"
     return table(title, ["code", "recall", "seconds", "queries/s"], rows)
 
 

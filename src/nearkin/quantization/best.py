@@ -327,7 +327,8 @@ def _run(
             continue
         kept[candidate.name] = record["recall"]
         entries.append(_Entry(record, candidate, seconds, encode))
-        callback(len(entries), {"total": _MOST, "objective": -record["recall"], **record})
+        note = f"{candidate.name}: recall {record['recall']:.4f}"
+        callback(len(entries), {"total": _MOST, "objective": -record["recall"], "note": note, **record})
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
