@@ -32,6 +32,8 @@ OPTIMIZERS: dict[str, Build] = {
     "flow-2-unbiased": lambda p, lr, **o: StochasticFlow(p, lr / 6, **o),
     "flow-3": lambda p, lr, **o: StochasticFlow(p, lr / 2, component_size=3, **o),
     "flow-d/log d": lambda p, lr, **o: StochasticFlow(p, lr / 2, component_size="d/log d", **o),
+    "flow-abs": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="abs", **o),
+    "flow-square": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="square", **o),
     "flow-importance": lambda p, lr, **o: StochasticFlow(p, lr / 6, sampling="importance", **o),
     "riemannian-exp": lambda p, lr, **o: RiemannianDescent(p, lr, "exp", **o),
     "riemannian-cayley": lambda p, lr, **o: RiemannianDescent(p, lr, "cayley", **o),

@@ -41,6 +41,8 @@ def test_one_component_is_the_exact_method() -> None:
     [
         {"component_size": 2},
         {"component_size": 3},
+        {"component_size": 3, "sampling": "abs"},
+        {"component_size": 2, "sampling": "square"},
         {"component_size": 2, "sampling": "importance"},
     ],
     ids=str,

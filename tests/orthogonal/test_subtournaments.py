@@ -9,16 +9,15 @@ import torch
 
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal.matching import uniform_components
-from nearkin.orthogonal.stochastic_flow import resolve_component_size, uniform_scale
-from tests.reference.subtournaments import (
+from nearkin.orthogonal.stochastic_flow import (
     WEIGHTS,
-    count_members,
     direct_components,
-    estimate_norm,
     kept_weight,
     regular_scale,
-    rejection_components,
+    resolve_component_size,
+    uniform_scale,
 )
+from tests.reference.subtournaments import count_members, estimate_norm, rejection_components
 
 Member = frozenset[frozenset[int]]
 

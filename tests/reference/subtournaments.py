@@ -1,4 +1,4 @@
-"""Flows, section 3: counts of the family, the h-regular law with its samplers, and the norm from a few entries."""
+"""Flows, section 3, as printed: counts of the family, sampling by rejection, and the norm from a few entries."""
 
 import math
 from collections.abc import Callable
@@ -7,44 +7,7 @@ import torch
 from torch import Tensor
 
 from nearkin.orthogonal.matching import uniform_components
-from nearkin.orthogonal.stochastic_flow import uniform_scale
-
-
-def squares(Omega: Tensor) -> Tensor:
-    """Omega^2 up to a power of 4, which has no part in the law; without it large entries would overflow."""
-    exponent = torch.frexp(Omega.abs().amax()).exponent
-    return torch.ldexp(Omega, -exponent).square()
-
-
-WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {"abs": torch.abs, "square": squares}
-
-
-def kept_weight(H: Tensor, components: Tensor) -> Tensor:
-    """Return h(G_T), the sum of H (d, d), symmetric with zero diagonal, over the edges inside the components."""
-    return H[components[:, :, None], components[:, None, :]].sum() / 2
-
-
-def regular_scale(H: Tensor, components: Tensor) -> float:
-    """Return ||h(Omega)||_1 / (2 h(G_T)), which makes the h-regular estimate unbiased (flows, Algorithm 1)."""
-    kept = float(kept_weight(H, components))
-    return float(H.sum()) / (2 * kept) if kept > 0 else uniform_scale(len(H), components.shape[1])
-
-
-def direct_components(H: Tensor, s: int, generator: torch.Generator) -> Tensor:
-    """Return an h-regular member of T_s without rejection; H = h(Omega) (d, d). Components (floor(d/s), s).
-
-    One edge is drawn with probability proportional to h, then the rest uniformly given that this edge is kept. Each
-    edge lies in the same number W of members, so p_T = sum over T's edges of (h_e / ||h||) / W: the law of Definition
-    3.3.
-    """
-    d = len(H)
-    upper = H.triu(1).reshape(-1)
-    if not float(upper.sum()) > 0:
-        return uniform_components(d, s, generator)
-    i, j = divmod(int(torch.multinomial(upper.double(), 1, generator=generator)), d)
-    order = torch.randperm(d, generator=generator, device=generator.device)
-    rest = order[(order != i) & (order != j)]
-    return torch.cat([torch.tensor([i, j], device=rest.device), rest])[: d // s * s].reshape(-1, s)
+from nearkin.orthogonal.stochastic_flow import kept_weight
 
 
 def count_members(d: int, s: int) -> tuple[int, int]:
