@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+import nearkin as nk
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
 from nearkin._random import draw_seed, numpy_generator, torch_generator, torch_normal
 
@@ -66,3 +67,11 @@ def test_integers_beyond_float64_are_not_finite():
     """Before, an OverflowError."""
     with pytest.raises(ValueError, match="must be finite"):
         check_real(10**400, "x")
+
+
+def test_a_tensor_without_values_is_one_sentence() -> None:
+    """A tensor of the meta device as comparisons ended in torch's NotImplementedError."""
+    rows = torch.ones(4, 4, device="meta")
+    for name, call in (("X", nk.ITQ(2).fit), ("comparisons", nk.OrdinalEmbedding(2).fit)):
+        with pytest.raises(ValueError, match=f"^{name} has no values"):
+            call(rows)

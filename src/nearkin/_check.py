@@ -169,11 +169,17 @@ def has_unit_rows(X: np.ndarray) -> bool:
     return True
 
 
-def from_tensor(X: ArrayLike) -> ArrayLike:
-    """The array of a torch tensor, without its graph and on the CPU; anything else as it is. bfloat16 gives float32."""
+def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
+    """The array of a torch tensor, without its graph and on the CPU; anything else as it is. bfloat16 gives float32.
+
+    ValueError for a tensor of the meta device.
+    """
     if not hasattr(X, "detach"):
         return X
-    tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
+    except NotImplementedError as error:  # torch's, of the meta device
+        raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
@@ -188,10 +194,7 @@ def check_vectors(
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
-    try:
-        X = np.asarray(from_tensor(X))
-    except NotImplementedError as error:  # torch's, of the meta device
-        raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
+    X = np.asarray(from_tensor(X, name))
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":

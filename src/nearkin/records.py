@@ -311,7 +311,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
 
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
     """
-    array = np.asarray(from_tensor(array))
+    array = np.asarray(from_tensor(array, name))
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(
             f"{name} has shape {array.shape}; it must be (m, 3), rows (i, j, k) for d(i, j) < d(i, k), or (m, 4), "
