@@ -84,7 +84,7 @@ def watch(
     q = min(_QUERIES, len(X) // 5)
     half = (len(X) - q) // 2
     Q, base, learned = X[:q], X[q : q + half], X[q + half :]
-    again = _learned(index, VectorFile(file.name, array_rows(learned)), random_state, steps)
+    again = _learned(index, _rows(index), VectorFile(file.name, array_rows(learned)), random_state, steps)
     rows = VectorFile(file.name, array_rows(base))
     truth = exact_neighbors(rows, Q, min(k, len(base)), exact_metric(index))
     values = []
@@ -112,7 +112,8 @@ def refresh(
         with steps.step("wait"):
             locked.enter_context(changing(folder))
         index = Index.load(folder)
-        quantizer, rows = _learned(index, file, random_state, steps), _rows(index)
+        rows = _rows(index)
+        quantizer = _learned(index, rows, file, random_state, steps)
         with steps.step("encode") as callback:
             index.recode(quantizer, rows, callback=callback)
         with steps.step("save"):
@@ -135,9 +136,9 @@ def _rows(index: Index) -> np.ndarray:
     return decoded(index)
 
 
-def _learned(index: Index, file: VectorFile, random_state: int, steps: Steps) -> Quantizer:
-    """The index's quantizer fitted again, with the same settings, to its rows and those of a file together."""
-    rows, numbers = _rows(index), np.random.default_rng(random_state)
+def _learned(index: Index, rows: np.ndarray, file: VectorFile, random_state: int, steps: Steps) -> Quantizer:
+    """The index's quantizer fitted again, with the same settings, to its `rows` (n, d) and those of a file together."""
+    numbers = np.random.default_rng(random_state)
     if file.shape[1] != index.n_features:
         raise ValueError(f"{file.name} has {file.shape[1]} columns, and the index {index.n_features}; they must agree")
     total = len(rows) + len(file)
