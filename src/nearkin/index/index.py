@@ -357,14 +357,16 @@ class Index:
             parts: list[tuple[np.ndarray, np.ndarray]] = []
             for queries, allowed in groups:
                 for first in range(0, len(queries), _CHUNK // 16):
-                    chunk = Q[queries[first : first + _CHUNK // 16]].astype(np.float32)
+                    chunk = Q[queries[first : first + _CHUNK // 16]].astype(np.float32, copy=False)
                     parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric, allowed))
                     done += len(chunk)
                     if callback is not None:
                         callback(done, {"total": len(Q)})
             scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
-            order = np.argsort(np.concatenate([queries for queries, _ in groups]))
-            return scores[order], identifiers.named(positions[order], self.ids)
+            if len(groups) > 1:
+                order = np.argsort(np.concatenate([queries for queries, _ in groups]))
+                scores, positions = scores[order], positions[order]
+            return scores, identifiers.named(positions, self.ids)
 
     def _nearest(
         self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool, allowed: np.ndarray | None
