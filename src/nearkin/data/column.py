@@ -254,8 +254,9 @@ def frame_columns(source: Extra) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
-def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, np.ndarray | ValueError | None, str]:
-    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists; ids, or a question; a description."""
+def frame_vectors(source: Extra, table: str) -> tuple[np.ndarray, np.ndarray | None, list[str], str]:
+    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists; ids, columns that might be these, and a
+    description."""
     columns = frame_columns(source)
     lists = [
         column
@@ -276,7 +277,7 @@ def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, 
     X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
     aside = [column.name for column in others if lists and column.name != ids]
     names = next((column.ids() for column in others if column.name == ids), None)
-    return X, which_ids(table, rivals) if rivals else names, understood(table, len(X), X.shape[1], ids, aside)
+    return X, names, rivals, understood(table, len(X), X.shape[1], ids, aside)
 
 
 def _stacked(column: Column) -> np.ndarray:

@@ -97,15 +97,15 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
 
 def frame_rows(source: Extra, name: str) -> FileRows:
     """The vectors of a DataFrame or an Arrow table called `name`."""
-    X, found, about = frame_vectors(source, name)
+    X, names, rivals, about = frame_vectors(source, name)
     check_layout(name, X.shape, X.dtype)
 
     def ids() -> np.ndarray:
-        if not isinstance(found, np.ndarray):
-            raise found or ValueError(name)
-        return found
+        if names is None:
+            raise which_ids(name, rivals)
+        return names
 
-    return replace(array_rows(X), about=about, ids=None if found is None else ids)
+    return replace(array_rows(X), about=about, ids=ids if names is not None or rivals else None)
 
 
 def open_frame(where: Locator) -> FileRows:
