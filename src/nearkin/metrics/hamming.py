@@ -84,24 +84,44 @@ def hamming_histograms(
 
 
 def hamming_mean_average_precision(
-    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, **relevance: ArrayLike
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
+    *,
+    neighbours: ArrayLike | None = None,
 ) -> float:
     """Return the mean average precision over the whole ranking, ties in expectation; see `hamming_histograms`."""
-    return float(hamming_histograms(queries, database, *labels, **relevance).average_precision().mean())
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
+    return float(histograms.average_precision().mean())
 
 
 def hamming_precision_at_k(
-    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, k: int = 1000, **relevance: ArrayLike
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
+    *,
+    k: int = 1000,
+    neighbours: ArrayLike | None = None,
 ) -> float:
     """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k); see `hamming_histograms`."""
-    return float(hamming_histograms(queries, database, *labels, **relevance).precision_at(k).mean())
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
+    return float(histograms.precision_at(k).mean())
 
 
 def hamming_radius_precision(
-    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, radius: int = 2, **relevance: ArrayLike
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
+    *,
+    radius: int = 2,
+    neighbours: ArrayLike | None = None,
 ) -> float:
     """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
-    return float(hamming_histograms(queries, database, *labels, **relevance).precision_within(radius).mean())
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
+    return float(histograms.precision_within(radius).mean())
 
 
 def _same_labels(
