@@ -170,7 +170,7 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
-    """The array of a torch tensor, without its graph and on the CPU; anything else as it is. bfloat16 gives float32.
+    """The array of a torch tensor, without its graph and on the CPU; anything else unchanged. bfloat16 gives float32.
 
     ValueError for a tensor of the meta device.
     """

@@ -235,7 +235,7 @@ def join(first: Comparisons, second: Comparisons) -> Comparisons:
     if first.weights is not None or second.weights is not None:
         weights = np.concatenate([np.ones(len(c)) if c.weights is None else c.weights for c in (first, second)])
     events = None
-    if first.events is not None or second.events is not None:  # a row without an event is one of its own
+    if first.events is not None or second.events is not None:  # a row without an event is a separate one
         numbers = [np.arange(len(c)) if c.events is None else c.events for c in (first, second)]
         numbers = [np.unique(one, return_inverse=True)[1] for one in numbers]
         events = np.concatenate([numbers[0], numbers[1] + len(first)])

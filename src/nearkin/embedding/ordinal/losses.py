@@ -13,7 +13,7 @@ Misprints in paper 004 (SVRG-SBB), each corrected here and proved by the tests a
 * eq. 45 must read Delta_q G <= -1 + xi, which gives xi = max(0, 1 + a - b).
 * eq. 47, printed for CKL, is STE's eq. 48: after multiplying by exp(-a - b) both are exp(-a) / (exp(-a) + exp(-b)).
   The crowd kernel's own form (Tamuz et al. 2011), used here, is p = (mu + b) / (2 mu + a + b).
-* eq. 50 holds for STE only; each loss below is -log p of its own model.
+* eq. 50 holds for STE only; each loss below is -log p of that loss's model.
 * eq. 58 (t-STE) has an extra factor alpha^(-alpha) and the wrong sign in its second block; `_t_ste_slopes` derives it.
 * eq. 60: the rows must be (I 0 I 0), (0 I 0 0), (0 0 0 I): g_i of a triplet adds the parts of i and of l.
 

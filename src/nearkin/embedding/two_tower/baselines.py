@@ -98,7 +98,9 @@ class InBatchSoftmax(AbstractSampledLoss):
     """`TwoTower(loss=InBatchSoftmax(...))`: softmax among the rights of a batch, with the logQ correction.
 
     Cross-entropy of p_i.q_j - log f_j, f_j the frequency of j (Yi et al. 2019, logQ); a right that occurs twice in the
-    batch is no negative of its own pair. weighting: importance of a pair by its weight, "log" | "linear" | "none".
+    batch is no negative where it is the positive.
+
+    weighting: importance of a pair by its weight, "log" | "linear" | "none".
     """
 
     name: ClassVar[str] = "in-batch-softmax"
@@ -126,7 +128,7 @@ class InBatchHinge(AbstractSampledLoss):
     """`TwoTower(loss=InBatchHinge(...))`: cosines of a pair against those of other rights (GCD, section 3.2).
 
     w max(0, margin - cos(p_i, q_i) + cos(p_i, q_j)), averaged over the batch's other rights; a right that occurs twice
-    in the batch is no negative of its own pair.
+    in the batch is no negative where it is the positive.
 
     margin: the paper's 0.1 by default; weighting: importance of a pair by its weight, "log" | "linear" | "none".
     """

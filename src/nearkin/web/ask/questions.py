@@ -58,7 +58,7 @@ def read_items(path: str | os.PathLike, *, header: bool | None = None) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
     A table has one column of names, or columns called id (name), text (label), image or sound (files in the table's
-    folder) and link; `header` says whether its first line names the columns (None looks). FileNotFoundError, or
+    folder) and link; `header` is whether its first line names the columns (None looks). FileNotFoundError, or
     ValueError for fewer than three items, names that repeat, or files that are missing or outside the table's folder.
     """
     path = Path(path)

@@ -136,7 +136,7 @@ BATCH = 8_192  # rows copied or decoded at a time
 class IndexView:
     """An index whose rows are known by the collection's row numbers; the index itself is not changed.
 
-    `kept` are the exact rows in the order of this index, or None; `rows` (n,) says which row of the collection stands
+    `kept` are the exact rows in the order of this index, or None; `rows` (n,) is the row of the collection that stands
     at each position of this index, None if they are the same.
     """
 

@@ -93,10 +93,10 @@ function display(question) {
 function finish(given) {  // a completion code, or the address to go back to
   show("done");
   if (!given) return;
-  const link = document.createElement(/^https?:\/\//.test(given) ? "a" : "b");
-  if (link.tagName === "A") link.href = given;
-  link.textContent = given;
-  $("finish").replaceChildren(link.tagName === "A" ? "Please finish here: " : "Your completion code: ", link);
+  const isAddress = /^https?:\/\//.test(given), shown = document.createElement(isAddress ? "a" : "b");
+  if (isAddress) shown.href = given;
+  shown.textContent = given;
+  $("finish").replaceChildren(isAddress ? "Please finish here: " : "Your completion code: ", shown);
 }
 
 async function act(work) {
