@@ -6,7 +6,6 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._check import check_choice
 from nearkin._fields import Fields
 from nearkin.cli.options import File, Index, Neighbours, Seed, Side, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, table
@@ -61,6 +60,8 @@ def remove(
     - ids_file: A file of ids, one a row.
     - missing: Ids that the index lacks: an error, or left out and counted.
     """
+    from nearkin._check import check_choice  # loads NumPy
+
     check_choice(missing, "--missing", ("error", "ok"))
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
