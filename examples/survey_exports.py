@@ -1,4 +1,4 @@
-"""How do I read what Qualtrics, LimeSurvey, Gorilla or jsPsych exports? A few lines make each long.
+"""How do I read what Qualtrics, LimeSurvey, Gorilla, jsPsych or Salmon exports? A few lines make each long.
 
 Long means a row for every answer: rater, reference, two options, choice. `nearkin embed long.csv` reads that. The files
 that `main` writes are small exports of each kind, with one rater and four questions.
@@ -50,13 +50,29 @@ def gorilla(path: Path) -> Iterator[Row]:
                 yield row["Participant Private ID"], row["ref"], row["left"], row["right"], row["Response"]
 
 
+def jspsych(path: Path) -> Iterator[Row]:
+    """A trial is an object with what the experiment's `data` added; `response` is the number of the button."""
+    for trial in json.loads(path.read_text(encoding="utf-8")):
+        if "ref" in trial and trial["response"] is not None:
+            chosen = trial[("left", "right")[trial["response"]]]
+            yield trial["subject"], trial["ref"], trial["left"], trial["right"], chosen
+
+
+def salmon(path: Path) -> Iterator[Row]:
+    """The dashboard's responses: the columns `head`, `winner` and `loser` with `_filename` are texts."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            winner = row["winner_filename"]
+            yield row["puid"], row["head_filename"], winner, row["loser_filename"], winner
+
+
 def write_long(rows: Iterator[Row], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("rater", "ref", "left", "right", "choice"), *rows])
 
 
 def write_exports(folder: Path) -> None:
-    """The same four answers as each of the four programs exports them."""
+    """The same four answers as each program exports them."""
     texts = [f"Which is more like {ref}: {left} or {right}?" for ref, left, right, _ in TRIALS]
     chosen = [choice for *_, choice in TRIALS]
     names = ["ResponseId", *(f"Q{number}" for number in range(1, 5))]
@@ -67,17 +83,21 @@ def write_exports(folder: Path) -> None:
             ["Participant Private ID", "Zone Type", "ref", "left", "right", "Response"],
             *(["1", kind, *trial] for trial in TRIALS for kind in ("fixation", "response_button_text")),
         ],
+        "salmon": [
+            ["puid", "head_filename", "winner_filename", "loser_filename"],
+            *(["1", ref, won, right if won == left else left] for ref, left, right, won in TRIALS),
+        ],
     }
     for name, rows in tables.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(rows)
     with (folder / "limesurvey.csv").open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows([["Response ID", *texts], ["1", *chosen]])
-    trials = [dict(zip(("ref", "left", "right"), trial, strict=False)) for trial in TRIALS]
-    buttons = [
-        {**trial, "response": [trial["left"], trial["right"]].index(c)} for trial, c in zip(trials, chosen, strict=True)
+    trials = [
+        {"subject": "1", "ref": ref, "left": left, "right": right, "response": (left, right).index(choice)}
+        for ref, left, right, choice in TRIALS
     ]
-    (folder / "jspsych.json").write_text(json.dumps(buttons), encoding="utf-8")
+    (folder / "jspsych.json").write_text(json.dumps([{"response": None}, *trials]), encoding="utf-8")
 
 
 def main() -> None:
@@ -86,10 +106,9 @@ def main() -> None:
     folder = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)
     write_exports(folder)
-    for read in (qualtrics, limesurvey, gorilla):
-        write_long(read(folder / f"{read.__name__}.csv"), folder / "long.csv")
+    for read in (qualtrics, limesurvey, gorilla, jspsych, salmon):
+        write_long(read(next(folder.glob(f"{read.__name__}.*"))), folder / "long.csv")
         print(read.__name__, nk.read_comparisons(folder / "long.csv").source, sep=": ")
-    print("jspsych", nk.data.read_jspsych(folder / "jspsych.json", items=("ref", "left", "right")).source, sep=": ")
 
 
 if __name__ == "__main__":

@@ -143,7 +143,6 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "pack_signs": {"values": lambda: X},
     "split_given": {"interactions": lambda: interactions(split=np.arange(60) % 3)},
     "plot_convergence": {"curves": lambda: {"a": [1.0, 0.5]}},
-    "comparisons_from_cblearn": {"X": lambda: TRIPLETS},
     "plot_map": {"X": lambda: X[:, :2]},
     "Sequential": dict.fromkeys(("first", "second"), nk.solvers.SGD),
     "check_gradient": {"f": lambda: lambda Y: (Y**2).sum(), "X": lambda: torch.eye(4, dtype=torch.float64)},
@@ -172,14 +171,13 @@ NOT = {
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (
-        "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization reproject_ ask_function "
-        "to_svg SoftmaxLoss AllPairsLoss"
+        "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization reproject_ to_svg SoftmaxLoss AllPairsLoss"
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": (
         "BatchEncoder join_processes export_index search_scale make_target best PairMap"
     ),
-    "reads files: the readers try it": "load read_jspsych read_salmon describe",
+    "reads files: the readers try it": "load describe",
 }
 
 

@@ -65,7 +65,6 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         ("recommend", {"left": torch.empty(4, 4, device="meta")}),
         ("split_given", {"fit_validation": torch.empty(4, 4, device="meta")}),
         ("plot_error", {"logarithmic": torch.full((4, 4), torch.nan)}),
-        ("comparisons_from_cblearn", {"form": torch.eye(4)}),
         ("orthogonal_optimizer", {"params": "weights"}),
     ],
     ids=str,

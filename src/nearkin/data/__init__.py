@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import noise_floor as noise_floor
     from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
-    from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
-    from nearkin.data.experiments import read_jspsych as read_jspsych
-    from nearkin.data.experiments import read_salmon as read_salmon
     from nearkin.data.interactions import Parts as Parts
     from nearkin.data.interactions import planted_interactions as planted_interactions
     from nearkin.data.interactions import read_interactions as read_interactions

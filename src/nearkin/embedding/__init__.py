@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.baselines import sparse_ease as sparse_ease
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
-    from nearkin.embedding.ordinal.questions import ask_function as ask_function
     from nearkin.embedding.two_tower.als import ALS as ALS
     from nearkin.embedding.two_tower.baselines import InBatchHinge as InBatchHinge
     from nearkin.embedding.two_tower.baselines import InBatchSoftmax as InBatchSoftmax

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from nearkin._random import torch_normal
+from nearkin._random import numpy_generator
 from nearkin._types import Seed
 
 if TYPE_CHECKING:
@@ -33,11 +33,9 @@ def unique_q(M: Array) -> Array:
 
 
 def haar_rotation(d: int, random_state: Seed = None) -> np.ndarray:
-    """Return a uniform random rotation or reflection (d, d) float32.
-
-    It is `haar_orthogonal(d, d, random_state=random_state)`, now and then but for a last bit, without loading torch.
-    """
-    return np.ascontiguousarray(unique_q(torch_normal(d * d, random_state).reshape(d, d)), np.float32)
+    """Return a uniform random rotation or reflection (d, d) float32."""
+    gaussian = numpy_generator(random_state).standard_normal((d, d))
+    return np.ascontiguousarray(unique_q(gaussian), np.float32)
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
