@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ordinal.problems import comparisons_from_labels
-from benchmarks.ordinal.retrieval import images, judge
+from benchmarks.ordinal.retrieval import images, judge, regressed
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.svrg_ablations import SBB_0, GramObjective, gram_points, project_gram
 from benchmarks.papers.svrg_figure_2 import BATCH_STEP
 from nearkin.contracts import Run
-from nearkin.embedding.ordinal.estimator import fit_feature_map
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.solvers import SGD, SVRG, GradientDescent
@@ -115,7 +114,6 @@ def keep(rows: list[Row], checked: tuple[int, ...], passes: int, shown: Any, epo
         return
     squared = ((features[:300, None].astype(np.float64) - features[None, :300]) ** 2).sum(axis=2)
     gamma = 1 / float(np.median(squared[np.triu_indices(300, 1)]))
-    seen = fit_feature_map(features, X, gamma=gamma, alpha=ALPHA, random_state=0)
-    found = judge("", 0.0, X, y, seen(fresh), asked, 0.0)
+    found = judge("", 0.0, X, y, regressed(features, X, fresh, gamma, ALPHA), asked, 0.0)
     kept = {key: round(found[key], 4) for key in ("map", "precision@60", "recall@40", "recall@60", "recall@100")}
     rows.append({"passes": epoch * passes} | kept)

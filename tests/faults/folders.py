@@ -219,7 +219,6 @@ def kinds() -> list[Kind]:
     found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(X, _moved(seed))), _ask_bridge))
     found.append(Kind("ids", _saver(lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X)), _ask_ids))
     found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))
-    found.append(Kind("ordinal-map", _saver(_ordinal_map), _ask_ordinal))
     found.append(Kind("towers", _saver(_towers), _ask_towers))
     return found
 
@@ -291,15 +290,9 @@ def _ordinal(seed: int) -> Any:
     return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(named(np.array(list("abcdefg"))[rows]))
 
 
-def _ordinal_map(seed: int) -> Any:
-    rows = np.random.default_rng(seed).permuted(np.tile(np.arange(7), (40, 1)), axis=1)[:, :3]
-    return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(rows, features=X[:7])
-
-
 def _ask_ordinal(path: Path) -> str:
     model = nk.OrdinalEmbedding.load(path)
     arrays = [model.embedding_, model.objects_, model.comparisons_.indices]
-    arrays += [] if model.feature_map_ is None else [model.transform(X[:3])]
     return digest([*arrays, np.array(repr((model.get_params(), model.objective_, model.n_iter_, model.status_)))])
 
 

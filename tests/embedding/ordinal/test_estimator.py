@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import nearkin as nk
-from benchmarks.ordinal.problems import comparisons_from_labels
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
 from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes
 from nearkin.embedding.ordinal.losses import LOSSES
@@ -109,36 +108,6 @@ def test_predict_and_probability_agree(model, test):
 def test_no_probability_without_a_model(loss, train):
     with pytest.raises(ValueError, match="has no probability of an answer; use 'ste'"):
         nk.OrdinalEmbedding(2, loss=loss, random_state=0, max_iter=2).fit(train).predict_proba(train)
-
-
-def test_transform_places_objects_by_their_features():
-    rng = np.random.default_rng(3)
-    y = np.repeat(np.arange(4), 30)
-    features = rng.normal(size=(4, 6))[y] * 3 + rng.normal(size=(120, 6))
-    fresh = comparisons_from_labels(y[::2], 4000, random_state=1)
-    model = nk.OrdinalEmbedding(3, loss="t-ste", random_state=0).fit(fresh, features=features[::2])
-    placed = model.transform(features[1::2])
-    assert placed.shape == (60, 3)
-    distance = np.linalg.norm(placed[:, None] - model.embedding_[None], axis=2)
-    nearest = y[::2][distance.argmin(axis=1)]
-    assert (nearest == y[1::2]).mean() > 0.9
-    with pytest.raises(ValueError, match="features has 5 columns; it must have 6"):
-        model.transform(features[:, :5])
-
-
-def test_partial_fit_drops_the_old_map(points, train):
-    model = nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, 500)), features=points)
-    model.transform(points[:3])
-    model.partial_fit(train.take(slice(500, 600)))
-    with pytest.raises(ValueError, match="fit_feature_map"):
-        model.transform(points[:3])
-
-
-def test_transform_needs_features(model):
-    with pytest.raises(ValueError, match=r"pass features \(n, d\)"):
-        model.transform(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="features has 3 rows; it must have one per object, 40"):
-        clone(model).fit(model.comparisons_).fit_feature_map(np.zeros((3, 2)))
 
 
 def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):

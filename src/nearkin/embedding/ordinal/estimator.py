@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
@@ -20,7 +17,7 @@ from nearkin._distributed import current
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
@@ -39,86 +36,7 @@ from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 from nearkin.solvers import Solver
 
-
-@dataclass(frozen=True)
-class FeatureMap:
-    """x = mean + k(features, landmarks) @ coefficients, with k(u, v) = exp(-gamma |u - v|^2)."""
-
-    landmarks: np.ndarray  # (r, d)
-    coefficients: np.ndarray  # (r, p)
-    mean: np.ndarray  # (p,)
-    gamma: float
-    alpha: float
-
-    def __call__(self, features: np.ndarray) -> np.ndarray:
-        """(m, d) -> (m, p) float32, in pieces of rows so that no (m, r) array is held whole."""
-        out = np.empty((len(features), len(self.mean)), np.float32)
-        for start in range(0, len(features), 4096):
-            K = rbf_kernel(features[start : start + 4096].astype(np.float64), self.landmarks, gamma=self.gamma)
-            out[start : start + 4096] = self.mean + K @ self.coefficients
-        return out
-
-
-def fit_feature_map(
-    features: np.ndarray,  # (n, d)
-    X: np.ndarray,  # (n, p)
-    *,
-    gamma: float | None = None,
-    alpha: float | None = None,
-    n_landmarks: int = 1000,
-    random_state: Seed = None,
-) -> FeatureMap:
-    """Fit X by min_C |K C - (X - mean)|^2 + alpha tr(C' K_rr C), K the kernel between rows and landmarks.
-
-    With n <= n_landmarks every row is a landmark and this is kernel ridge regression; above, a random subset stands
-    for all, so that no n x n array is made. gamma None is 1 / median |u - v|^2 times a factor of {1/2, 1, 2, 4}, alpha
-    None one of 1e-4 ... 10; both are chosen by the error on a fifth of the rows held out.
-    """
-    given, features, n = features, features.astype(np.float64), len(features)
-    order = numpy_generator(random_state).permutation(n)
-    landmarks = features[order[:n_landmarks]]
-    squared = pdist(landmarks[:500], "sqeuclidean")
-    scale = float(np.median(squared)) if len(squared) else 1.0
-    gammas = [gamma] if gamma is not None else [factor / (scale or 1.0) for factor in (0.5, 1.0, 2.0, 4.0)]
-    alphas = [alpha] if alpha is not None else [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0]
-    if len(gammas) * len(alphas) > 1 and n >= 10:
-        held, kept = order[: n // 5], order[n // 5 :]
-        marks = features[kept[:n_landmarks]]
-        errors = {}
-        for g in gammas:
-            solve = _Ridge(features[kept], X[kept], marks, g)
-            test = rbf_kernel(features[held], marks, gamma=g)
-            for a in alphas:
-                errors[g, a] = float(((test @ solve(a) + solve.mean - X[held]) ** 2).sum())
-        gamma, alpha = min(errors, key=lambda pair: errors[pair])
-    gamma = gammas[0] if gamma is None else gamma
-    alpha = alphas[0] if alpha is None else alpha
-    solve = _Ridge(features, X, landmarks, gamma)
-    return FeatureMap(given[order[:n_landmarks]], solve(alpha), solve.mean, gamma, alpha)
-
-
-class _Ridge:
-    """The normal equations of one kernel width, to be solved for several alphas."""
-
-    def __init__(self, features: np.ndarray, X: np.ndarray, landmarks: np.ndarray, gamma: float) -> None:
-        self.mean = X.mean(axis=0, dtype=np.float64)
-        self._within = rbf_kernel(landmarks, gamma=gamma)
-        r = len(landmarks)
-        self._normal = np.zeros((r, r))
-        self._right = np.zeros((r, X.shape[1]))
-        for start in range(0, len(features), 4096):
-            K = rbf_kernel(features[start : start + 4096], landmarks, gamma=gamma)
-            self._normal += K.T @ K
-            self._right += K.T @ (X[start : start + 4096] - self.mean)
-
-    def __call__(self, alpha: float) -> np.ndarray:
-        r = len(self._normal)
-        jitter = 1e-8 * np.trace(self._normal) / r  # equal rows of features make the equations singular
-        return cho_solve(cho_factor(self._normal + alpha * self._within + jitter * np.eye(r)), self._right)
-
-
 KIND = "ordinal-embedding"
-_MAP = ("landmarks", "coefficients", "mean")
 
 
 def embedding_config(model: Any) -> Record:
@@ -127,9 +45,6 @@ def embedding_config(model: Any) -> Record:
     params = {name: value if isinstance(value, plain) else None for name, value in model.get_params().items()}
     n, p = model.embedding_.shape
     end = {"objective": model.objective_, "n_iter": model.n_iter_, "status": model.status_}
-    feature_map = model.feature_map_
-    if feature_map is not None:
-        end["feature_map"] = {"gamma": feature_map.gamma, "alpha": feature_map.alpha}
     if model.rater_reliability_ is not None:
         end["rater_reliability"] = [list(pair) for pair in model.rater_reliability_.items()]  # names may be numbers
     return {"n_objects": n, "n_components": p, "params": params, "dimension_curve": model.dimension_curve_, **end}
@@ -143,8 +58,6 @@ def write_embedding(model: Any, folder: Path) -> None:
         arrays["weights"] = answers.weights
     if answers.events is not None:
         arrays["events"] = answers.events
-    if model.feature_map_ is not None:
-        arrays.update({name: getattr(model.feature_map_, name) for name in _MAP})
     write_arrays(folder / "embedding.safetensors", arrays)
     names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
@@ -168,7 +81,6 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
                 arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")
             ),
             "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
-            "feature_map_": _feature_map(arrays, config),
             "n_components_": config["n_components"],
             "dimension_curve_": config["dimension_curve"],
             "objective_": config["objective"],
@@ -181,17 +93,6 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
         raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
     params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
     return params, fitted
-
-
-def _feature_map(arrays: dict[str, np.ndarray], config: Record) -> FeatureMap | None:
-    if "landmarks" not in arrays:
-        return None
-    gamma, alpha = (_check.check_real(config["feature_map"][name], name) for name in ("gamma", "alpha"))
-    found = FeatureMap(**{name: arrays[name] for name in _MAP}, gamma=gamma, alpha=alpha)
-    p = config["n_components"]
-    if found.landmarks.ndim != 2 or found.coefficients.shape != (len(found.landmarks), p) or found.mean.shape != (p,):
-        raise ValueError(f"landmarks has shape {found.landmarks.shape}, coefficients {found.coefficients.shape}")
-    return found
 
 
 @dataclass(eq=False, repr=False)
@@ -240,7 +141,6 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons: Answers,
         y: object = None,
         *,
-        features: ArrayLike | None = None,
         validation: Answers | float | None = None,
         choices: str = "auto",
         raters: str = "equal",
@@ -249,7 +149,6 @@ class OrdinalEmbedding(BaseEstimator):
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
         y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
-        features (n, d): of the objects, in their order; `transform` can then place other objects.
         validation: comparisons that are not learned from, or a share of the questions to hold out (a float); the result
             is then the point of smallest error on them.
         choices: how answers of several comparisons (`Comparisons.events`, as "the odd one of three") count: "separate",
@@ -285,9 +184,6 @@ class OrdinalEmbedding(BaseEstimator):
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
         self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
-        self.feature_map_: FeatureMap | None = None
-        if features is not None:
-            self.fit_feature_map(features)
         return self
 
     def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
@@ -299,8 +195,7 @@ class OrdinalEmbedding(BaseEstimator):
 
         Arguments as in `fit`. The fit uses old answers (`comparisons_`) and new ones together; choices count as in
         `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 the fitted embedding competes
-        with random starts, as it may be a bad local minimum of few answers. The map from features is removed, since it
-        belongs to the old places: call `fit_feature_map` again.
+        with random starts, as it may be a bad local minimum of few answers.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, y, callback=callback)
@@ -314,35 +209,7 @@ class OrdinalEmbedding(BaseEstimator):
         known = np.flatnonzero(_placed(self.comparisons_))
         starts[0][known] = self.embedding_[known]  # `join` puts the known objects first
         self._learn(joined, starts, rng, callback=callback)
-        self.feature_map_ = None
         return self
-
-    def fit_feature_map(self, features: ArrayLike, *, gamma: float | None = None, alpha: float | None = None) -> Self:
-        """Learn the map from features (n, d), one row per entry of `objects_`, to the embedding (SVRG-SBB section 5.4).
-
-        gamma of the RBF kernel and the regularisation alpha are chosen on held-out rows if None. Objects without
-        comparisons are left out.
-        """
-        check_is_fitted(self, "embedding_")
-        features = _check.check_vectors(features, name="features")
-        if len(features) != len(self.embedding_):
-            raise ValueError(f"features has {len(features)} rows; it must have one per object, {len(self.embedding_)}")
-        placed = _placed(self.comparisons_)
-        self.feature_map_ = fit_feature_map(
-            features[placed], self.embedding_[placed], gamma=gamma, alpha=alpha, random_state=self.random_state
-        )
-        return self
-
-    def transform(self, features: ArrayLike) -> np.ndarray:
-        """Place new objects by features (m, d): (m, p) float32; ValueError if `fit` was given no features."""
-        check_is_fitted(self, "embedding_")
-        if self.feature_map_ is None:
-            raise ValueError(
-                "transform needs a map from features to the embedding; pass features (n, d) of the objects in "
-                "objects_ to fit(..., features=...) or to fit_feature_map"
-            )
-        width = self.feature_map_.landmarks.shape[1]
-        return self.feature_map_(_check.check_vectors(features, name="features", n_features=width))
 
     def predict(self, comparisons: Answers) -> np.ndarray:
         """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
