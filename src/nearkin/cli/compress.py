@@ -125,7 +125,7 @@ def _race_table(record: Fields) -> Table | str:
 
 
 def _for_people(record: Fields) -> dict[str, object]:
-    shown: dict[str, object] = {"the code that won": record["code"]} if record["method"] == "best" else {}
+    shown: dict[str, object] = {"the code that won": record["code"]["class"]} if record["method"] == "best" else {}
     if record["queries"] is not None:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}

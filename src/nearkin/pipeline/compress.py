@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import nearkin as nk
 from nearkin import metrics
@@ -110,16 +111,16 @@ def compress_file(
     job = _agreed_job(file, source, quantizer, metric, rows, queries, group)
     if random_state is None:
         random_state = shared_generator(None, group)
+    if checkpoint is not None:
+        job["contents"] = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
     with steps.step("check") as callback:
-        for vectors in dict.fromkeys((file, source)):
+        resumed = checkpoint is not None and group.exchange(_is_of_job(Path(checkpoint), job))[0]
+        for vectors in () if resumed else dict.fromkeys((file, source)):  # checked before the folder was made
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
         group.barrier()
     _check_enough(source, n_centroids)
     if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
         quantizer = replace(quantizer, seconds=max(_SHORTEST_RACE, steps.seconds["check"]))
-    if checkpoint is not None:
-        contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
-        job["contents"] = contents
     with _work_folder(checkpoint, out, job, len(file), group) as work:
         fitted = None if work is None else work.load_quantizer()
         if fitted is None:
@@ -156,14 +157,20 @@ def _agreed_job(
     job: Record = {
         "vectors": file.describe(),
         "train": source.describe(),
-        "quantizer": " ".join(repr(quantizer).split()),
         "metric": metric,
         "train_rows": train_rows,
         "queries": None if queries is None else zlib.crc32(queries.tobytes()),
-    }
+    } | {f"quantizer's {name}": value for name, value in _settings(quantizer).items()}
     for what, value in job.items():
         group.agree(value, what)
     return job
+
+
+def _settings(quantizer: object) -> Record:
+    """The class of a quantizer and those of its parameters that JSON holds; a generator of random numbers has none."""
+    given = quantizer.get_params(deep=False) if isinstance(quantizer, BaseEstimator) else {}
+    plain = {name: value for name, value in given.items() if value is None or isinstance(value, str | int | float)}
+    return {"class": type(quantizer).__name__, **plain}
 
 
 def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
@@ -255,7 +262,7 @@ def _record(
         "vectors": len(file),
         "dimensions": file.shape[1],
         "metric": index.metric,
-        "code": " ".join(repr(fitted).split()),
+        "code": _settings(fitted),
         "bytes_per_vector": index.bytes_per_vector,
         "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
         "lengths": None,
@@ -296,6 +303,13 @@ def _work_folder(
     finally:
         if group.rank == 0 and (done or checkpoint is None):
             remove_work(path)
+
+
+def _is_of_job(path: Path, job: Record) -> bool:
+    """Whether a work folder of this compression is there; it was made after all rows had been checked."""
+    with suppress(ValueError, FileNotFoundError):
+        return read_config(path, _KIND)["job"] == job
+    return False
 
 
 class WorkFolder:
