@@ -1,12 +1,14 @@
 """The work of `nearkin embed` on pairs: what it writes can be loaded, what it reports is true."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.pairs import embed_pairs
+from nearkin.pipeline.pairs import embed_pairs, judge_baselines
+from nearkin.records import Interactions
 from tests.cli.conftest import run, run_json
 
 
@@ -80,3 +82,13 @@ def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, 
     assert (record["left"], record["right"], record["pairs"]) == (81, 50, 2)
     assert "who" in record["understood"]
     assert embed_pairs(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81
+
+
+def test_a_user_without_a_history_is_no_failure_of_the_rival() -> None:
+    """Half of the users of a split by time were new, and item-kNN had no list for them; a shop shows what sells."""
+    train = nk.data.planted_interactions(40, 30, random_state=0).interactions
+    new = Interactions.from_pairs([40] * 5, np.arange(5), left_ids=np.arange(41), right_ids=train.right_ids)
+    known = replace(train, indptr=np.append(train.indptr, train.indptr[-1]), left_ids=np.arange(41))
+    quality = judge_baselines(known, new, (20,), ("recall",))
+    assert quality["item-kNN"] == quality["popularity"]
+    assert quality["popularity"]["recall@20"] > 0

@@ -81,16 +81,25 @@ def _time(value: float) -> str:
 
 
 def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`."""
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
+
+    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
+    """
     if not len(test):
         return {}
-    baselines = {"popularity": nk.embedding.popularity}
+    lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
     if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
-        baselines["item-kNN"] = nk.embedding.item_knn
-    return {
-        name: metrics.list_metrics(rank(train, max(k))[1], test, k=k, metrics=measures)
-        for name, rank in baselines.items()
-    }
+        lists["item-kNN"] = _filled(nk.embedding.item_knn(train, max(k))[1], lists["popularity"])
+    return {name: metrics.list_metrics(found, test, k=k, metrics=measures) for name, found in lists.items()}
+
+
+def _filled(lists: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """`lists` (m, k) with the first of `others` (m, k) that a row lacks in place of -1."""
+    filled = lists.copy()
+    for row in np.flatnonzero((lists < 0).any(axis=1)):
+        free, more = np.flatnonzero(lists[row] < 0), others[row][~np.isin(others[row], lists[row])]
+        filled[row, free[: len(more)]] = more[: len(free)]
+    return filled
 
 
 def neighbour_examples(vectors: np.ndarray, ids: np.ndarray, pairs: Interactions) -> list[list[object]]:
