@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-import nearkin as nk
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
+from nearkin.contracts import Callback, ignore
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Code, Race, Trial, choose
 
@@ -38,36 +39,36 @@ class Remembering:
         self.seen = np.arange(len(bench.Q))
         folder.mkdir(parents=True, exist_ok=True)
 
-    def measure(self, code: Code, *, light: bool = False) -> Trial:
-        whole = self.whole(code, light=light)
+    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+        del tick
+        whole = self.whole(code)
         return replace(whole, recall={o: shares[self.seen] for o, shares in whole.recall.items()})
 
-    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]:
+    def measure_lists(self, code: Code, probes: Iterable[int], tick: Callback = ignore) -> Iterator[Trial]:
         raise NotImplementedError("lists change the speed, not the bytes")
 
-    def whole(self, code: Code, *, light: bool = False) -> Trial:
+    def whole(self, code: Code) -> Trial:
         """The trial judged by all queries."""
-        key = (code, light)
-        if key not in self._trials:
-            self._trials[key] = self._read(code, light)
-        return self._trials[key]
+        if code not in self._trials:
+            self._trials[code] = self._read(code)
+        return self._trials[code]
 
-    def _read(self, code: Code, light: bool) -> Trial:
-        file = self._folder / f"{code.method}_{code.n_bytes}{'_light' if light else ''}.npz"
+    def _read(self, code: Code) -> Trial:
+        file = self._folder / f"{code.method}_{code.n_bytes}.npz"
         if not file.exists():
             start = time.process_time()
-            made = self._bench.measure(code, light=light)
+            made = self._bench.measure(code)
             shares = {f"r{o}": values for o, values in made.recall.items()}
             np.savez(file, rates=list(made.rates.items()), seconds=time.process_time() - start, **shares)
-            print(f"{code.method} {code.n_bytes}{' from few rows' if light else ''}: {made.mean():.4f}", flush=True)
+            print(f"{code.method} {code.n_bytes}: {made.mean():.4f}", flush=True)
         with np.load(file) as data:
             recall = {int(name[1:]): data[name] for name in data.files if name[0] == "r" and name != "rates"}
             rates = {int(o): float(rate) for o, rate in data["rates"]}
             return Trial(code, recall, float(data["seconds"]), rates)
 
     def trained(self) -> list[Trial]:
-        """All codes that were trained whole."""
-        return [trial for (_, light), trial in self._trials.items() if not light]
+        """All codes that were trained."""
+        return list(self._trials.values())
 
 
 def run(bench: Remembering, d: int, q: int, draws: int) -> list[dict[str, Any]]:
@@ -80,7 +81,7 @@ def run(bench: Remembering, d: int, q: int, draws: int) -> list[dict[str, Any]]:
         race.run(METHODS)
         for rescored in (False, True):
             found = choose(race.trials, TARGET, rescored=rescored)
-            chosen.append((draw, rescored, found, unseen, len(race.scouts), len(race.trials)))
+            chosen.append((draw, rescored, found, unseen, len(race.trials)))
     for rescored in (False, True):
         _train_around(bench, d, [found for _, which, found, *_ in chosen if which == rescored], rescored)
     return [_judged(bench, *row) for row in chosen]
@@ -98,12 +99,12 @@ def _train_around(bench: Remembering, d: int, found: list[Choice | None], rescor
 
 
 def _judged(
-    bench: Remembering, draw: int, rescored: bool, found: Choice | None, unseen: np.ndarray, scouts: int, trials: int
+    bench: Remembering, draw: int, rescored: bool, found: Choice | None, unseen: np.ndarray, trials: int
 ) -> dict[str, Any]:
     """What was chosen beside the shortest code that meets the target on the unseen queries."""
     enough = [t for t in bench.trained() if max(t.recall[o][unseen].mean() for o in DEPTHS[rescored]) >= TARGET]
     best = min(enough, key=lambda t: t.n_bytes)
-    record: dict[str, Any] = {"draw": draw, "rescored": rescored, "scouts": scouts, "trials": trials}
+    record: dict[str, Any] = {"draw": draw, "rescored": rescored, "trials": trials}
     record |= {"best_method": best.method, "best_bytes": best.n_bytes, "met": False}
     if found is not None:
         recall = float(bench.whole(found.trial.code).recall[found.oversample][unseen].mean())
@@ -120,7 +121,7 @@ def main() -> None:
     limit_threads(args.threads)
     for name in args.sets.split(","):
         X, Q = load(name, args.data, args.quick)
-        truth = nk.Index.build(X).search(Q, NEIGHBOURS)[1]
+        truth = ExactNeighbours.of(X, Q, NEIGHBOURS)
         folder = CACHE / f"sweep_{name}{'_quick' if args.quick else ''}"
         bench = Remembering(Bench(X, X, Q, truth, "l2"), folder)
         rows = run(bench, X.shape[1], len(Q), args.draws)

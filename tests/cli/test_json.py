@@ -13,7 +13,7 @@ KEYS = {
     "queries queries_per_second query_file searches seconds threads vectors",
     "check": "bytes damaged files folder format_version kind others threads verified",
     "sweep": "choice choice_with_vectors data diagnosis fastest fastest_with_vectors frontier k metric out_of_time "
-    "queries queries_are_rows rows_in_file scouts seconds seed target threads trials wanted_per_second",
+    "queries queries_are_rows rows_in_file seconds seed target threads trials wanted_per_second",
     "add": "folder seconds threads vectors vectors_before",
     "remove": "folder seconds threads vectors vectors_before",
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
@@ -109,11 +110,21 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
     assert len(made.answers("X.npy")[0][1]) == 1
 
 
-def test_time_over_is_said(data) -> None:
-    made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("product",), seconds=1e-9)
-    assert made.trials == []
+def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
+    """With little time nothing was measured, and no code was said to keep what int8 keeps."""
+    made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.95, seconds=1e-9)
+    assert [trial.method for trial in made.trials] == ["int8"]
     assert "Time was over" in made.notes()[-1]
-    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0][0]
+    assert "int8; recall" in made.answers("X.npy")[0][0]
+
+
+def test_a_fit_stops_when_the_time_is_over(data) -> None:
+    X, Q = np.load(data[0]), data[1]
+    race = Race(Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2"), 0.6, 16, 1e-9)
+    race._has_time = lambda code, share: True  # pyright: ignore[reportAttributeAccessIssue]
+    race.run(["product"])
+    assert race.trials == []
+    assert race.out_of_time
 
 
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
@@ -186,14 +197,13 @@ class Planted:
         self.asked: list[Code] = []
         self.in_lists: list[Code] = []
 
-    def measure(self, code: Code, *, light: bool = False) -> Trial:
-        if not light:
-            self.asked.append(code)
+    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+        self.asked.append(code)
         share = min(0.99, 0.2 + 0.1 * np.log2(code.n_bytes) + (0.03 if code.method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
-        return Trial(code, {1: share - 0.02 * light + noise}, 0.0, {1: 100.0})
+        return Trial(code, {1: share + noise}, 0.0, {1: 100.0})
 
-    def measure_lists(self, code: Code, probes):
+    def measure_lists(self, code: Code, probes, tick: Callback = ignore):
         self.in_lists.append(code)
         yield Trial(code, {1: np.full(1000, 0.9)}, 0.0, {1: 1000.0}, probes[0])
 
@@ -205,7 +215,7 @@ def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
     best = choose(race.trials, 0.7)
     assert best is not None
     assert best.trial.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
-    assert len(bench.asked) <= 4, bench.asked
+    assert len(bench.asked) <= 5, bench.asked
 
 
 def test_what_cannot_be_shorter_is_not_trained() -> None:
@@ -226,10 +236,10 @@ class Slow(Planted):
         self.now = 0.0
         monkeypatch.setattr("nearkin.pipeline.sweep_race.time.perf_counter", lambda: self.now)
 
-    def measure(self, code: Code, *, light: bool = False) -> Trial:
-        taken = {"product": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
+    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+        taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
         self.now += taken
-        found = super().measure(code, light=light)
+        found = super().measure(code)
         recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
         return Trial(code, recall, taken, {1: 100.0, 16: 50.0})
 
@@ -248,18 +258,16 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
     assert alone is not None
     assert 31 <= alone.trial.n_bytes <= 40  # 33 are enough
     assert bench.now <= seconds
-    assert race.out_of_time == (seconds < 600)
+    assert race.out_of_time == (seconds < 60)
 
 
 def test_lists_are_tried_where_a_residual_code_won() -> None:
-    """They were tried only where a product code had been trained whole."""
     bench = Planted()
     race = Race(bench, 0.5, 200, np.inf)
     race.run(["product", "residual"])
-    race.trials = [trial for trial in race.trials if trial.method != "product"]  # as where time was short
     race.race_lists(64)
     assert bench.in_lists
-    assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists; codes learned from few rows keep less
+    assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists
 
 
 def test_kept_counts_the_neighbours_within_each_depth() -> None:

@@ -125,7 +125,7 @@ def sweep(
 ) -> None:
     """Find the code of fewest bytes that keeps enough neighbours, and print the command that makes it.
 
-    Codes of doubling sizes are learned from few rows; full trainings then close in on the shortest sufficient size. Two
+    The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
     again (search --oversample). From 20,000 rows on inverted lists are tried too. If another choice is clearly faster
     than the cheapest, it is printed as well. Below each answer are the command that makes the index and the one that

@@ -282,7 +282,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
     drawn = []
-    if len(sweep.codes(scouts=True)) > 1:
+    if len(sweep.codes()) > 1:
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."
         drawn.append((to_svg(_by_bytes(sweep), "bytes"), text))
     if len(sweep.trials) > 1:
@@ -293,7 +293,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
 
 
 def _by_bytes(sweep: Sweep) -> Axes:
-    """Recall against bytes: by codes alone, of the cheapest answer with vectors, and of the scouts."""
+    """Recall against bytes: by codes alone, and of the cheapest answer with vectors."""
     flat = [trial for trial in sweep.trials if not trial.code.n_lists]
     curves = {name: _by_size(flat, name) for name in dict.fromkeys(trial.method for trial in flat)}
     if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
@@ -301,11 +301,7 @@ def _by_bytes(sweep: Sweep) -> Axes:
         curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(flat, name, o)
     label = sweep.measure
     ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
-    for i, name in enumerate(dict.fromkeys(scout.method for scout in sweep.scouts)):
-        points = sorted(_by_size(sweep.scouts, name).items())
-        how = {"color": FAINT, "linewidth": 1.0, "markersize": 4, "marker": "x", "zorder": 1.5}
-        ax.plot(*zip(*points, strict=True), label=None if i else "learned from few rows", **how)
-    set_ticks(ax, [trial.n_bytes for trial in [*flat, *sweep.scouts]])
+    set_ticks(ax, [trial.n_bytes for trial in flat])
     legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
     return ax
 

@@ -92,8 +92,7 @@ class Diagnosis:
 class Sweep:
     """The settings, the facts of the data, every trial, and the choices.
 
-    `trials` are the fully trained codes, `scouts` those learned from few rows, which forecast the sizes to train. With
-    people's grades, `by_relevance`, their recall is the share of NDCG@10 that they keep.
+    With people's grades, `by_relevance`, the recall of a trial is the share of NDCG@10 that its code keeps.
     """
 
     target: float
@@ -104,7 +103,6 @@ class Sweep:
     rows_in_file: int
     diagnosis: Diagnosis
     trials: list[Trial]
-    scouts: list[Trial]
     out_of_time: bool
     rate: float = 0.0
     random_state: int = 0
@@ -121,9 +119,9 @@ class Sweep:
         rate = 0.0 if fastest else self.rate
         return choose(self.trials, self.target, rescored=rescored, rate=rate, fastest=fastest)
 
-    def codes(self, *, scouts: bool = False) -> set[tuple[str, int]]:
-        """Methods and bytes of the trained codes, and of the scouts."""
-        return {(trial.method, trial.n_bytes) for trial in [*self.trials, *(self.scouts if scouts else [])]}
+    def codes(self) -> set[tuple[str, int]]:
+        """Methods and bytes of the trained codes."""
+        return {(trial.method, trial.n_bytes) for trial in self.trials}
 
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
@@ -241,8 +239,6 @@ class Sweep:
             "queries": self.n_queries,
             "diagnosis": asdict(self.diagnosis),
             "trials": [trial.record() for trial in self.trials],
-            "scouts": len(self.scouts),
-            "foretold": [[scout.method, scout.n_bytes, scout.mean()] for scout in self.scouts],
             "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
             **{
                 name: None if found is None else {**found.record(d), "command": self._commands(found, vectors, None)[0]}
@@ -278,9 +274,9 @@ def sweep(
 
     With `judged`, it keeps that share of the NDCG@10 that exact search has, as people graded its answers.
 
-    Options as of `nearkin sweep`. Full trainings, on all rows (200,000 of a larger file), close in on the target until
-    the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for queries of another width, a target
-    outside (0, 1), or a method whose codes do not rank by `metric`.
+    Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all rows (200,000 of a larger file)
+    close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for
+    queries of another width, a target outside (0, 1), or a method whose codes do not rank by `metric`.
     """
     began, steps = time.perf_counter(), steps or Steps()
     check_real(target, "target", above=0, high=1)
@@ -304,14 +300,12 @@ def sweep(
         bench = Bench(sample, X, queries, truth, metric, random_state)
         if grades is not None:
             bench = RelevanceBench(**vars(bench), grades=grades)
-        whole = 1.5 + 3.5 * len(sample) / TRAIN_ROWS  # measured: 2 times with 9,000 rows, 5 with 65,536
-        left = seconds - (time.perf_counter() - began)
-        race = Race(bench, target, X.shape[1], left, rate, callback, whole)
+        race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
         if n_lists and PRODUCT in methods:
             race.race_lists(n_lists)
     return Sweep(
-        target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.scouts, race.out_of_time,
+        target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.out_of_time,
         rate, random_state, steps.seconds, judged is not None,
     )  # fmt: skip
 
