@@ -9,17 +9,14 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 import gc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import faiss
-import numpy as np
 import pytest
-import torch
 
-from nearkin._faiss import innermost
-
-torch.set_num_threads(1)
+if TYPE_CHECKING:  # the process that only hands tests to others loads no library
+    import numpy as np
 
 
 # Files that start programs by `tests.processes`, or a browser. One process runs them all: one server, one browser.
@@ -45,8 +42,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return -1 if item.nodeid.startswith(FORKING) else places.get(item.nodeid.partition("::")[0], len(LONG))
 
     items.sort(key=place)
+    _spare()
     gc.collect()
     gc.freeze()  # collections pass over the libraries
+
+
+def _spare() -> None:
+    """What is slow and the same in every test is done once, or not: a disk is not waited for.
+
+    Programs that tests start do all of it.
+    """
+    import torch
+    import typer.testing
+
+    from nearkin import _shards
+
+    torch.set_num_threads(1)
+    os.fsync = os.fstat  # which refuses what is no open file, too
+    typer.testing._get_command = cache(typer.testing._get_command)
+    _shards.ThreadpoolController = cache(_shards.ThreadpoolController)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,6 +113,10 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     """FAISS's factory without what takes seconds: 50 rounds of OPQ by 8 bits, and polysemous numbers of centroids."""
+    import faiss
+
+    from nearkin._faiss import innermost
+
     factory = faiss.index_factory
 
     def quick(*words: Any) -> Any:
@@ -116,5 +134,7 @@ def quick_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
+def rng() -> "np.random.Generator":
+    import numpy as np
+
     return np.random.default_rng(0)

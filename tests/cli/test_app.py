@@ -13,6 +13,7 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import run
+from tests.faults.child import cpu_seconds
 from tests.processes import Program
 
 SRC = Path(nk.__file__).parents[1]
@@ -74,7 +75,8 @@ def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     X = tmp_path / "X.npy"
     np.save(X, np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32))
     process = Program("nearkin", "compress", X, "--bytes", 32, "--method", "givens-steepest", "--out", tmp_path / "idx")
-    time.sleep(3.0)
+    while cpu_seconds(process.pid) < 0.8:
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode in (130, -signal.SIGINT), err  # a shell reports both as 130

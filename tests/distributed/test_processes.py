@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import nearkin as nk
 from tests.processes import Program
+from tests.web.browser import wait_until
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}/src:{ROOT}", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
@@ -101,11 +103,27 @@ def test_processes_told_different_files_are_refused(folder: Path) -> None:
     assert not (folder / "never").exists()
 
 
-def test_torchrun_starts_the_command_line(folder: Path) -> None:
+# What torchrun starts: it hands its variables over and waits. Python would take seconds to start, a fork does not.
+WORKER = (
+    'env > "$FOLDER/.$RANK" && mv "$FOLDER/.$RANK" "$FOLDER/env-$RANK"; until [ -e "$FOLDER/done" ]; do sleep .1; done'
+)
+
+
+def test_torchrun_starts_the_command_line(folder: Path, tmp_path: Path) -> None:
     options = ["--method", "none", "--bytes", "4", "--centroids", "16", "--json", "--out", folder / "cli"]
-    command = ["--standalone", "--nproc-per-node", 2, "-m", "nearkin", "compress", f"{folder}/parts/*.npy", *options]
-    torchrun = Program("torch.distributed.run", *command, env=ENVIRONMENT)
-    printed, errors = torchrun.communicate()
-    assert torchrun.returncode == 0, errors[-2000:]
-    assert printed.count('"vectors": 9000') == 1, "the record is printed once"
+    workers = ["--standalone", "--nproc-per-node", 2, "--no-python", "sh", "-c", WORKER]
+    torchrun = Program("torch.distributed.run", *workers, env=ENVIRONMENT | {"FOLDER": str(tmp_path)})
+    variables = [tmp_path / "env-0", tmp_path / "env-1"]
+    wait_until(lambda: all(file.exists() for file in variables) or torchrun.returncode is not None)
+    ranks = []
+    for file in variables:
+        lines = [line.partition("=") for line in file.read_text().splitlines() if re.match(r"[A-Z_]+=", line)]
+        given = {name: value for name, _, value in lines if name not in ENVIRONMENT}
+        ranks.append(Program("nearkin", "compress", f"{folder}/parts/*.npy", *options, env=ENVIRONMENT | given))
+    printed, errors = zip(*(rank.communicate() for rank in ranks), strict=True)
+    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    (tmp_path / "done").touch()
+    assert torchrun.communicate()[0] == ""
+    assert torchrun.returncode == 0
+    assert "".join(printed).count('"vectors": 9000') == 1, "the record is printed once"
     assert len(nk.Index.load(folder / "cli")) == 9000

@@ -1,5 +1,6 @@
 """`nk.export.BatchEncoder`: batches of vectors to codes, as Ray, Spark and process pools call it."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,13 @@ def test_a_batch_as_ray_and_spark_hand_it_over(model, bits, X) -> None:
         encoder({"vector": X[:5, :15]})
 
 
+def test_an_encoder_goes_to_other_processes_as_ray_sends_it(model, bits, X) -> None:
+    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="pip install 'nearkin[ray]'")
+    sent = cloudpickle.loads(cloudpickle.dumps(BatchEncoder(model)))
+    np.testing.assert_array_equal(sent({"vector": X[:300]})["codes"], bits.quantizer.encode(X[:300]))
+
+
+@pytest.mark.skipif("CI" not in os.environ, reason="a Ray cluster of ten processes takes half a minute: set CI=1")
 @pytest.mark.filterwarnings("ignore")
 def test_ray_data_maps_batches(model, bits, X) -> None:
     ray = pytest.importorskip("ray", reason="pip install 'nearkin[ray]'")

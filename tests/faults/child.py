@@ -104,14 +104,14 @@ class _Child:
 
     def line(self, seconds: float) -> str | None:
         """The next line; "" when the child ended, None when it has used `seconds` of its time without one."""
-        start, used = time.monotonic(), _cpu_seconds(self.process.pid)
+        start, used = time.monotonic(), cpu_seconds(self.process.pid)
         while not self._lines:
             if select.select([self.process.stdout], [], [], 0.5)[0]:
                 if not (data := os.read(self.process.stdout.fileno(), 2**16)):
                     return ""
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 self._lines.extend(line.decode() for line in lines)
-            elif _cpu_seconds(self.process.pid) - used > seconds or time.monotonic() - start > PATIENCE * seconds:
+            elif cpu_seconds(self.process.pid) - used > seconds or time.monotonic() - start > PATIENCE * seconds:
                 return None
         return self._lines.popleft()
 
@@ -119,7 +119,7 @@ class _Child:
         self.process.close()
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

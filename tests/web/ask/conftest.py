@@ -8,10 +8,17 @@ import pytest
 
 from nearkin.web.ask import Plan, Survey
 from nearkin.web.ask.questions import Items, named_items
+from tests.processes import FORKSERVER
 
 NAMES = [f"item {number}" for number in range(8)]
 PASSIVE = Plan(active=False, repeat_share=0.0)
 OpenSurvey = Callable[..., Survey]
+
+
+@pytest.fixture(autouse=True)
+def one_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of a model comes from the server of all tests; one by "spawn" imports for five seconds."""
+    monkeypatch.setattr("nearkin.web.ask.survey.get_context", lambda _: FORKSERVER)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from nearkin.web.ask import survey
 from nearkin.web.ask.questions import FORMS, Question
 from nearkin.web.ask.survey import Job, Learner, fit
-from tests.processes import FORKSERVER
 from tests.web.browser import wait_until
 
 
@@ -83,7 +82,6 @@ def learner():
 
 
 def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch, learner):
-    monkeypatch.setattr(survey, "get_context", lambda _: FORKSERVER)  # starts sooner than by "spawn"
     made = job("triplet", learnt("triplet", count=40), 1)
     with monkeypatch.context() as patched:
         patched.setattr(survey, "fit", ends)
