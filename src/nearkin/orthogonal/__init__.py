@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.optimizer import Adam as Adam
     from nearkin.orthogonal.parametrization import orthogonal_ as orthogonal_
     from nearkin.orthogonal.parametrization import orthogonal_parametrization as orthogonal_parametrization
-    from nearkin.orthogonal.parametrization import reproject_ as reproject_
     from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
     from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
 

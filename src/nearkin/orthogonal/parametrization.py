@@ -1,4 +1,4 @@
-"""Modules whose weights are orthonormal: put there once, kept there for any optimizer, or put back after averaging.
+"""Modules whose weights are orthonormal: put there once, or kept there for any optimizer.
 
 `orthogonal_parametrization` makes the weight the polar factor X = P (P^T P)^(-1/2) of an ordinary parameter P, by
 matrix products alone. When P has been moved, it is replaced by its own polar factor, which does not change the weight;
@@ -14,20 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import parametrize
-from torch.optim.swa_utils import AveragedModel
 
 from nearkin._random import torch_generator
 from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
-from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
 from nearkin.orthogonal.retraction import newton_schulz_orthonormalize, orthogonality_probe
 
 # of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
-FULL_RANK = 1e-6  # of the smallest singular value: below, the nearest orthonormal matrix is arbitrary
 
 
 def layout_of(module: nn.Module) -> str:
@@ -50,7 +47,8 @@ def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", 
     """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
 
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
-    matrix (give its group layout="convolution"). init="haar" draws a random point, "nearest" projects the values.
+    matrix (give its group layout="convolution"). init="haar" draws a random point, "nearest" projects the values,
+    for instance of a model that averages others (`AveragedModel`, EMA).
 
     Examples
     --------
@@ -71,43 +69,6 @@ def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", 
         fresh = nearest_orthogonal(X.double())
     p.copy_(from_tall(fresh, p, layout_of(module)))
     return p
-
-
-@torch.no_grad()
-def reproject_(averaged: nn.Module, model: nn.Module) -> list[str]:
-    """Put an average of models back onto the manifold, in place; return the names of the projected parameters.
-
-    An average of orthonormal matrices, as `torch.optim.swa_utils.AveragedModel` or an EMA keeps it, is not
-    orthonormal. Every parameter of `averaged` that is orthonormal in `model` is replaced by the nearest orthonormal
-    one. Call it before the average is used, and on a copy if averaging goes on. ValueError if the two have other
-    parameters or a matrix that is not of full rank.
-
-    Examples
-    --------
-    >>> import torch, nearkin as nk
-    >>> layer = torch.nn.Linear(3, 3)
-    >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
-    >>> average = torch.optim.swa_utils.AveragedModel(layer)
-    >>> average.update_parameters(layer)
-    >>> nk.orthogonal.reproject_(average, layer)
-    ['weight']
-    """
-    inner = averaged.module if isinstance(averaged, AveragedModel) else averaged
-    ours, theirs = dict(inner.named_parameters()), dict(model.named_parameters())
-    if {name: p.shape for name, p in ours.items()} != {name: p.shape for name, p in theirs.items()}:
-        raise ValueError("averaged and model have other parameters; averaged must be an average of this very model")
-    layouts = {id(p): layout_of(module) for module in model.modules() for p in module.parameters(recurse=False)}
-    projected: list[str] = []
-    for name, p in theirs.items():
-        layout = layouts[id(p)]
-        if p.ndim < 2 or not p.is_floating_point() or not is_orthogonal(as_tall(p, layout)):
-            continue
-        X = as_tall(ours[name], layout).double()
-        if not bool((torch.linalg.svdvals(X) > FULL_RANK).all()):
-            raise ValueError(f"{name} of averaged is not of full rank: its models lie too far apart to be averaged")
-        ours[name].copy_(from_tall(nearest_orthogonal(X), ours[name], layout))
-        projected.append(name)
-    return projected
 
 
 def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Module:
