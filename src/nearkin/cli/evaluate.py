@@ -127,9 +127,8 @@ def sweep(
 
     The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). From 20,000 rows on inverted lists are tried too. If another choice is clearly faster
-    than the cheapest, it is printed as well. Below each answer are the command that makes the index and the one that
-    judges it, with the same recall.
+    again (search --oversample). From 20,000 rows on inverted lists are tried too. Below each answer are the commands
+    that make the index and judge it, with the same recall.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
     these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if
@@ -182,8 +181,6 @@ def sweep(
     record = found.record(vectors, queries) | {"threads": screen.threads, "seed": seed}
     if out is not None:
         pipeline.pages.sweep_page(found, vectors, queries).write(out)
-    for sentence in found.diagnosis.sentences():
-        screen.say(sentence)
     lines = [
         line
         for text, commands in found.answers(vectors, queries, ids=ids, query_ids=query_ids, qrels=qrels)

@@ -272,7 +272,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     """The page of a sweep over the file `vectors`, judged by the file `queries`."""
     page = Page(
         title=f"{vectors}: how few bytes keep {sweep.target:.0%} of {sweep.k} neighbours",
-        lead=" ".join(f"{text[0].upper()}{text[1:]}." for text in sweep.diagnosis.sentences()),
+        lead=f"{sweep.shape[0]:,} vectors of {sweep.shape[1]:,} columns.",
         made_by=f"nearkin sweep {vectors}",
     )
     answers = "".join(

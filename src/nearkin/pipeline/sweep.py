@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,71 +26,14 @@ MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
 LISTS_FROM = 20_000  # rows from which inverted lists are tried
 CENTROIDS = 256  # of a learned code; each needs a row at least
-_FASTER = 1.2  # times the cheapest choice's speed, from which the fastest is printed too
-_DIAGNOSED = 20_000  # rows; the facts are averages
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Facts of a set of vectors that matter for compression; all but the sizes are measured on a sample.
-
-    unit_length: all rows have length 1, so that l2, ip and cosine rank alike.
-    mean_share: share of the mean square that is the mean row's; near 1, rows differ in little.
-    effective_dimension: (sum of variances)^2 / sum of their squares over the principal axes, 1 to d.
-    constant_columns: columns with one value.
-    query_shift: squared distance between the mean query and the mean row, as a share of the rows' total variance; above
-        about 0.1 the queries are of another kind than the rows.
-    """
-
-    rows: int
-    dimensions: int
-    unit_length: bool
-    mean_share: float
-    effective_dimension: float
-    constant_columns: int
-    query_shift: float
-
-    @classmethod
-    def of(cls, X: np.ndarray, Q: np.ndarray) -> "Diagnosis":
-        """Of rows X (n, d) and queries Q (q, d)."""
-        few = X[:: max(1, len(X) // _DIAGNOSED)].astype(np.float64)
-        mean = few.mean(axis=0)
-        centred = few - mean
-        variances = np.linalg.eigvalsh(centred.T @ centred / len(few)).clip(0)
-        total, square = float(variances.sum()), float((few**2).sum(axis=1).mean())
-        return cls(
-            rows=len(X),
-            dimensions=X.shape[1],
-            unit_length=bool(np.allclose(np.linalg.norm(few, axis=1), 1.0, atol=1e-2)),
-            mean_share=float(mean @ mean) / square if square else 0.0,
-            effective_dimension=total**2 / float((variances**2).sum()) if total else 0.0,
-            constant_columns=int((np.ptp(few, axis=0) == 0).sum()),
-            query_shift=float(((Q.astype(np.float64).mean(axis=0) - mean) ** 2).sum()) / total if total else 0.0,
-        )
-
-    def sentences(self) -> list[str]:
-        """The facts in words, and what follows from them."""
-        text = [
-            f"{counted(self.rows, 'vector')} of {counted(self.dimensions, 'column')}; the variance lies along about "
-            f"{counted(round(self.effective_dimension), 'direction')}"
-        ]
-        if self.unit_length:
-            text.append("all rows have length 1: l2, ip and cosine give the same neighbours")
-        if self.mean_share > 0.5:
-            text.append(f"{self.mean_share:.0%} of the squared length is the mean row; the codes are centred")
-        if self.constant_columns:
-            text.append(f"{counted(self.constant_columns, 'column')} without any change")
-        if self.query_shift > 0.1:
-            text.append(
-                f"the queries are of another kind than the rows (their means are {self.query_shift:.2f} of the "
-                "variance apart): judge by real queries only"
-            )
-        return text
+_SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings, the facts of the data, every trial, and the choices.
+    """The settings, every trial, and the choices.
+
+    `query_shift` is the squared distance of the mean query from the mean row, as a share of the rows' variance.
 
     With people's grades, `by_relevance`, the recall of a trial is the share of NDCG@10 that its code keeps.
     """
@@ -101,7 +44,8 @@ class Sweep:
     n_queries: int
     queries_are_rows: bool
     rows_in_file: int
-    diagnosis: Diagnosis
+    shape: tuple[int, int]
+    query_shift: float
     trials: list[Trial]
     out_of_time: bool
     rate: float = 0.0
@@ -114,10 +58,9 @@ class Sweep:
         """What a code must keep."""
         return f"share of {NDCG} kept" if self.by_relevance else f"recall {self.k}@{self.k}"
 
-    def chosen(self, *, rescored: bool = False, fastest: bool = False) -> Choice | None:
-        """The cheapest or fastest code that keeps enough, alone or `rescored` by exact vectors; None if none does."""
-        rate = 0.0 if fastest else self.rate
-        return choose(self.trials, self.target, rescored=rescored, rate=rate, fastest=fastest)
+    def chosen(self, *, rescored: bool = False) -> Choice | None:
+        """The cheapest code that keeps enough, alone or `rescored` by exact vectors; None if none does."""
+        return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
 
     def codes(self) -> set[tuple[str, int]]:
         """Methods and bytes of the trained codes."""
@@ -125,7 +68,7 @@ class Sweep:
 
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
-        rows, what = self.diagnosis.rows, "rows held out of the file" if self.queries_are_rows else "queries"
+        rows, what = self.shape[0], "rows held out of the file" if self.queries_are_rows else "queries"
         among = counted(rows, "row")
         if self.rows_in_file > rows + self.n_queries * self.queries_are_rows:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
@@ -165,24 +108,18 @@ class Sweep:
         more = _options({"--ids": ids}), _options({"--query-ids": query_ids, "--qrels": qrels})
         made: list[tuple[str, list[str]]] = []
         for rescored, how in ((False, "by codes alone"), (True, "with exact vectors kept on disk")):
-            cheapest, fastest = self.chosen(rescored=rescored), self.chosen(rescored=rescored, fastest=True)
-            found = []
-            if cheapest is None:
+            found = self.chosen(rescored=rescored)
+            if found is None:
                 needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
                 made.append((f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
             else:
-                found.append(("Cheapest" if len(self.codes()) > 1 else "The only code that was tried,", cheapest))
-            if fastest is not None and (cheapest is None or fastest.rate > _FASTER * cheapest.rate):
-                found.append(("Fastest", fastest))
-            made += [
-                (self._sentence(f"{word} {how}", choice), self._commands(choice, vectors, queries, *more))
-                for word, choice in found
-            ]
+                word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
+                made.append((self._sentence(f"{word} {how}", found), self._commands(found, vectors, queries, *more)))
         return made
 
     def _sentence(self, which: str, choice: Choice) -> str:
         trial, o = choice.trial, choice.oversample
-        kept = f" + {self.diagnosis.rows * choice.vectors_bytes(self.diagnosis.dimensions) / 1e6:,.1f} MB of vectors"
+        kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors"
         size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if o > 1 else "")
         lists = f" in {trial.code.n_lists:,} lists (8 bytes more a row)" if trial.code.n_lists else ""
         how = _search_options(choice)
@@ -214,6 +151,11 @@ class Sweep:
     def notes(self) -> list[str]:
         """Reservations about the answers."""
         text = []
+        if self.query_shift > _SHIFTED:
+            text.append(
+                f"The queries are of another kind than the rows: their means are {self.query_shift:.2f} of the "
+                "variance apart. Judge by real queries only."
+            )
         if self.queries_are_rows:
             text.append(
                 "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
@@ -225,23 +167,19 @@ class Sweep:
 
     def record(self, vectors: str, queries: str | None = None) -> Record:
         """Everything for JSON."""
-        d = self.diagnosis.dimensions
-        choices = {
-            f"{what}{'_with_vectors' if rescored else ''}": self.chosen(rescored=rescored, fastest=what == "fastest")
-            for what in ("choice", "fastest")
-            for rescored in (False, True)
-        }
-        kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "out_of_time", "seconds")
+        choices = {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}
+        kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "query_shift", "out_of_time", "seconds")
         return {
             "data": vectors,
             **{name: getattr(self, name) for name in kept},
             "wanted_per_second": self.rate,
             "queries": self.n_queries,
-            "diagnosis": asdict(self.diagnosis),
             "trials": [trial.record() for trial in self.trials],
             "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
             **{
-                name: None if found is None else {**found.record(d), "command": self._commands(found, vectors, None)[0]}
+                name: None
+                if found is None
+                else {**found.record(self.shape[1]), "command": self._commands(found, vectors, None)[0]}
                 for name, found in choices.items()
             },
         }
@@ -292,8 +230,6 @@ def sweep(
             X, queries = normalised(X), normalised(queries)
     with steps.step("exact search") as callback:
         truth = exact_neighbors(rows, queries, k, metric, callback)
-    with steps.step("diagnose"):
-        diagnosis = Diagnosis.of(X, queries)
     with steps.step("race") as callback:
         n_lists = lists_for(len(X)) if len(X) >= LISTS_FROM or rate else 0
         sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
@@ -305,9 +241,16 @@ def sweep(
         if n_lists and PRODUCT in methods:
             race.race_lists(n_lists)
     return Sweep(
-        target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.out_of_time,
-        rate, random_state, steps.seconds, judged is not None,
+        target, k, metric, len(queries), Q is None, len(file), X.shape, _shift(X, queries), race.trials,
+        race.out_of_time, rate, random_state, steps.seconds, judged is not None,
     )  # fmt: skip
+
+
+def _shift(X: np.ndarray, Q: np.ndarray) -> float:
+    """Squared distance between the means of rows X (n, d) and of queries Q (q, d), as a share of the rows' variance."""
+    variance = float(X.var(axis=0, dtype=np.float64).sum())
+    apart = np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum()
+    return float(apart) / variance if variance else 0.0
 
 
 def _rows_and_queries(

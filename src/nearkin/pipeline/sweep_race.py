@@ -126,13 +126,11 @@ class Choice:
         }
 
 
-def choose(
-    trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0, fastest: bool = False
-) -> Choice | None:
+def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Choice | None:
     """The choice of fewest bytes per row whose recall is above `target` with confidence; None if no trial has it.
 
     `rescored`: by kept vectors, each trial with the least oversampling that suffices. `rate`: queries per second that a
-    choice must reach. The faster of two equally short codes is chosen; `fastest`: the fastest of all.
+    choice must reach. The faster of two equally short codes is chosen.
     """
     found = []
     for trial in trials:
@@ -140,8 +138,6 @@ def choose(
         least = next((o for o in depths if trial.low(o) >= target), None)
         if least is not None and (choice := Choice(trial, least)).rate >= rate:
             found.append(choice)
-    if fastest:
-        return max(found, key=lambda c: c.rate, default=None)
     return min(found, key=lambda c: (c.trial.stored, c.oversample, -c.rate), default=None)
 
 
