@@ -21,7 +21,6 @@ import nearkin as nk
 from benchmarks.harness import limit_threads, load, save
 from benchmarks.options import parser
 from nearkin.export import BatchEncoder, Source, export_index
-from nearkin.export.faiss_shards import FaissShards, open_shards
 from nearkin.export.lance import Lance, open_lance
 from nearkin.pipeline.encode import encode_shards
 
@@ -40,7 +39,6 @@ def main() -> None:
     try:
         results = {}
         for name, measure in {
-            "faiss_shards": lambda: shards(base, queries, work),
             "encoding": lambda: encoding(learn, base, work, 3 if args.quick else 7),
             "pgvector": lambda: pgvector(base, queries, work),
             "lance": lambda: lance(base, queries, truth, work, 16 if args.quick else 64),
@@ -98,21 +96,6 @@ def _searched(search: Any, queries: np.ndarray, truth: np.ndarray) -> dict[str, 
         found[f"queries_per_s{name}"] = len(queries) / (time.perf_counter() - start)
         found[f"recall_at_10{name}"] = nk.metrics.recall_k_at_k(ids, truth, K)
     return found
-
-
-def shards(base: np.ndarray, queries: np.ndarray, work: Path) -> dict[str, Any]:
-    """Queries per second of one index and of the same in four files, one thread."""
-    index = nk.Index.build(base, nk.ITQ(n_bits=128, random_state=0).fit(base[:20_000]), metric="hamming")
-    start = time.perf_counter()
-    export_index(index, FaissShards(work / "shards", 4))
-    seconds, opened = time.perf_counter() - start, open_shards(work / "shards")
-    rates = {}
-    for name, one in (("whole", index), ("four_shards", opened)):
-        cpu = time.process_time()
-        one.search(queries, K)
-        rates[f"{name}_queries_per_cpu_s"] = len(queries) / (time.process_time() - cpu)
-    same = np.array_equal(index.search(queries, K)[1], opened.search(queries, K)[1])
-    return {"export_s": seconds, "identical": same, **rates}
 
 
 def encoding(learn: np.ndarray, base: np.ndarray, work: Path, repeats: int) -> dict[str, Any]:

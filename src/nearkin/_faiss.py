@@ -139,27 +139,24 @@ class _Layout(NamedTuple):
     size: int
 
 
-def add_codes(index: FaissIndex, codes: np.ndarray, number: int | None = None) -> None:
-    """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list.
-
-    `number`: that of the first row in the lists; None for as many as are there. Of codes in blocks only.
-    """
+def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
+    """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list."""
     inner = innermost(index)
     if isinstance(inner, faiss.IndexBinary):
         inner.add(codes)
     elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         clear_padding(inner)
-        _add_to_blocks(inner, codes, number)
+        _add_to_blocks(inner, codes)
     else:
         inner.add_sa_codes(codes)
     index.ntotal = inner.ntotal
 
 
-def _add_to_blocks(index: BlockIndex, codes: np.ndarray, number: int | None) -> None:
+def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
     """`index.ntotal` counts the rows from the start, so that what broke off can be removed again."""
     before, layout = index.ntotal, _layout(index.M, index.bbs)
     index.ntotal = before + len(codes)
-    width, number = _list_bytes(index), before if number is None else number
+    width = _list_bytes(index)
     if isinstance(index, faiss.IndexFastScan):
         old, new = (-(-rows // index.bbs) * layout.size for rows in (before, index.ntotal))
         index.codes.resize(new)
@@ -170,24 +167,9 @@ def _add_to_blocks(index: BlockIndex, codes: np.ndarray, number: int | None) -> 
         numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
         if isinstance(index, faiss.IndexIVFFastScan):
             lists = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, :width]), 1, 8 * width)[:, 0]
-            _add_to_lists(index, lists, numbers, number + first)
+            _add_to_lists(index, lists, numbers, before + first)
         else:
             _put(_blocks(index), numbers, before + first, layout)
-
-
-def read_codes(index: BlockIndex, first: int, last: int) -> np.ndarray:
-    """Codes (n, bytes) of the rows numbered first..last, as `add_codes` takes them."""
-    layout, numbers = _layout(index.M, index.bbs), np.empty((last - first, index.M), np.int32)
-    if isinstance(index, faiss.IndexFastScan):
-        numbers[:] = _got(_blocks(index), np.arange(first, last), layout)
-        return faiss.pack_bitstrings(numbers, 4)
-    lists = np.empty((last - first, 1), np.int32)
-    for number in range(index.nlist):
-        ids, blocks = _list(index, number, index.invlists.list_size(number))
-        places = np.flatnonzero((ids >= first) & (ids < last))
-        numbers[ids[places] - first] = _got(blocks, places, layout)
-        lists[ids[places] - first] = number
-    return np.hstack([faiss.pack_bitstrings(lists, 8 * _list_bytes(index)), faiss.pack_bitstrings(numbers, 4)])
 
 
 def list_codes(

@@ -50,7 +50,7 @@ CASES = {
     "encode": ("X.npy --model idx", ("",)),
     "ids": ("X.npy --levels 2 --codes 32", ("",)),
     "bridge": ("X.npy --new X.npy", ("",)),
-    "export": ("idx --to faiss-shards", ("",)),
+    "export": ("idx --to lance", ("",)),
 }
 
 

@@ -79,10 +79,8 @@ def test_the_fingerprint_names_the_contents(bits, X, hasher) -> None:
 def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> None:
     with pytest.raises(ValueError, match="the index has no rows"):
         Source(Index.empty(16, hasher, "hamming"))
-    with pytest.raises(ValueError, match="shards is 0"):
-        make_target("faiss-shards", out=tmp_path / "x", shards=0)
     with pytest.raises(ValueError, match="recall_target is 2"):
-        export_index(Index.build(np.eye(3)), make_target("faiss-shards", out=tmp_path / "x"), recall_target=2)
+        export_index(Index.build(np.eye(3)), make_target("lance", out=tmp_path / "x"), recall_target=2)
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> None:

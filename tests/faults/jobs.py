@@ -215,7 +215,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "search": lambda base: Command(base, "search @-idx @-few.npy -k 3 --out OUT.csv", "out.csv"),
-    "export": lambda base: Command(base, "export @-idx --to faiss-shards --out OUT"),
+    "export": lambda base: Command(base, "export @-idx --to lance --out OUT"),
     "ids": lambda base: Command(base, "ids @.npy --levels 2 --codes 8 --out OUT"),
     "bridge": lambda base: Command(base, "bridge @.npy --new @.npy --out OUT"),
     "report": lambda base: Command(base, "report @-idx --out OUT.html", "out.html"),

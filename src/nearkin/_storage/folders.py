@@ -18,7 +18,7 @@ from nearkin._types import Fields, Record
 FORMAT_VERSION = 2  # from 2 on with a manifest
 KINDS = {  # what a folder of ours can hold; another kind is replaced by its own kind only
     *("index", "product quantizer", "hasher", "ordinal-embedding", "two-tower", "two-tower-checkpoint"),
-    *("compress checkpoint", "faiss shards", "lance export"),
+    *("compress checkpoint", "lance export"),
 }
 
 

@@ -17,7 +17,6 @@ def export(
     index: Index,
     to: Annotated[str, typer.Option(metavar="TARGET")],
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FOLDER")] = None,
-    shards: Annotated[int | None, typer.Option(min=1)] = None,
     dsn: str | None = None,
     url: str | None = None,
     name: str | None = None,
@@ -37,14 +36,12 @@ def export(
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop --name products
     - nearkin export idx --to pgvector --as halfvec --dsn postgresql://me@localhost/shop
     - nearkin export idx --to lance --out idx.lance
-    - nearkin export idx --to faiss-shards --shards 8 --out shards
     - nearkin export idx --to qdrant --url http://localhost:6333
 
     Options:
 
-    - to: faiss-shards, lance, pgvector or qdrant.
-    - out: Folder to write (faiss-shards, lance).
-    - shards: Files to cut into (faiss-shards). [default: 2]
+    - to: lance, pgvector or qdrant.
+    - out: Folder to write (lance).
     - dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: the
       PG... variables]
     - url: Address of the server (qdrant).
@@ -55,9 +52,7 @@ def export(
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95; exact ones
       0.99]
     """
-    target = nk.export.make_target(
-        to, out=out, shards=shards, dsn=dsn, url=url, name=name, form=form, replace=replace or None
-    )
+    target = nk.export.make_target(to, out=out, dsn=dsn, url=url, name=name, form=form, replace=replace or None)
     Q = None if queries is None else nk.read_vectors(queries)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):

@@ -23,7 +23,6 @@ from nearkin.export.source import Source
 from nearkin.index import Index
 
 TARGETS = {  # name -> (module, class); a module loads its engine's package when it is used
-    "faiss-shards": ("faiss_shards", "FaissShards"),
     "lance": ("lance", "Lance"),
     "pgvector": ("pgvector", "Pgvector"),
     "qdrant": ("qdrant", "Qdrant"),

@@ -36,16 +36,16 @@ _KINDS = (
 _reading = threading.Lock()  # FAISS's limits belong to the process
 
 
-def read_faiss(path: Path, *, binary: bool = False, first_row: int = 0) -> FaissIndex:
+def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
     """The FAISS index in a file; `binary` is for packed bits.
 
-    The lists of an inverted file must name the rows `first_row`, `first_row` + 1, ... once each. ValueError for a file
-    that is not a regular one, is damaged, or holds anything that nearkin does not write.
+    The lists of an inverted file must name each row once. ValueError for a file that is not a regular one, is damaged,
+    or holds anything that nearkin does not write.
     """
     with open_file(path) as file:
         try:
             found = _read(file, binary)
-            check_parts(found, first_row)
+            check_parts(found)
         except (ValueError, RuntimeError) as error:
             what = str(error) if isinstance(error, ValueError) else "FAISS refuses it"
             raise ValueError(
@@ -132,7 +132,7 @@ def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     return index if isinstance(index, faiss.IndexIVF) else None
 
 
-def check_parts(index: FaissIndex, first_row: int = 0) -> None:
+def check_parts(index: FaissIndex) -> None:
     """ValueError unless the index is of a kind that nearkin writes, and its parts agree."""
     downcast: Any = faiss.downcast_IndexBinary if isinstance(index, faiss.IndexBinary) else faiss.downcast_index
     rows, part = index.ntotal, downcast(index)
@@ -148,7 +148,7 @@ def check_parts(index: FaissIndex, first_row: int = 0) -> None:
         return
     _need(part.metric_type in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT), "its metric is not known")
     if isinstance(part, faiss.IndexIVF):
-        _check_lists(part, first_row)
+        _check_lists(part)
     elif isinstance(part, faiss.IndexFastScan):
         _check_blocks(part)
         padded = -(-rows // part.bbs) * part.bbs
@@ -175,7 +175,7 @@ def _check_blocks(index: Any) -> None:
     _need(0 < index.M <= index.M2 <= index.M + 1, f"it has {index.M2} codes a row, not {index.M}")
 
 
-def _check_lists(index: Any, first_row: int) -> None:
+def _check_lists(index: Any) -> None:
     """Every row is in one list, and the lists are as wide as the codes."""
     coarse: Any = faiss.downcast_index(index.quantizer)
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
@@ -192,7 +192,7 @@ def _check_lists(index: Any, first_row: int) -> None:
     _need(sum(sizes) == index.ntotal, f"its lists have {sum(sizes)} rows, not {index.ntotal}")
     seen = np.zeros(index.ntotal, bool)
     for number in np.flatnonzero(sizes).tolist():
-        ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number]) - first_row
+        ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number])
         _need(bool(((ids >= 0) & (ids < len(seen))).all()), "a list names a row that does not exist")
         seen[ids] = True
     _need(bool(seen.all()), "a row is in two lists")

@@ -399,8 +399,8 @@ class Index:
 
     @property
     def lengths(self) -> Lengths | None:
-        """How decoded rows get their length; None if it is not known, and for FAISS's shards, which it ranks alone."""
-        if isinstance(self.faiss_index, faiss.IndexShards) or (self.row_length is None and self._with_lengths is None):
+        """How decoded rows get their length; None if it is not known."""
+        if self.row_length is None and self._with_lengths is None:
             return None
         return Lengths(self.row_length, self._with_lengths)
 
@@ -415,8 +415,6 @@ class Index:
         self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """`_candidates` of bits: a search of the allowed codes alone, filled up to k places."""
-        if isinstance(self.faiss_index, faiss.IndexBinaryShards):
-            raise ValueError("among is not for an index of shards; build one index, or search without among")
         codes, found = faiss_rows.flat_codes(self.faiss_index)[allowed], min(k, len(allowed))
         if asymmetric:
             scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)

@@ -221,21 +221,20 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Rank
     position -1 and an infinite score.
     """
     wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
-    one = _one_of(index)
-    inner, asked = innermost(one), np.ascontiguousarray(Q, np.float32)
-    if isinstance(one, faiss.IndexPreTransform):
-        asked = kept.turned(one, asked)
+    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
+    if isinstance(index, faiss.IndexPreTransform):
+        asked = kept.turned(index, asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        found = None if isinstance(index, faiss.IndexShards) else _without_norms(inner, asked, k, kept)
+        found = _without_norms(inner, asked, k, kept)
         if ranking is not None and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
             found = _flat(inner, asked, k)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]
-    scores, positions = found or (index.search(Q, k) if one is not index else inner.search(asked, k))
+    scores, positions = found or inner.search(asked, k)
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
     by_distance = index.metric_type == faiss.METRIC_L2
     if scanned and by_distance:  # FAISS leaves out what is the same for all rows
         scores = np.maximum(scores + own, 0)
-    if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and one is index:
+    if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         failed = _failed(inner, asked, scores, positions)
         if failed.any():
             some = asked[failed]
@@ -256,8 +255,6 @@ def nearest_among(
     All allowed rows are decoded and compared, whatever lists they are in and without a fast scan's rounding. Behind
     them, position -1 and an infinite score.
     """
-    if isinstance(index, faiss.IndexShards):
-        raise ValueError("among is not for an index of shards; build one index, or search without among")
     wanted_rows, k = k, k if ranking is None else ranking.candidates(k)
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
@@ -287,14 +284,6 @@ def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.
         rows = np.array([*sizes, 0])[_visited(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
         missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
     return np.logical_or(missing, np.isnan(scores).any(axis=1))
-
-
-def _one_of(index: faiss.Index) -> faiss.Index:
-    """The first of shards, without its map of ids; any other index itself."""
-    if not isinstance(index, faiss.IndexShards):
-        return index
-    shard = faiss.downcast_index(index.at(0))
-    return faiss.downcast_index(shard.index) if isinstance(shard, faiss.IndexIDMap) else shard
 
 
 def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
