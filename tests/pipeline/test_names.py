@@ -28,6 +28,9 @@ def test_every_item_gets_an_id_of_its_own(folder: Path) -> None:
     assert len({line["tokens"] for line in lines}) == record["items"] == 300
     assert lines[7]["item"] == "Tee 7 ☕"
     assert lines[7]["tokens"] == "<a_{}><b_{}>".format(*lines[7]["ids"])
+    index = json.loads((folder / "ids" / "index.json").read_text(encoding="utf-8"))
+    assert {name: "".join(tokens) for name, tokens in index.items()} == {line["item"]: line["tokens"] for line in lines}
+    assert index["Tee 7 ☕"] == ["<a_{}>".format(lines[7]["ids"][0]), "<b_{}>".format(lines[7]["ids"][1])]
     assert record["shared_before"] == made.shared_
     assert run_json("check", folder / "ids")["verified"]
     shown = run(*arguments, "--out", folder / "ids")

@@ -143,3 +143,20 @@ def test_a_folder_of_other_values_is_damage(
     other.save(tmp_path / "ids")
     with pytest.raises(ValueError, match=r"ids_|levels is 0"):
         nk.SemanticIds.load(tmp_path / "ids")
+
+
+def test_a_trie_leads_to_the_ids_of_rows_and_to_no_others(rows: np.ndarray) -> None:
+    made = nk.SemanticIds(3, 8, random_state=0).fit(rows[:100])
+    made.remove([3])
+    left = {tuple(row) for row in made.ids_.tolist() if row[0] >= 0}
+    trie, found = made.trie(), np.empty((1, 0), np.int64)
+    for _ in range(3):
+        at, codes = np.nonzero(trie.allowed(found))
+        found = np.column_stack([found[at], codes])
+    assert {tuple(row) for row in found.tolist()} == left
+    assert len(left) == 99
+    free = next(row for row in product(range(8), repeat=2) if row not in {row[:2] for row in left})
+    assert not trie.allowed([free]).any()
+    for ids, message in (([[0, 0, 0]], "with l below 3"), ([[8]], "codes are 0 to 7"), ([0], r"shape \(1,\)")):
+        with pytest.raises(ValueError, match=message):
+            trie.allowed(ids)

@@ -150,8 +150,8 @@ def ids(
 ) -> None:
     """Give every item a semantic id: a few codes, unique, and alike for items that are alike.
 
-    The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, and what
-    `nk.SemanticIds.load` needs to give new items free ids.
+    The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, the same
+    tokens as index.json in the form of LC-Rec, and what `nk.SemanticIds.load` needs to give new items free ids.
 
     Examples:
 

@@ -164,6 +164,7 @@ def _check_out(out: str | os.PathLike) -> None:
 
 
 IDS = "ids.jsonl"  # next to the arrays: a line for each item
+INDEX = "index.json"  # {item: [token, ...]}, which LC-Rec and its successors read
 _MOST_LINES = 65_536  # turned to text at once
 
 
@@ -178,9 +179,9 @@ def make_ids(
     random_state: Seed = None,
     steps: Steps | None = None,
 ) -> Record:
-    """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl; returns the record.
+    """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl and index.json.
 
-    `items` (n,) are the rows' names, row numbers by default. ValueError before any work for names that repeat and for a
+    `items` (n,) are the rows' names, row numbers by default. Returns the record. ValueError before any work for names that repeat and for a
     folder that cannot be replaced.
     """
     steps = steps or Steps()
@@ -193,12 +194,17 @@ def make_ids(
         made = nk.SemanticIds(levels, codes, balance, random_state).fit(X)
     with steps.step("write"), replacing_folder(out) as fresh:
         made.save(fresh)
-        with (fresh / IDS).open("w", encoding="utf-8") as stream:
+        with (fresh / IDS).open("w", encoding="utf-8") as stream, (fresh / INDEX).open("w", encoding="utf-8") as index:
+            before = "{"
             for start in range(0, len(names), _MOST_LINES):
                 some = made.ids_[start : start + _MOST_LINES]
                 for name, row, tokens in zip(names[start:].tolist(), some.tolist(), made.tokens(some), strict=False):
                     line = {"item": name, "ids": row, "tokens": tokens}
                     stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    words = json.dumps(tokens.replace("><", "> <").split())
+                    index.write(f"{before}\n{json.dumps(str(name), ensure_ascii=False)}: {words}")
+                    before = ","
+            index.write("\n}\n")
     before, after = made.distortion_.tolist()
     return {
         "data": file.name, "out": str(out), "items": len(names), "levels": levels, "codes": codes, "balance": balance,

@@ -138,6 +138,13 @@ class SemanticIds(SavedEstimator):
             "".join(f"<{name}_{code}>" for name, code in zip(names, row, strict=True)) for row in self._checked(ids)
         ]
 
+    def trie(self) -> "Trie":
+        """The ids given so far as a prefix tree, for decoding that can only end in the id of a row."""
+        check_is_fitted(self)
+        ids = self.ids_[self.ids_[:, 0] >= 0]
+        depths = range(1, self.levels + 1)
+        return Trie(self.codes, tuple(np.unique(_numbered(ids, depth, self.codes)) for depth in depths))
+
     def _check_loaded(self) -> None:
         check_integer(self.levels, "levels", low=1)
         super()._check_loaded()
@@ -247,6 +254,26 @@ class SemanticIds(SavedEstimator):
             row = row - self.codebooks_[level][prefix[0, -1]]
         load.add(prefix)
         return prefix[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Trie:
+    """Ids as a prefix tree: `prefixes[l]` are the sorted numbers of the prefixes of l + 1 codes, 8 bytes each."""
+
+    codes: int
+    prefixes: tuple[np.ndarray, ...]
+
+    def allowed(self, ids: ArrayLike) -> np.ndarray:
+        """Which codes may follow first codes `ids` (m, l), l below the levels: (m, codes) bool; none after a prefix
+        that no row has."""
+        begun = np.asarray(ids, np.int64)
+        if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
+            raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
+        if begun.size and (begun.min() < 0 or begun.max() >= self.codes):
+            raise ValueError(f"ids go from {begun.min()} to {begun.max()}; codes are 0 to {self.codes - 1}")
+        depth = begun.shape[1]
+        wanted = _numbered(begun, depth, self.codes)[:, None] * self.codes + np.arange(self.codes)
+        return np.isin(wanted, self.prefixes[depth])
 
 
 class _Load:
