@@ -90,6 +90,7 @@ def test_a_saved_one_goes_on_bit_for_bit() -> None:
     train(other, [resumed], 3, 3)
     assert same(net, other)
     assert [group["lr"] for group in resumed.param_groups] == [0.05, 0.05, 1e-2]
+    assert len(resumed.state) == len(list(net.parameters()))
 
 
 def test_copies_keep_everything() -> None:
@@ -188,6 +189,16 @@ def test_grad_scaler_skips_what_overflows_and_goes_on() -> None:
     assert on_manifold(net)
 
 
+def test_states_can_be_replaced_from_outside() -> None:
+    net = network()
+    optimizer = mixed(net)
+    train(net, [optimizer], 1)
+    for p, state in optimizer.state.items():  # what trainers do to move an optimizer to a device
+        optimizer.state[p] = dict(state)
+    train(net, [optimizer], 1, 1)
+    assert all(float(state["step"]) == 2 for state in optimizer.state.values())
+
+
 def test_bad_input() -> None:
     net = network()
     optimizer = mixed(net)
@@ -197,7 +208,7 @@ def test_bad_input() -> None:
         MixedOptimizer(torch.optim.LBFGS(net.parameters()))
     with pytest.raises(ValueError, match="more than one parameter group"):
         MixedOptimizer(SGD(net.parameters(), 0.1), SGD(net[2].parameters(), 0.1))
-    with pytest.raises(ValueError, match=r"it must come from state_dict\(\) of a MixedOptimizer of 2"):
+    with pytest.raises(ValueError, match=r"it must come from state_dict\(\) of a MixedOptimizer with 3 groups of 2"):
         optimizer.load_state_dict(SGD(net.parameters(), 0.1).state_dict())
     with pytest.raises(ValueError, match=r"none of the optimizers inside.*inner.add_param_group"):
         optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})

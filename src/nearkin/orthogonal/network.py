@@ -2,11 +2,11 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import LBFGS, Optimizer
 
 from nearkin._check import check_choice
@@ -60,6 +60,7 @@ class MixedOptimizer(Optimizer):
         groups = self._groups()
         by_betas = all(group.get("betas") is not None for group in groups)
         super().__init__(groups, {"betas": groups[0]["betas"]} if by_betas else {"momentum": 0.0})
+        self.state = _States(optimizers)  # type: ignore[assignment]  # a dict in all that torch and trainers do with it
 
     def _groups(self) -> list[Record]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
@@ -89,19 +90,33 @@ class MixedOptimizer(Optimizer):
         return loss
 
     def state_dict(self) -> Record:
-        """Return what `state_dict` of each optimizer gives."""
-        return {"optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
+        """Return state and groups in torch's form, and under "own" the other entries of each optimizer."""
+        whole: Record = {"state": {}, "param_groups": [], "own": []}
+        first = 0
+        for optimizer in self.optimizers:
+            saved = optimizer.state_dict()
+            whole["state"] |= {first + number: state for number, state in saved["state"].items()}
+            whole["param_groups"] += [
+                {**group, "params": [first + number for number in group["params"]]} for group in saved["param_groups"]
+            ]
+            whole["own"].append({name: saved[name] for name in saved if name not in ("state", "param_groups")})
+            first += sum(len(group["params"]) for group in saved["param_groups"])
+        return whole
 
     def load_state_dict(self, state_dict: Record) -> None:
         """Load a result of `state_dict`; ValueError if it comes from another kind of optimizer or another mix."""
-        saved = state_dict.get("optimizers", [])
-        if len(saved) != len(self.optimizers):
+        own, groups = state_dict.get("own"), list(state_dict.get("param_groups", []))
+        if own is None or len(own) != len(self.optimizers) or len(groups) != len(self._groups()):
             raise ValueError(
-                f"state_dict has the states of {len(saved)} optimizers; it must come from state_dict() of a "
-                f"MixedOptimizer of {len(self.optimizers)}"
+                f"state_dict has {len(groups)} groups of {len(own or [])} optimizers; it must come from state_dict() "
+                f"of a MixedOptimizer with {len(self._groups())} groups of {len(self.optimizers)} optimizers"
             )
-        for optimizer, own in zip(self.optimizers, saved, strict=True):
-            optimizer.load_state_dict(own)
+        for optimizer, rest in zip(self.optimizers, own, strict=True):
+            count = len(optimizer.param_groups)
+            mine, groups = groups[:count], groups[count:]
+            numbers = [number for group in mine for number in group["params"]]
+            state = {number: state_dict["state"][number] for number in numbers if number in state_dict["state"]}
+            optimizer.load_state_dict({"state": state, "param_groups": mine, **rest})
         self.param_groups = self._groups()  # torch has made new dicts
 
     def __getstate__(self) -> Record:
@@ -111,6 +126,34 @@ class MixedOptimizer(Optimizer):
     def __setstate__(self, state: Record) -> None:
         """Rebuild from `__getstate__`."""
         self.__init__(*state["optimizers"])
+
+
+class _States(MutableMapping[Tensor, Any]):
+    """The states of several optimizers by parameter, read and written in their own dicts."""
+
+    def __init__(self, optimizers: tuple[Optimizer, ...]) -> None:
+        self._optimizers = optimizers
+
+    def _owner(self, p: Tensor) -> MutableMapping[Tensor, Any]:
+        for optimizer in self._optimizers:
+            if any(p is other for group in optimizer.param_groups for other in group["params"]):
+                return optimizer.state
+        raise KeyError(p)
+
+    def __getitem__(self, p: Tensor) -> Any:
+        return self._owner(p)[p]
+
+    def __setitem__(self, p: Tensor, state: Any) -> None:
+        self._owner(p)[p] = state
+
+    def __delitem__(self, p: Tensor) -> None:
+        del self._owner(p)[p]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (p for optimizer in self._optimizers for p in list(optimizer.state))
+
+    def __len__(self) -> int:
+        return sum(len(optimizer.state) for optimizer in self._optimizers)
 
 
 def orthogonal_optimizer(
