@@ -181,8 +181,8 @@ def make_ids(
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl and index.json.
 
-    `items` (n,) are the rows' names, row numbers by default. Returns the record. ValueError before any work for names that repeat and for a
-    folder that cannot be replaced.
+    `items` (n,) are the rows' names, row numbers by default. Returns the record. ValueError before any work for names
+    that repeat and for a folder that cannot be replaced.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
