@@ -48,7 +48,6 @@ CODECS = {
     "int4-row": lambda X: "int4-row",
     "int8-all": lambda X: "int8-all",
     "rabitq": lambda X: "rabitq",
-    "rabitq2": lambda X: "rabitq2",
     "pq8": lambda X: "pq8",
     "an untrained index": lambda X: faiss.index_factory(32, "SQ4"),
     "an object": lambda X: Halves(),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
-    from nearkin.orthogonal.diagnostics import History as History
     from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
     from nearkin.orthogonal.diagnostics import is_orthogonal as is_orthogonal
     from nearkin.orthogonal.givens_descent import GivensDescent as GivensDescent

@@ -1,4 +1,4 @@
-"""Diagnostics for users: test orthogonality and gradients, record the history of a training."""
+"""Diagnostics for users: test orthogonality and gradients."""
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_instance, check_integer, check_real
-from nearkin._fields import Fields, Record
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
@@ -78,19 +77,3 @@ def check_gradient(
     steps = (y[1:] - y[:-1]) / (x[1:] - x[:-1])
     slope = float(steps.median())
     return slope > 1.9, slope
-
-
-class History:
-    """A callback that keeps every record: pass it as `callback=` and read `history["objective"]` afterwards."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def __call__(self, step: int, record: Fields) -> None:
-        self.records.append({"step": step, **record})
-
-    def __getitem__(self, name: str) -> list[Any]:
-        return [record[name] for record in self.records]
-
-    def __len__(self) -> int:
-        return len(self.records)

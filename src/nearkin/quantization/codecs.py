@@ -2,19 +2,15 @@
 
 import re
 from collections.abc import Callable
-from functools import cache
 
 import faiss
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from nearkin.contracts import Codec
 from nearkin.quantization.scalar import ScalarQuantizer
 
 Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
 Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the codec
-_CLIPPED = (1.0, 1.2, 1.4, 1.7, 2.0)  # largest entry of a row in units of its grid's end
-_LLOYD = 200  # rounds for the values of a Gaussian
 _KMEANS = 10  # iterations of a product codec that is trained again for every rotation tried
 
 
@@ -78,38 +74,6 @@ def _by_ranges(n_bits: int) -> Train:
     return train
 
 
-def _rabitq_bits(n_bits: int) -> Train:
-    """RaBitQ of several bits (Gao et al. 2024): each row about the mean on a grid of 2^b steps, at the best of scales.
-
-    The scale is the one at which grid and row have the largest cosine; the length keeps the row's inner product with
-    itself. FAISS's own decoder gives the first bit alone.
-    """
-    half = 2 ** (n_bits - 1)
-
-    def on_grid(centred: np.ndarray) -> np.ndarray:
-        largest = np.maximum(np.abs(centred).max(axis=1, keepdims=True), 1e-30)
-        best, most = np.zeros_like(centred), np.full((len(centred), 1), -np.inf)
-        for clipped in _CLIPPED if n_bits < 5 else _CLIPPED[:1]:
-            steps = np.clip(np.floor(centred * (clipped * half / largest)), -half, half - 1) + np.float32(0.5)
-            cosine = (steps * centred).sum(axis=1, keepdims=True) / np.linalg.norm(steps, axis=1, keepdims=True)
-            best, most = np.where(cosine > most, steps, best), np.maximum(most, cosine)
-        return best
-
-    return _about_the_mean(on_grid)
-
-
-def _eden(n_bits: int) -> Train:
-    """EDEN (Vargaftik et al. 2022): entries of a row, at unit variance, to the 2^b best values for a Gaussian."""
-
-    def nearest(centred: np.ndarray) -> np.ndarray:
-        values = _gaussian_values(2**n_bits)
-        edges = (values[1:] + values[:-1]) / 2
-        spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
-        return values[np.searchsorted(edges, centred / np.maximum(spread, 1e-30))]
-
-    return _about_the_mean(nearest)
-
-
 def _about_the_mean(shape: Callable[[np.ndarray], np.ndarray]) -> Train:
     """Rows less the mean to what `shape` makes of them, at the length that keeps a row's inner product with itself."""
 
@@ -126,16 +90,6 @@ def _about_the_mean(shape: Callable[[np.ndarray], np.ndarray]) -> Train:
         return coded
 
     return train
-
-
-@cache
-def _gaussian_values(count: int) -> np.ndarray:
-    """The values (count,) that code a standard Gaussian with the least squared error (Lloyd, Max), float32."""
-    values = ndtri((np.arange(count) + 0.5) / count)
-    for _ in range(_LLOYD):
-        edges = np.concatenate([[-np.inf], (values[1:] + values[:-1]) / 2, [np.inf]])
-        values = -np.diff(np.exp(-np.square(edges) / 2)) / np.sqrt(2 * np.pi) / np.diff(ndtr(edges))
-    return values.astype(np.float32)
 
 
 def _product(n_bytes: int) -> Train:
@@ -158,11 +112,9 @@ NAMED: dict[str, Train] = {
     "int8-row": _by_rows(8),
     "int4-row": _by_rows(4),
     "rabitq": _about_the_mean(lambda centred: np.where(centred > 0, np.float32(1), np.float32(-1))),
-    **{f"rabitq{bits}": _rabitq_bits(bits) for bits in range(2, 9)},
-    **{f"eden{bits}": _eden(bits) for bits in range(1, 5)},
 }
 CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are coded as rows are
-HOLD_NORMS = ("rabitq", "eden")  # beginnings of names: engines store each row's norm with these codes
+HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
 
 
 def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:

@@ -49,9 +49,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
         "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
         quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
-        in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of 2 to 8 bits a column), "eden1" to
-        "eden4", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with sa_encode, trained or
-        not, or an object with encode and decode, which `save` leaves out.
+        in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that divides d), a
+        `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save` leaves out.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.43 of ten instead of 0.42).
         Distances do not change; inner products and angles do.
@@ -220,8 +219,8 @@ def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarra
 class _CodecJudge:
     """Rows to learn from, rows and queries to judge by.
 
-    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" and "eden" with each row's own
-    norm, stored with its code.
+    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" with each row's own norm,
+    stored with its code.
     """
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
@@ -245,7 +244,7 @@ class _CodecJudge:
         Y = coded(Z)
         if self.codec in CODE_QUERIES:
             Q = coded(Q)
-        elif self.codec.startswith(HOLD_NORMS):
+        elif self.codec in HOLD_NORMS:
             # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
             mean = everything.mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)

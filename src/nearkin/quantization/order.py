@@ -48,7 +48,6 @@ SCORES: dict[str, Scores] = {
     "sign": lambda z, b: (b @ b.mT, lambda W: (np.zeros_like(z), (W + W.mT) @ b)),  # the order of Hamming distances
     "sign-float": lambda z, b: (z @ b.mT, lambda W: (W @ b, W.mT @ z)),  # queries in floats against bits
     "rabitq": _with_norms,
-    "eden1": _with_norms,
 }
 
 

@@ -15,7 +15,6 @@ from nearkin.data.comparisons.votes import (
     count_contradictions,
     distinct_rows,
     flip_answers,
-    merge_votes,
     net_votes,
     noise_floor,
     number_questions,
@@ -182,8 +181,6 @@ def test_responses_turn_rows_round():
 def test_votes_and_contradictions():
     rows = [[0, 1, 2], [0, 1, 2], [0, 2, 1], [1, 2, 3], [2, 3, 1]]
     found = comparisons_from_array(rows)
-    merged = merge_votes(found)
-    assert dict(zip(map(tuple, merged.indices.tolist()), merged.weights.tolist(), strict=True))[0, 1, 2] == 2
     assert count_contradictions(found) == 1
     net, total = net_votes(found)
     assert sorted(zip(np.abs(net), total, strict=True)) == [(1, 1), (1, 1), (1, 3)]

@@ -1,4 +1,4 @@
-"""Answers to the same question: merged into votes, and counted where they contradict."""
+"""Answers to the same question, counted where they contradict; splits by questions; comparisons made at random."""
 
 from dataclasses import replace
 
@@ -12,15 +12,6 @@ from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.reading import orient
 from nearkin.records import Comparisons
-
-
-def merge_votes(comparisons: Comparisons) -> Comparisons:
-    """Equal rows as one, with the sum of their weights; annotators and events are lost. Rows are in sorted order."""
-    check_instance(comparisons, "comparisons", Comparisons)
-    rows, inverse = np.unique(comparisons.indices, axis=0, return_inverse=True)
-    weights = np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights
-    votes = np.bincount(inverse.ravel(), weights=weights, minlength=len(rows))
-    return replace(comparisons, indices=rows, weights=votes, annotators=None, events=None)
 
 
 def number_questions(comparisons: Comparisons) -> np.ndarray:

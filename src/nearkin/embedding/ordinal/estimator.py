@@ -91,6 +91,8 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
         params = dict(config["params"])
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
+    for former in ("step", "epsilon", "batch_size"):  # now settings of the solver
+        params.pop(former, None)
     params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
     return params, fitted
 
@@ -102,10 +104,8 @@ class OrdinalEmbedding(BaseEstimator):
     n_components: the dimension p, or "auto" for cross-validation (`dimension_curve_` is the error by dimension).
     loss: "gnmds", "ckl", "ste", "t-ste" or "soe".
     solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` such as
-        `SVRG(restart=10)` (Algorithm 2).
+        `SVRG(restart=10)` (Algorithm 2), with settings of its own.
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
-    step, epsilon, batch_size: of the solvers that have them, None for the solver's default (which needs no tuning;
-        epsilon 0.1, batches of one). A ValueError names an option that the solver does not have.
     max_iter, tol: most epochs; the fit ends when the objective falls by less than `tol` per epoch, relatively.
     n_init: number of random starts. Each is run for ten epochs and the best one to the end; "auto" is 4 up to 100,000
         comparisons and 1 above. scale: standard deviation of a start's coordinates.
@@ -127,9 +127,6 @@ class OrdinalEmbedding(BaseEstimator):
     loss: str = "ste"
     solver: str | Solver = "auto"
     loss_parameter: float | None = None
-    step: float | None = None
-    epsilon: float | None = None
-    batch_size: int | None = None
     max_iter: int = 100
     tol: float = 1e-3
     n_init: int | str = "auto"
@@ -327,10 +324,7 @@ class OrdinalEmbedding(BaseEstimator):
         return get_loss(self.loss, n_components, self.loss_parameter)
 
     def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
-        options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-        return Task(
-            comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng, current()
-        )
+        return Task(comparisons, self.n_components_, self._loss(self.n_components_), self.solver, rng, current())
 
     def _generator(self) -> np.random.Generator:
         """A separate stream: data drawn with the same `random_state` would equal the start otherwise."""

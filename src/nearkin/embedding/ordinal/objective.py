@@ -1,7 +1,6 @@
 """Comparisons as a problem for `nearkin.solvers`: two objectives, the solver by name, and several starts."""
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -238,49 +237,37 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-BUILDERS: dict[str, Callable[..., Solver]] = {  # name -> solver; a builder's parameters are the options of the solver
-    "auto": lambda epsilon=0.1, batch_size=1: Sequential(
-        AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), DEFAULTS.adagrad_epochs
-    ),
-    "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
-    "svrg": lambda step=1.0, batch_size=1: SVRG(step=step, batch_size=batch_size),
-    "sgd": lambda step="auto", epsilon=0.1: SGD(step=step, epsilon=epsilon),
-    "adagrad": lambda step=1.0: AdaGrad(step=step),
-    "gd": lambda step="sbb", epsilon=0.1: GradientDescent(step=step, epsilon=epsilon),
-    "l-bfgs": lambda: LBFGS(),
+SOLVERS: dict[str, Solver] = {
+    "auto": Sequential(AdaGrad(), SVRG(), DEFAULTS.adagrad_epochs),
+    "svrg-sbb": SVRG(),
+    "svrg": SVRG(step=1.0),
+    "sgd": SGD(),
+    "adagrad": AdaGrad(),
+    "gd": GradientDescent(),
+    "l-bfgs": LBFGS(),
 }
-SOLVERS = tuple(BUILDERS)
 
 
-def build_solver(solver: str | Solver, loss: OrdinalLoss, options: Fields) -> Solver:
-    """The solver of that name, or `solver` itself; an option ("step", "epsilon", "batch_size") of None is its default.
+def find_solver(solver: str | Solver, loss: OrdinalLoss) -> Solver:
+    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else.
 
     "auto" begins with AdaGrad, which needs no first step, and ends with SVRG-SBB, which reaches lower objectives when
     answers contradict each other. Losses that grow slowly ("ckl", "t-ste", "soe") begin with SVRG-SBB: points stay
     where AdaGrad's long first steps put them, and held-out errors are higher.
-
-    Raises ValueError for a name that is none of `SOLVERS`, and for an option that the solver does not have.
     """
-    known: tuple[str, ...] = ()
-    given = {option: value for option, value in options.items() if value is not None}
     if isinstance(solver, str):
-        _check.check_choice(solver, "solver", SOLVERS)
-        build = BUILDERS["svrg-sbb" if solver == "auto" and loss.code in (CKL, T_STE, SOE) else solver]
-        known = tuple(inspect.signature(build).parameters)
-    elif not callable(getattr(solver, "minimize", None)):
+        name = _check.check_choice(solver, "solver", SOLVERS)
+        return SOLVERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
+    if not callable(getattr(solver, "minimize", None)):
         raise TypeError(
             f"solver is of type {type(solver).__name__}; it must be one of {', '.join(map(repr, SOLVERS))} or an object"
             " of nearkin.solvers, such as nk.solvers.SVRG(restart=10)"
         )
-    for option, value in given.items():
-        if option not in known:
-            has = f"it has {' and '.join(known)}" if known else "it has none of these options"
-            raise ValueError(f"{option} is {value!r}; solver={solver!r} does not use it ({has}). Leave {option}=None")
-    return build(**given) if isinstance(solver, str) else solver
+    return solver
 
 
 class Task:
-    """Comparisons, shuffled once and in a solver's precision, for several starts; `options` of the solver."""
+    """Comparisons, shuffled once and in a solver's precision, for several starts."""
 
     def __init__(
         self,
@@ -288,14 +275,13 @@ class Task:
         n_components: int,
         loss: OrdinalLoss,
         solver: str | Solver,
-        options: Fields,
         rng: np.random.Generator,
         group: Group = ALONE,
     ) -> None:
         self._p, n, weights = n_components, comparisons.n_objects, comparisons.weights
         events = comparisons.events if loss.has_model else None
         joint = solver == "auto" and events is not None
-        self._solver = build_solver("l-bfgs" if joint else solver, loss, options)
+        self._solver = find_solver("l-bfgs" if joint else solver, loss)
         if events is not None:
             if not isinstance(self._solver, LBFGS | GradientDescent):
                 raise ValueError(
@@ -309,7 +295,7 @@ class Task:
         weights = None if weights is None else weights[order]
         self._dtype = np.float64 if isinstance(self._solver, LBFGS) else np.float32  # its line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
-        if solver == "svrg" and options["step"] is None and isinstance(self._solver, SVRG):
+        if solver == "svrg" and isinstance(self._solver, SVRG):
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
             self._solver = replace(self._solver, step=min(1.0, longest))  # 1 suits most data, if single terms allow it
 
