@@ -3,7 +3,8 @@
 import numpy as np
 
 from benchmarks.hashing.problems import Features
-from nearkin.hashing import exact_neighbours
+from nearkin._faiss import nearest_rows
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import RankHistograms, hamming_histograms
 
 N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
@@ -16,7 +17,7 @@ class Judge:
     def __init__(self, features: Features) -> None:
         self.features = features
         self.some = np.random.default_rng(0).permutation(len(features.queries))[:NEIGHBOUR_QUERIES]
-        self.neighbours = exact_neighbours(features.queries[self.some], features.base, N_NEIGHBOURS)
+        self.neighbours = nearest_rows(unit_rows(features.base), unit_rows(features.queries[self.some]), N_NEIGHBOURS)
 
     def codes(self, queries: np.ndarray, base: np.ndarray, spherical: bool = False) -> dict[str, float]:
         """Measures of packed codes, in percent."""

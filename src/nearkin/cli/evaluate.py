@@ -127,8 +127,8 @@ def sweep(
 
     The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). From 20,000 rows on inverted lists are tried too. Below each answer are the commands
-    that make the index and judge it, with the same recall.
+    again (search --oversample). With --per-second inverted lists are tried too. Below each answer are the commands that
+    make the index and judge it, with the same recall.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
     these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if
@@ -149,8 +149,7 @@ def sweep(
       [default: 0.95, with --qrels 0.99]
     - methods: Methods to try, separated by commas, of those of compress. [default: product, residual,
       product-residual, int4, int6, int8, float16]
-    - per_second: Queries per second that an answer must reach on this machine; also tries inverted lists below
-      20,000 rows. [default: any]
+    - per_second: Queries per second that an answer must reach on this machine. [default: any]
     - minutes: Time limit.
     - query_ids: One id a query, for --qrels. [default: the ids that --queries holds, else row numbers]
     - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.

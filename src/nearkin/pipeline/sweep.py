@@ -24,7 +24,6 @@ from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceB
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
-LISTS_FROM = 20_000  # rows from which inverted lists are tried
 CENTROIDS = 256  # of a learned code; each needs a row at least
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 
@@ -231,7 +230,7 @@ def sweep(
     with steps.step("exact search") as callback:
         truth = exact_neighbors(rows, queries, k, metric, callback)
     with steps.step("race") as callback:
-        n_lists = lists_for(len(X)) if len(X) >= LISTS_FROM or rate else 0
+        n_lists = lists_for(len(X)) if rate else 0  # they cost 8 bytes a row, for speed
         sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
         bench = Bench(sample, X, queries, truth, metric, random_state)
         if grades is not None:
