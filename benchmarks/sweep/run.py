@@ -10,7 +10,6 @@ Writes results/sweep_SET.json.
 """
 
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,6 @@ class Remembering:
         del tick
         whole = self.whole(code)
         return replace(whole, recall={o: shares[self.seen] for o, shares in whole.recall.items()})
-
-    def measure_lists(self, code: Code, probes: Iterable[int], tick: Callback = ignore) -> Iterator[Trial]:
-        raise NotImplementedError("lists change the speed, not the bytes")
 
     def whole(self, code: Code) -> Trial:
         """The trial judged by all queries."""

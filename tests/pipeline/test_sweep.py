@@ -13,7 +13,7 @@ from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import Sweep, sweep
-from nearkin.pipeline.sweep_race import Bench, Code, Race, Trial, choose, frontier, kept, lists_for, lower_bound
+from nearkin.pipeline.sweep_race import Bench, Code, Race, Trial, choose, frontier, kept, lower_bound
 from tests.cli.conftest import run, run_json
 
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -35,7 +35,7 @@ def found(data) -> Sweep:
 
 
 @pytest.fixture(scope="module")
-def in_lists(data) -> Sweep:
+def of_two_methods(data) -> Sweep:
     return sweep(
         nk.data.open_vectors(data[0]), data[1], target=0.5, methods=("product", "residual"), rate=1, random_state=3
     )
@@ -53,12 +53,12 @@ def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep)
 
 @pytest.mark.parametrize("rescored", [False, True])
 def test_what_evaluate_prints_is_the_recall_that_the_answer_named(
-    in_lists: Sweep, data, rescored: bool, tmp_path
+    of_two_methods: Sweep, data, rescored: bool, tmp_path
 ) -> None:
     """The commands under an answer, typed as they stand, seed and lists and oversampling included."""
     path, _ = data
-    choice = in_lists.chosen(rescored=rescored)
-    answers = in_lists.answers(str(path), str(path.with_name("Q.npy")))
+    choice = of_two_methods.chosen(rescored=rescored)
+    answers = of_two_methods.answers(str(path), str(path.with_name("Q.npy")))
     said = f"recall {choice.trial.mean(choice.oversample):.4f}"
     text, commands = answers[rescored]
     assert said in text
@@ -67,15 +67,9 @@ def test_what_evaluate_prints_is_the_recall_that_the_answer_named(
     assert run_json(*judge)["10-recall@10"] == pytest.approx(choice.trial.mean(choice.oversample), abs=1e-12)
 
 
-def test_lists_are_tried_where_a_rate_is_wanted(in_lists: Sweep) -> None:
-    lists = [trial for trial in in_lists.trials if trial.code.n_lists]
-    assert lists
-    assert lists[0].code.n_lists == lists_for(1200) == 128
-    assert [trial.n_probe for trial in lists][:2] == [1, 2]
-    columns, rows = in_lists.rows()
-    assert "1/128" in [row[columns.index("probes")] for row in rows]
-    impossible = choose(in_lists.trials, 0.5, rate=1e12)
-    assert impossible is None
+def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:
+    assert choose(of_two_methods.trials, 0.5, rate=1) is not None
+    assert choose(of_two_methods.trials, 0.5, rate=1e12) is None
 
 
 def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
@@ -131,11 +125,10 @@ def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> 
     assert {trial.method for trial in made.trials} <= {"int4", "int6", "int8", "float16"}
 
 
-def test_the_page_holds_answers_and_table(in_lists: Sweep) -> None:
-    text = sweep_page(in_lists, "X <b>.npy").html()
+def test_the_page_holds_answers_and_table(of_two_methods: Sweep) -> None:
+    text = sweep_page(of_two_methods, "X <b>.npy").html()
     assert "<span>nearkin</span> <span>compress</span>" in text
     assert "X <b>" not in text
-    assert "in inverted lists" in text
     assert "searched with <code><span>--" in text  # an option does not break, nor become two dashes and a word
 
 
@@ -193,17 +186,12 @@ class Planted:
 
     def __init__(self) -> None:
         self.asked: list[Code] = []
-        self.in_lists: list[Code] = []
 
     def measure(self, code: Code, tick: Callback = ignore) -> Trial:
         self.asked.append(code)
         share = min(0.99, 0.2 + 0.1 * np.log2(code.n_bytes) + (0.03 if code.method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
         return Trial(code, {1: share + noise}, 0.0, {1: 100.0})
-
-    def measure_lists(self, code: Code, probes, tick: Callback = ignore):
-        self.in_lists.append(code)
-        yield Trial(code, {1: np.full(1000, 0.9)}, 0.0, {1: 1000.0}, probes[0])
 
 
 def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
@@ -259,15 +247,6 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
     assert race.out_of_time == (seconds < 60)
 
 
-def test_lists_are_tried_where_a_residual_code_won() -> None:
-    bench = Planted()
-    race = Race(bench, 0.5, 200, np.inf)
-    race.run(["product", "residual"])
-    race.race_lists(64)
-    assert bench.in_lists
-    assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists
-
-
 def test_kept_counts_the_neighbours_within_each_depth() -> None:
     found = np.array([[5, 1, 9, 2]])
     shares = kept(found, np.array([[1, 2]]), [1, 2])
@@ -282,11 +261,10 @@ def test_the_lower_bound_holds_as_often_as_it_says() -> None:
     assert lower_bound(np.zeros(3)) == 0
 
 
-def test_the_frontier_holds_what_nothing_shorter_or_faster_beats() -> None:
-    sizes = ((4, 0.5, 30.0), (8, 0.4, 20.0), (16, 0.9, 10.0), (20, 0.8, 40.0))
-    trials = [Trial(Code("a", size), {1: np.full(5, recall)}, 0.0, {1: rate}) for size, recall, rate in sizes]
+def test_the_frontier_holds_what_nothing_shorter_beats() -> None:
+    sizes = ((4, 0.5), (8, 0.4), (16, 0.9), (20, 0.8))
+    trials = [Trial(Code("a", size), {1: np.full(5, recall)}, 0.0) for size, recall in sizes]
     assert [trial.n_bytes for trial in frontier(trials)] == [4, 16]
-    assert [trial.n_bytes for trial in frontier(trials, by="speed")] == [20, 16]
     assert choose(trials, 0.95) is None
 
 

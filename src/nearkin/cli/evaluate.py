@@ -127,8 +127,8 @@ def sweep(
 
     The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). With --per-second inverted lists are tried too. Below each answer are the commands that
-    make the index and judge it, with the same recall.
+    again (search --oversample). Below each answer are the commands that make the index and judge it, with the same
+    recall.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
     these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if

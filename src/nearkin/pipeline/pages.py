@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator
 
 from nearkin._storage import one_version, read_config
 from nearkin._types import Fields
@@ -18,10 +17,10 @@ from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
 from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
 from nearkin.pipeline.sweep import Sweep
-from nearkin.pipeline.sweep_race import Trial, frontier
+from nearkin.pipeline.sweep_race import Trial
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.figures import set_ticks
-from nearkin.plots.style import FAINT, INK, SERIES, for_page, legend, series_style
+from nearkin.plots.style import SERIES, for_page, legend
 from nearkin.report import Page, Section
 from nearkin.report.page import facts, figures, paragraph, table
 
@@ -285,23 +284,20 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     if len(sweep.codes()) > 1:
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."
         drawn.append((to_svg(_by_bytes(sweep), "bytes"), text))
-    if len(sweep.trials) > 1:
-        text = "Codes that no other code beats in both, on this machine, by codes alone."
-        drawn.append((to_svg(_by_speed(sweep), "speed"), text))
-    page.add(Section("Recall against bytes and speed", figures(*drawn)) if drawn else None)
+    page.add(Section("Recall against bytes", figures(*drawn)) if drawn else None)
     return page.add(Section("All trained codes", table(*sweep.rows())))
 
 
 def _by_bytes(sweep: Sweep) -> Axes:
     """Recall against bytes: by codes alone, and of the cheapest answer with vectors."""
-    flat = [trial for trial in sweep.trials if not trial.code.n_lists]
-    curves = {name: _by_size(flat, name) for name in dict.fromkeys(trial.method for trial in flat)}
+    trials = sweep.trials
+    curves = {name: _by_size(trials, name) for name in dict.fromkeys(trial.method for trial in trials)}
     if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
         o, name = found.oversample, found.trial.method
-        curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(flat, name, o)
+        curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(trials, name, o)
     label = sweep.measure
     ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
-    set_ticks(ax, [trial.n_bytes for trial in flat])
+    set_ticks(ax, [trial.n_bytes for trial in trials])
     legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
     return ax
 
@@ -309,34 +305,6 @@ def _by_bytes(sweep: Sweep) -> Axes:
 def _by_size(trials: Sequence[Trial], method: str, oversample: int = 1) -> dict[float, float]:
     """{bytes: recall} of a method."""
     return {float(t.n_bytes): t.mean(oversample) for t in trials if t.method == method and oversample in t.recall}
-
-
-def _by_speed(sweep: Sweep) -> Axes:
-    """Recall against queries per second: the frontiers of codes without and with lists."""
-    ax = new_axes(5.4, 3.4)
-    kinds = {
-        "all rows compared": [trial for trial in sweep.trials if not trial.code.n_lists],
-        "in inverted lists": [trial for trial in sweep.trials if trial.code.n_lists],
-    }
-    for (name, trials), style in zip(kinds.items(), series_style(kinds).values(), strict=True):
-        best = frontier(trials, by="speed")
-        points = [(trial.mean(), trial.queries_per_second) for trial in best]
-        if not points:
-            continue
-        ax.plot(*zip(*points, strict=True), label=name, linewidth=1.6, markersize=4, **style)
-        for trial, where in zip(best, points, strict=True):
-            text = f"{trial.n_bytes} B" if trial.n_probe is None else f"{trial.n_probe}"
-            ax.annotate(text, where, fontsize=7, color=INK, xytext=(4, 4), textcoords="offset points")
-    ax.axvline(sweep.target, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
-    ax.set_xlabel(f"{sweep.measure} (numbers: bytes of the code, searched lists)")
-    ax.set_ylabel("queries per second")
-    ax.set_yscale("log")
-    ax.margins(x=0.08, y=0.12)
-    ax.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-    for set_format in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        set_format(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    legend(ax)
-    return ax
 
 
 def _with_options(text: str) -> str:

@@ -17,10 +17,10 @@ from nearkin.index.searching import normalised
 from nearkin.metrics.graded import NDCG
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_neighbors
-from nearkin.pipeline.methods import PRODUCT, SCALARS, find_method
+from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.relevance import Relevance
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier, lists_for
+from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
@@ -76,18 +76,13 @@ class Sweep:
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Columns and rows of the table of trained codes, shortest first.
 
-        "codes" is the recall by codes alone, "x4" that of four times k candidates rescored; "probes" are the searched
-        lists of all. With lists "x4" is left out: a terminal has no room.
+        "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
         """
-        in_lists = any(trial.code.n_lists for trial in self.trials)
-        deepest = [o for o in ((16,) if in_lists else (4, 16)) if any(o in trial.recall for trial in self.trials)]
-        columns = ["bytes", "method", *(["probes"] if in_lists else []), "codes", "at least"]
-        ordered = sorted(self.trials, key=lambda t: (t.stored, t.method, t.n_probe or 0))
-        return [*columns, *(f"x{o}" for o in deepest), "q/s", "train s"], [
+        deepest = [o for o in (4, 16) if any(o in trial.recall for trial in self.trials)]
+        ordered = sorted(self.trials, key=lambda t: (t.n_bytes, t.method))
+        return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
-                t.n_bytes, t.method,
-                *([None if t.n_probe is None else f"{t.n_probe}/{t.code.n_lists}"] if in_lists else []),
-                round(t.mean(), 4), round(t.low(), 4),
+                t.n_bytes, t.method, round(t.mean(), 4), round(t.low(), 4),
                 *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
                 round(t.queries_per_second), round(t.seconds, 1),
             ]
@@ -120,10 +115,9 @@ class Sweep:
         trial, o = choice.trial, choice.oversample
         kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors"
         size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if o > 1 else "")
-        lists = f" in {trial.code.n_lists:,} lists (8 bytes more a row)" if trial.code.n_lists else ""
         how = _search_options(choice)
         return (
-            f"{which}: {size}{lists}, {trial.method}{', searched with' if how else ''}{how}; "
+            f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
             f"{self.measure.split()[0]} {trial.mean(o):.4f} (at least {trial.low(o):.4f} with 97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
@@ -136,7 +130,6 @@ class Sweep:
         options = [
             f"--method {code.method}",
             *([] if code.method in SCALARS else [f"--bytes {code.n_bytes}"]),
-            *([f"--coarse {code.n_lists}"] if code.n_lists else []),
             *([] if self.metric == "l2" else [f"--metric {self.metric}"]),
             *(["--keep-vectors"] if choice.oversample > 1 else []),
             *([f"--seed {self.random_state}"] if self.random_state else []),
@@ -189,8 +182,7 @@ def _options(given: dict[str, str | None]) -> str:
 
 
 def _search_options(choice: Choice) -> str:
-    oversample = f" --oversample {choice.oversample}" if choice.oversample > 1 else ""
-    return oversample + (f" --n-probe {choice.trial.n_probe}" if choice.trial.n_probe else "")
+    return f" --oversample {choice.oversample}" if choice.oversample > 1 else ""
 
 
 def sweep(
@@ -230,15 +222,12 @@ def sweep(
     with steps.step("exact search") as callback:
         truth = exact_neighbors(rows, queries, k, metric, callback)
     with steps.step("race") as callback:
-        n_lists = lists_for(len(X)) if rate else 0  # they cost 8 bytes a row, for speed
-        sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
+        sample = X[rows.draw(TRAIN_ROWS, random_state)]
         bench = Bench(sample, X, queries, truth, metric, random_state)
         if grades is not None:
             bench = RelevanceBench(**vars(bench), grades=grades)
         race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
-        if n_lists and PRODUCT in methods:
-            race.race_lists(n_lists)
     return Sweep(
         target, k, metric, len(queries), Q is None, len(file), X.shape, _shift(X, queries), race.trials,
         race.out_of_time, rate, random_state, steps.seconds, judged is not None,

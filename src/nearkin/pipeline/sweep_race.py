@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -28,11 +28,10 @@ _LONG = 0.25  # seconds of searches at one depth, after which none is repeated
 
 
 class Code(NamedTuple):
-    """The settings of a code on the command line: method, bytes, and inverted lists (0 for none)."""
+    """The settings of a code on the command line."""
 
     method: str
     n_bytes: int
-    n_lists: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +40,13 @@ class Trial:
 
     recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
         recall of the codes alone; the others are of candidates rescored by exact vectors.
-    rates: {oversample: queries per second}; seconds: of training, encoding and searching; n_probe: lists searched.
+    rates: {oversample: queries per second}; seconds: of training, encoding and searching.
     """
 
     code: Code
     recall: dict[int, np.ndarray] = field(repr=False)
     seconds: float
     rates: dict[int, float] = field(default_factory=dict)
-    n_probe: int | None = None
 
     @property
     def method(self) -> str:
@@ -57,11 +55,6 @@ class Trial:
     @property
     def n_bytes(self) -> int:
         return self.code.n_bytes
-
-    @property
-    def stored(self) -> int:
-        """Bytes of a row in the index: its code and, in a list, its number."""
-        return self.code.n_bytes + (8 if self.code.n_lists else 0)
 
     @property
     def queries_per_second(self) -> float:
@@ -77,8 +70,8 @@ class Trial:
         return lower_bound(self.recall[oversample])
 
     def about(self) -> Record:
-        """The code and its search."""
-        return {"method": self.method, "bytes": self.n_bytes, "lists": self.code.n_lists, "n_probe": self.n_probe}
+        """The code."""
+        return {"method": self.method, "bytes": self.n_bytes}
 
     def record(self) -> Record:
         """The figures for JSON."""
@@ -138,14 +131,13 @@ def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, ra
         least = next((o for o in depths if trial.low(o) >= target), None)
         if least is not None and (choice := Choice(trial, least)).rate >= rate:
             found.append(choice)
-    return min(found, key=lambda c: (c.trial.stored, c.oversample, -c.rate), default=None)
+    return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.rate), default=None)
 
 
-def frontier(trials: Sequence[Trial], *, by: str = "bytes") -> list[Trial]:
-    """Trials that no other beats in both recall by codes alone and cost: "bytes", fewest first, or "speed", fastest."""
-    cost = {trial: trial.stored if by == "bytes" else -trial.queries_per_second for trial in trials}
+def frontier(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials that no other beats in both bytes and recall by codes alone, fewest bytes first."""
     best, found = -1.0, []
-    for trial in sorted(trials, key=lambda trial: (cost[trial], -trial.mean())):
+    for trial in sorted(trials, key=lambda trial: (trial.n_bytes, -trial.mean())):
         if trial.mean() > best:
             best = trial.mean()
             found.append(trial)
@@ -168,26 +160,14 @@ class Bench:
     random_state: int = 0
 
     def measure(self, code: Code, tick: Callback = ignore) -> Trial:
-        """Train a code without lists, index all rows, and judge; `tick` is called as the fit goes on."""
+        """Train a code, index all rows, and judge; `tick` is called as the fit goes on."""
         start = time.perf_counter()
-        index = self._indexed(code, tick)
+        n_bytes = None if code.method in SCALARS else code.n_bytes
+        quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
+        fitted = cast("VectorCodes", quantizer.fit(self.sample, callback=tick))
+        index = Index.build(self.X, fitted, metric=self.metric)
         recall = self._recall(index)
         return Trial(code, recall, time.perf_counter() - start, self._rates(index))
-
-    def measure_lists(self, code: Code, probes: Iterable[int], tick: Callback = ignore) -> Iterator[Trial]:
-        """Train a code with lists once, and judge it with each number of searched lists, as the caller asks for it."""
-        start = time.perf_counter()
-        index = self._indexed(code, tick)
-        seconds = time.perf_counter() - start
-        for n_probe in probes:
-            index.n_probe = n_probe
-            yield Trial(code, self._recall(index), seconds, self._rates(index), n_probe)
-
-    def _indexed(self, code: Code, tick: Callback) -> Index:
-        n_bytes = None if code.method in SCALARS else code.n_bytes
-        quantizer = find_method(code.method).make(CodeSize(n_bytes, n_coarse=code.n_lists or None), self.random_state)
-        fitted = cast("VectorCodes", quantizer.fit(self.sample, callback=tick))
-        return Index.build(self.X, fitted, metric=self.metric)
 
     def _depths(self) -> list[int]:
         k = self.truth.ids.shape[1]
@@ -247,10 +227,8 @@ METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
 MOST_BYTES = 512  # of a learned code
 _SURE = ("int8", "float16")  # keep nearly all neighbours of any rows, and need no training
-_IN_LISTS = PRODUCT  # the method that is tried in inverted lists
-_LONGER = (1.0, 1.1, 1.25)  # times the bytes that suffice without lists, tried in this order with lists
 _ALONE, _RESCORED = False, True
-_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # of the time, until both answers are there; the rest is for lists
+_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # of the time, for both answers of the first method
 _FIRST = 8  # columns a byte of the first learned code
 _NEAR = 0.7  # of the best size: other methods are not much shorter at the same recall
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1
@@ -284,34 +262,12 @@ class Race:
         for method in (name for name in _SURE if name in methods):
             if self._best(_ALONE) is None:
                 self._keep(self._bench.measure(Code(method, self._sizes(method)[0])))
-        for some, share in ((methods[:1], _SHARES), (methods, dict.fromkeys(_SHARES, _SHARES[_RESCORED]))):
-            for rescored in (_ALONE, _RESCORED):
-                for method in some:
-                    self._close_in(method, rescored, share[rescored])
-
-    def race_lists(self, n_lists: int) -> None:
-        """Try inverted lists: the shortest sufficient product codes, with more and more lists searched."""
-        for rescored in (_ALONE, _RESCORED):
-            flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
-            best = choose(flat, self._target, rescored=rescored)
-            for size in [] if best is None else [math.ceil(factor * best.trial.n_bytes) for factor in _LONGER]:
-                if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
-                    break
-
-    def _probe(self, code: Code, rescored: bool) -> bool:
-        """Judge a code with 1, 2, 3, 4, 6, 8, ... searched lists until it suffices."""
-        if not self._has_time(code, 1.0):
-            return False
-        steps = [count for i in range(20) for count in (2**i, 3 * 2 ** (i - 1)) if count == int(count)]
-        probes = [int(count) for count in steps if count <= code.n_lists // 2]
-        try:
-            for trial in self._bench.measure_lists(code, probes, self._tick):
-                self._keep(trial)
-                if choose([trial], self._target, rescored=rescored) is not None:
-                    return True
-        except OutOfTime:
-            self.out_of_time = True
-        return False
+        for rescored, share in _SHARES.items():
+            for method in methods[:1]:
+                self._close_in(method, rescored, share)
+        for rescored in _SHARES:
+            for method in methods:
+                self._close_in(method, rescored, 1.0)
 
     def _best(self, rescored: bool) -> Choice | None:
         return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
@@ -330,10 +286,10 @@ class Race:
 
     def _next(self, method: str, rescored: bool) -> int | None:
         """The size of a method to train next; None if it is not expected to give a shorter code than the best."""
-        own = {t.n_bytes: t for t in self.trials if t.method == method and not t.code.n_lists}
+        own = {t.n_bytes: t for t in self.trials if t.method == method}
         if rescored and any(len(trial.recall) == 1 for trial in self.trials):
             return None  # too few rows to rescore
-        if method != _IN_LISTS and any(trial.queries_per_second < self._rate for trial in own.values()):
+        if any(trial.queries_per_second < self._rate for trial in own.values()):
             return None  # too slow, and longer codes are slower
         enough = [n for n, t in own.items() if choose([t], self._target, rescored=rescored) is not None]
         best = self._best(rescored)
@@ -357,16 +313,14 @@ class Race:
 
     def _keep(self, trial: Trial) -> None:
         self.trials.append(trial)
-        how = "" if trial.n_probe is None else f" in lists, {trial.n_probe} searched"
-        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}{how}: recall {trial.mean():.4f}"
+        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}: recall {trial.mean():.4f}"
         self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
 
     def _has_time(self, code: Code, share: float) -> bool:
         """Whether a training ends in time: at most as long as a longer code of the method took, or of any."""
-        flat = [trial for trial in self.trials if not trial.code.n_lists]
-        known = [(t.n_bytes, t.seconds) for t in flat if t.method == code.method] or [
-            (t.n_bytes, t.seconds) for t in flat if t.method not in SCALARS
-        ]
+        learned = [trial for trial in self.trials if trial.method not in SCALARS]
+        own = [trial for trial in learned if trial.method == code.method]
+        known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
         size, taken = min(known, key=lambda pair: (pair[0] < code.n_bytes, abs(pair[0] - code.n_bytes)), default=(1, 0))
         taken *= max(1.0, code.n_bytes / size)
         if time.perf_counter() - self._start + taken <= share * self._seconds:
@@ -401,8 +355,3 @@ def _logit(share: float) -> float:
     """log(p / (1 - p)), clipped to what a thousand queries can measure."""
     share = min(max(share, _EDGE), 1 - _EDGE)
     return math.log(share / (1 - share))
-
-
-def lists_for(n: int) -> int:
-    """About four times the square root of n rows, a power of two."""
-    return 2 ** round(math.log2(4 * math.sqrt(n)))
