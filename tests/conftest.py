@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # the process that only hands tests to others loads no library
+    from pathlib import Path
+
     import numpy as np
 
 
@@ -108,6 +110,19 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     from nearkin import OrdinalEmbedding
 
     monkeypatch.setattr(OrdinalEmbedding.bootstrap, "__defaults__", (8,))
+
+
+@pytest.fixture
+def no_pictures(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map's pictures are empty and each of its curves has one fit: for tests of what else is written."""
+
+    def save(figure: object, stem: "Path") -> None:
+        for ending in (".svg", ".pdf", ".png"):
+            stem.with_suffix(ending).write_text("<svg></svg>")
+
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons._save", save)
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ import pytest
 
 from nearkin.data import comparisons_from_names
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[1] / "examples"
+APART = {"eurodist"}  # its own file runs it: test_example_eurodist.py
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem not in APART)
 SECONDS = 60  # of processor time
 SMALL = {  # options of the longer ones, whose --out is a figure
     "evolution_strategies": ["--generations", "2", "--population", "4"],
@@ -67,13 +69,13 @@ def test_example(
 
 def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    example = runpy.run_path(str(EXAMPLES[0].parent / "evolution_strategies.py"))
+    example = runpy.run_path(str(FOLDER / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
 
 
 def test_tables_for_r_hold_the_answers() -> None:
-    made = runpy.run_path(str(EXAMPLES[0].parent / "answers_for_r.py"))
+    made = runpy.run_path(str(FOLDER / "answers_for_r.py"))
     answers = comparisons_from_names([["b", "a", "c"], ["a", "b", "c"]], weights=[2, 1])
     assert made["for_loe"](answers).tolist() == [[2, 1, 2, 3], [2, 1, 2, 3], [1, 2, 1, 3]]
     with pytest.raises(ValueError, match="loe takes votes only"):

@@ -64,6 +64,7 @@ def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
     """Of three raters one tosses a coin."""
     rng, lines = np.random.default_rng(0), ["anchor,near,far,rater"]
@@ -99,6 +100,7 @@ def test_bad_options_are_one_line_and_exit_code_2(tables: Path, tmp_path: Path, 
     assert not (tmp_path / "emb").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> None:
     """`ref,left,right,response,rt` became a recommender; two readings of a response stop."""
     rng = np.random.default_rng(0)

@@ -128,6 +128,7 @@ def test_shop(rng: np.random.Generator) -> None:
     assert "popularity" in shown[4]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_colours(tmp_path: Path) -> None:
     answers = survey(tmp_path / "answers.csv")
     lines = answers.read_text().splitlines()

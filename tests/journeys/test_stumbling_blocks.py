@@ -263,19 +263,12 @@ def survey(path: Path, n_questions: int = 80, raters: str = "anna ben cara dave 
     return path
 
 
-@pytest.fixture
-def short_curves(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One fit for each curve of a map, few for its ellipses."""
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
-
-
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return survey(tmp_path_factory.mktemp("survey") / "answers.csv")
 
 
-@pytest.mark.usefixtures("short_curves")
+@pytest.mark.usefixtures("no_pictures")
 def test_a_rater_who_reversed_the_instruction_is_named(answers: Path, tmp_path: Path) -> None:
     """They made a quarter of the answers "contradictions", and the held-out error three times as large."""
     errors = {}
@@ -290,14 +283,14 @@ def test_a_rater_who_reversed_the_instruction_is_named(answers: Path, tmp_path: 
     assert record["noise_floor"] == pytest.approx(1 / 12, abs=0.08)
 
 
-@pytest.mark.usefixtures("short_curves")
+@pytest.mark.usefixtures("no_pictures")
 def test_nobody_is_reversed_among_two_or_among_honest_raters(tmp_path: Path) -> None:
     for raters in ("anna ben cara", "anna felix"):
         record = embed_comparisons(survey(tmp_path / "a.csv", 30, raters), out=tmp_path / "map", test_size=0)
         assert record["reversed_raters"] == {}
 
 
-@pytest.mark.usefixtures("short_curves")
+@pytest.mark.usefixtures("no_pictures")
 def test_a_noise_floor_needs_questions_asked_twice(tmp_path: Path) -> None:
     """A floor of .007 was printed for raters who erred from 8 to 92 %."""
     record = embed_comparisons(survey(tmp_path / "a.csv", 12, "anna ben"), out=tmp_path / "map")
@@ -305,7 +298,7 @@ def test_a_noise_floor_needs_questions_asked_twice(tmp_path: Path) -> None:
     assert any("too few to estimate the noise" in note for note in record["notes"])
 
 
-@pytest.mark.usefixtures("short_curves")
+@pytest.mark.usefixtures("no_pictures")
 def test_a_chosen_dimension_shows_why(answers: Path, tmp_path: Path) -> None:
     """The curve in the terminal, in the figure and in the folder were three."""
     made = run("embed", answers, "--dim", "auto", "--out", tmp_path / "map")

@@ -54,6 +54,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     assert model.embedding_.shape == before.shape
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_dimension_and_no_held_out_answers(answers, tmp_path):
     assert embed_comparisons(answers, out=tmp_path / "a", dim="auto")["dim"] == 2
     assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
@@ -62,6 +63,7 @@ def test_dimension_and_no_held_out_answers(answers, tmp_path):
     assert not (tmp_path / "b" / "error.png").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_repeated_questions_are_held_out_together(tmp_path):
     """Raters who contradict themselves: by rows, answers to one question were learnt from and judged by."""
     points = np.random.default_rng(1).normal(size=(12, 2))
