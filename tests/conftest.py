@@ -47,6 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     _spare()
     gc.collect()
     gc.freeze()  # collections pass over the libraries
+    gc.set_threshold(10_000)
 
 
 def _spare() -> None:
@@ -80,10 +81,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is learned for the order of near rows takes few steps: for tests of what is done with it."""
+    """What is learned for the order of near rows and for a map takes few steps: for tests of what is done with it."""
+    from sklearn.manifold import TSNE
+
     monkeypatch.setattr("nearkin.quantization.order._STEPS", 60)
     monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)
     monkeypatch.setattr("nearkin.quantization.engine_rotation._STEPS", 60)
+    monkeypatch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 250)
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ import nearkin as nk
 from nearkin.pipeline.methods import CodeSize, default_method
 from tests.cli.conftest import load, run, run_json
 
-pytestmark = pytest.mark.usefixtures("few_steps")
+
+@pytest.fixture(autouse=True)
+def quickly_learned(few_steps: None) -> None:
+    """In place of the folder's: figures of whole fits are compared here."""
 
 
 def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:

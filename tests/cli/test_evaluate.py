@@ -15,7 +15,10 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.pipeline.evaluate import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, run, run_json
 
-pytestmark = pytest.mark.usefixtures("few_steps")
+
+@pytest.fixture(autouse=True)
+def quickly_learned(few_steps: None) -> None:
+    """In place of the folder's: figures of whole fits are compared here."""
 
 
 def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]) -> None:

@@ -4,8 +4,6 @@ import pytest
 
 from nearkin.cli.export import in_words
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 @pytest.mark.parametrize(
     ("name", "words"),

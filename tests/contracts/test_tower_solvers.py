@@ -71,13 +71,13 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     """A quarter of the rights lose their pairs; their embeddings come from their features alone."""
     cold = np.arange(0, 100, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
-    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(max_iter=12)
+    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(max_iter=6)
     if solver.name in ("adam", "sogram"):
         solver.set_params(learning_rate=0.01)
     if solver.name == "sogram":
-        solver.set_params(batch_size=128, learning_rate=0.02)
+        solver.set_params(batch_size=128, learning_rate=0.02, max_iter=12)
     if "loss" in way:
-        solver = Adam(learning_rate=0.02, batch_size=128, max_iter=12)
+        solver = Adam(learning_rate=0.02, batch_size=128, max_iter=8)
     fitted = nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, random_state=0).fit(train)
     found = nk.metrics.ranking_metrics(
         fitted.left_embeddings_, fitted.right_embeddings_[cold], parts.train.matrix()[:, cold], k=5

@@ -56,3 +56,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         started = server.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
     yield started.get_uri()
     started.cleanup()
+
+
+@pytest.fixture(autouse=True)
+def quickly_learned(few_rounds: None) -> None:
+    """Codebooks are learned in few rounds: how well they are learned is tested in tests/quantization."""

@@ -16,8 +16,6 @@ from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 from nearkin.quantization.additive_learning import INNER, KNOWN
 
-pytestmark = pytest.mark.usefixtures("few_rounds")
-
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 24)) / np.arange(1, 25) ** 0.3 + 0.1
 X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)

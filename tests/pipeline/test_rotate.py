@@ -9,8 +9,6 @@ import nearkin as nk
 from nearkin.pipeline.rotate import ENGINES, codec_for
 from tests.cli.conftest import run, run_json
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

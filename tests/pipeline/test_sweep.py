@@ -16,7 +16,10 @@ from nearkin.pipeline.sweep import Sweep, sweep
 from nearkin.pipeline.sweep_race import Bench, Code, Race, Trial, choose, frontier, kept, lower_bound
 from tests.cli.conftest import run, run_json
 
-pytestmark = pytest.mark.usefixtures("few_steps")
+
+@pytest.fixture(autouse=True)
+def quickly_learned(few_steps: None) -> None:
+    """In place of the folder's: figures of whole fits are compared here."""
 
 
 @pytest.fixture(scope="module")
