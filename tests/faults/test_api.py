@@ -44,7 +44,7 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        *((name, {"comparisons": "x"}) for name in ("number_questions", "noise_floor", "flip_answers")),
+        *((name, {"comparisons": "x"}) for name in ("number_questions", "flip_answers")),
         *(
             (name, {"interactions": None})
             for name in ("split_given", "split_by_time", "popularity", "item_knn", "sparse_ease")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
     from nearkin.data.comparisons.votes import flip_answers as flip_answers
     from nearkin.data.comparisons.votes import held_out_noise_floor as held_out_noise_floor
-    from nearkin.data.comparisons.votes import noise_floor as noise_floor
     from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
     from nearkin.data.interactions import Parts as Parts

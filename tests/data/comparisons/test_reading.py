@@ -1,7 +1,5 @@
 """Reading and making comparisons: every format, every form, every error."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -16,7 +14,6 @@ from nearkin.data.comparisons.votes import (
     distinct_rows,
     flip_answers,
     net_votes,
-    noise_floor,
     number_questions,
     split_comparisons,
 )
@@ -229,13 +226,6 @@ def test_without_repeats_questions_are_rows():
 def test_a_question_is_two_pairs_in_any_order():
     answers = comparisons_from_array([[0, 1, 0, 2], [2, 0, 1, 0], [0, 1, 1, 2], [1, 0, 2, 0]])
     assert number_questions(answers).tolist() == [0, 0, 1, 0]
-
-
-def test_noise_floor_is_what_no_embedding_can_satisfy():
-    answers = comparisons_from_array([[0, 1, 2], [0, 1, 2], [0, 2, 1], [1, 2, 0]])
-    assert noise_floor(answers) == pytest.approx(1 / 4)
-    assert noise_floor(replace(answers, weights=np.array([1.0, 1.0, 4.0, 1.0]))) == pytest.approx(2 / 7)
-    assert noise_floor(comparisons_from_array([[0, 1, 2]])) == 0.0
 
 
 def test_split_errors():

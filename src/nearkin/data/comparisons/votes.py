@@ -60,18 +60,6 @@ def _by_first(values: np.ndarray) -> np.ndarray:
     return place[number.ravel()]
 
 
-def noise_floor(comparisons: Comparisons) -> float:
-    """The share of answers (weighted) that every embedding violates, because others contradict them.
-
-    It is a lower bound: only repeated questions can show a contradiction. A model can fit the noise of these answers,
-    not that of new ones: see `held_out_noise_floor`. ValueError if there are no comparisons.
-    """
-    if len(comparisons) == 0:
-        raise ValueError("comparisons is empty; at least one is needed")
-    net, total = net_votes(comparisons)
-    return float(((total - np.abs(net)) / 2).sum() / total.sum())
-
-
 def held_out_noise_floor(comparisons: Comparisons) -> float:
     """The error on new answers that no model can beat, in [0, 1/2], from questions that were answered at least twice.
 
