@@ -22,7 +22,7 @@ LIBRARIES = [
     *("nearkin.cli.app", "nearkin.embedding.two_tower.estimator", "nearkin.hashing.linear", "nearkin.index.index"),
     *("nearkin.pipeline.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
     *("matplotlib.figure", "pyarrow.csv", "pyarrow.parquet", "pydantic.type_adapter", "uvicorn"),
-    *("tests.distributed.jobs", "tests.faults.jobs"),
+    *("tests.distributed.jobs", "tests.faults.jobs", "tests.warm", "torch._decomp.decompositions_for_jvp"),
 ]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
 

@@ -117,9 +117,9 @@ def pairs() -> Arrays:
     found = {"value": value.detach().numpy(), "dP": P.grad.numpy(), "dQ": Q.grad.numpy()}
     features = table.with_features(left=rng.normal(size=(90, 6)).astype(np.float32))
     for name, options, data in (
-        ("als", {"solver": ALS(max_iter=4)}, table),
-        ("ials++", {"solver": ALS(block_size=16, max_iter=3), "loss": AllPairs(pair_loss="logistic")}, table),
-        ("als-features", {"solver": ALS(max_iter=3)}, features),
+        ("als", {"solver": ALS(max_iter=2)}, table),
+        ("ials++", {"solver": ALS(block_size=16, max_iter=2), "loss": AllPairs(pair_loss="logistic")}, table),
+        ("als-features", {"solver": ALS(max_iter=2)}, features),
         ("adam", {"solver": Adam(max_iter=2)}, features),
         ("l-bfgs", {"solver": LBFGS(max_iter=2)}, table),
         ("gauss-newton", {"solver": GaussNewton(max_iter=2)}, table),
