@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._faiss import innermost, read_codes
+from nearkin._faiss import innermost
 from nearkin.quantization import ResidualQuantizer, additive
 from nearkin.quantization.norms import fill_tables, learn_tables, learned_scale
 
@@ -79,8 +79,14 @@ def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng)
     X = X / np.linalg.norm(X, axis=1, keepdims=True) if metric == "cosine" else X
     model = nk.ProductQuantizer(4, 16, n_lists=8, max_iter=1, random_state=0).fit(X)
     index = nk.Index.build(X, model, metric=metric, fast_scan=True)
-    stored = read_codes(innermost(index.faiss_index), 0, len(X))
-    np.testing.assert_array_equal(stored, model.faiss_codes(X))
+    inner = innermost(index.faiss_index)
+    codes = model.faiss_codes(X)  # the number of the list, then the codes
+    for number in range(inner.nlist):
+        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), inner.invlists.list_size(number))
+        np.testing.assert_array_equal(np.sort(ids), np.flatnonzero(codes[:, 0] == number))
+    inner.make_direct_map()
+    stored = np.stack([inner.reconstruct(row) for row in range(len(X))])
+    np.testing.assert_allclose(stored, innermost(model.to_faiss()).sa_decode(codes), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
