@@ -15,6 +15,7 @@ from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.svrg_ablations import SBB_0, convex_embedding, get_loss
 from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.contracts import Run
+from nearkin.solvers import SGD, SVRG, Solver
 
 LOSSES = ("gnmds", "ckl", "ste", "t-ste")
 MAPPED = ("svrg-sbb", "gd", "projected-gram")
@@ -79,11 +80,10 @@ def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
     epochs, curves, broken = size.budget // passes, [], 0
     for seed in range(size.splits):
         train, test = nk.data.split_comparisons(answers, 0.2, random_state=seed)
-        step = None if "sbb" in solver else published_step(solver, loss, train)
         curve: list[float] = []
         model = nk.OrdinalEmbedding(
-            9, loss=loss, solver=SBB_0 if solver == "svrg-sbb0" else solver, step=step, n_init=1, max_iter=epochs,
-            tol=0.0, random_state=100 + seed,
+            9, loss=loss, solver=solver_for(solver, loss, train), n_init=1, max_iter=epochs, tol=0.0,
+            random_state=100 + seed,
         )  # fmt: skip
         try:
             model.fit(train, callback=partial(keep_error, curve, test))
@@ -92,6 +92,13 @@ def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
         curves.append(curve + [0.5] * (epochs + 1 - len(curve)))  # a run that ended early guesses
     median = [float(value) for value in np.median(curves, axis=0)]
     return {"passes": passes, "diverged": broken, "of": size.splits, "median": median}
+
+
+def solver_for(name: str, loss: str, answers: nk.Comparisons) -> Solver:
+    """The rivals take their published step."""
+    if name == "svrg-sbb":
+        return SVRG()
+    return SBB_0 if name == "svrg-sbb0" else {"svrg": SVRG, "sgd": SGD}[name](step=published_step(name, loss, answers))
 
 
 def published_step(solver: str, loss: str, answers: nk.Comparisons) -> float:

@@ -103,8 +103,8 @@ class OrdinalEmbedding(BaseEstimator):
 
     n_components: the dimension p, or "auto" for cross-validation (`dimension_curve_` is the error by dimension).
     loss: "gnmds", "ckl", "ste", "t-ste" or "soe".
-    solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` such as
-        `SVRG(restart=10)` (Algorithm 2), with settings of its own.
+    solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` with
+        other settings, such as `SVRG(restart=10)` (Algorithm 2).
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
     max_iter, tol: most epochs; the fit ends when the objective falls by less than `tol` per epoch, relatively.
     n_init: number of random starts. Each is run for ten epochs and the best one to the end; "auto" is 4 up to 100,000
