@@ -59,8 +59,3 @@ def compressed(files: Path) -> Callable[..., Path]:
         return made[options]
 
     return compress
-
-
-@pytest.fixture(autouse=True)
-def quickly_learned(few_rounds: None) -> None:
-    """Codebooks are learned in few rounds: how well they are learned is tested in tests/quantization."""

@@ -18,7 +18,7 @@ from tests.cli.conftest import load, run, run_json
 
 @pytest.fixture(autouse=True)
 def quickly_learned(few_steps: None) -> None:
-    """In place of the folder's: figures of whole fits are compared here."""
+    """Orders of near rows are learned in few steps; codebooks in whole fits, whose figures are compared."""
 
 
 def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]) -> None:

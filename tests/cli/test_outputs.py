@@ -11,6 +11,8 @@ import typer
 from nearkin.cli.app import app
 from tests.cli.conftest import run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_rounds")
+
 COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
