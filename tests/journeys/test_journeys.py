@@ -7,13 +7,13 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import nearkin as nk
 from tests.cli.conftest import run
 from tests.journeys.test_stumbling_blocks import survey
 
+pd = pytest.importorskip("pandas")  # not among the lowest versions
 SCRIPTS = Path(__file__).parents[2] / "examples" / "journeys"
 pytestmark = pytest.mark.usefixtures("few_rounds", "few_draws")
 

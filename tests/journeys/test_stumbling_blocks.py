@@ -8,7 +8,6 @@ import pydoc
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -20,6 +19,7 @@ from nearkin.pipeline.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
 from tests.cli.conftest import run, run_json
 
+pd = pytest.importorskip("pandas")  # not among the lowest versions
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
 CSV = "user,item,rating\n" + "".join(f"{user},{item},{rating}\n" for user, item, rating in ROWS)
 FRAME = pd.DataFrame(ROWS, columns=["user", "item", "rating"])
