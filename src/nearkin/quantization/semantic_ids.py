@@ -128,8 +128,7 @@ class SemanticIds(SavedEstimator):
         rows = np.flatnonzero(self.ids_[:, 0] >= 0)
         keys = self._keys(self.ids_[rows])
         order = np.argsort(keys)
-        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        return np.where(keys[order][at] == wanted, rows[order][at], -1) if len(keys) else np.full(len(wanted), -1)
+        return np.append(rows[order], -1)[_positions(keys[order], wanted)]
 
     def tokens(self, ids: ArrayLike) -> list[str]:
         """Return ids (m, levels) as words for a language model: "<a_12><b_240><c_3>"."""
@@ -160,9 +159,7 @@ class SemanticIds(SavedEstimator):
         found = np.atleast_2d(np.asarray(ids))
         if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
             raise ValueError(f"ids are {found.dtype} of shape {found.shape}; they must be integers (m, {self.levels})")
-        if found.size and (found.min() < 0 or found.max() >= self.codes):
-            raise ValueError(f"ids go from {found.min()} to {found.max()}; codes are 0 to {self.codes - 1}")
-        return found.astype(np.int64)
+        return _check_range(found, self.codes).astype(np.int64)
 
     def _keys(self, ids: np.ndarray, depth: int | None = None) -> np.ndarray:
         """Number the first `depth` codes of ids (n, levels), (n,)."""
@@ -269,11 +266,9 @@ class Trie:
         begun = np.asarray(ids, np.int64)
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
-        if begun.size and (begun.min() < 0 or begun.max() >= self.codes):
-            raise ValueError(f"ids go from {begun.min()} to {begun.max()}; codes are 0 to {self.codes - 1}")
         depth = begun.shape[1]
-        wanted = _numbered(begun, depth, self.codes)[:, None] * self.codes + np.arange(self.codes)
-        return np.isin(wanted, self.prefixes[depth])
+        before = _numbered(_check_range(begun, self.codes), depth, self.codes)
+        return _positions(self.prefixes[depth], before[:, None] * self.codes + np.arange(self.codes)) >= 0
 
 
 class _Load:
@@ -302,3 +297,18 @@ class _Load:
 def _numbered(ids: np.ndarray, depth: int, codes: int) -> np.ndarray:
     """Number the first `depth` codes of ids (n, levels), (n,)."""
     return ids[:, :depth] @ (codes ** np.arange(depth)[::-1].astype(np.int64))
+
+
+def _check_range(ids: np.ndarray, codes: int) -> np.ndarray:
+    """The ids; ValueError unless all are 0 to codes - 1."""
+    if ids.size and (ids.min() < 0 or ids.max() >= codes):
+        raise ValueError(f"ids go from {ids.min()} to {ids.max()}; codes are 0 to {codes - 1}")
+    return ids
+
+
+def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where `wanted`, of any shape, are in sorted `keys` (n,); -1 for those that are not there."""
+    if not len(keys):
+        return np.full(wanted.shape, -1)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
