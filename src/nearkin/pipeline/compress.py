@@ -111,11 +111,12 @@ def compress_file(
     job = _agreed_job(file, source, quantizer, metric, rows, queries, group)
     if random_state is None:
         random_state = shared_generator(None, group)
+    files = dict.fromkeys((file, source))  # one, unless the code is learned from another file
     if checkpoint is not None:
-        job["contents"] = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
+        job["contents"] = [vectors.digest() for vectors in files] if group.rank == 0 else None
     with steps.step("check") as callback:
         resumed = checkpoint is not None and group.exchange(_is_of_job(Path(checkpoint), job))[0]
-        for vectors in () if resumed else dict.fromkeys((file, source)):  # checked before the folder was made
+        for vectors in () if resumed else files:  # checked before the folder was made
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
         group.barrier()
     _check_enough(source, n_centroids)

@@ -164,7 +164,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     def _turned_for(self, X: np.ndarray, R: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         codec = str(self.codec)
         if codec in SCORES:
-            centred = X - X.mean(axis=0) if codec.startswith(HOLD_NORMS) else X  # bits are about 0
+            centred = X - X.mean(axis=0) if codec in HOLD_NORMS else X  # bits are about 0
             return turned_for_order(centred, R, codec, generator)
         return narrowed(X, R, _RANGES[codec], generator)
 
