@@ -17,7 +17,7 @@ from nearkin.quantization.product import ProductQuantizer
 
 _SAMPLE = 8_192  # rows that the mean, the lengths and the choice are of, at most
 _GAIN = 0.005  # recall that a length must gain in the short fits, whose figures have an error of about .005
-_SHORT = 4  # rounds of the fits that decide whether a length is worth its byte
+_SHORT = 4  # rounds of the fits that decide whether a byte of length gains enough
 
 
 class NormExplicitQuantizer(AbstractLengthCodes):
@@ -25,7 +25,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
 
     Decoded rows are too short, each by another factor. At their true length they rank better: at equal bytes, with one
     byte for the length, an index keeps up to 7 points more of ten neighbours by distance and up to 10 by inner product
-    (descriptors of images; docs/notes/quantization.md). Two short fits decide whether the length is worth its byte.
+    (descriptors of images; docs/notes/quantization.md). Two short fits decide whether that byte gains enough.
     Rows of one length need none: without a byte of length the codes are those of `ProductQuantizer`.
 
     Parameters

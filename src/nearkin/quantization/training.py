@@ -283,7 +283,7 @@ class Start:
     recall: dict[str, float] = field(default_factory=dict)
 
     def seen(self, X: np.ndarray) -> np.ndarray:
-        """Rows X (n, d) as they are learned from, (n, d')."""
+        """Rows X (n, d) in the form that is learned from, (n, d')."""
         return X if self.space is None else self.space.rows(X)
 
     def widened(self, state: State) -> State:
