@@ -66,3 +66,37 @@ def test_state_of_an_optimizer_without_the_option_loads() -> None:
     p.grad = torch.full((4, 4), torch.nan)
     with pytest.raises(ValueError, match="NaN"):
         optimizer.step()
+
+
+COMPILED = {
+    "givens": lambda p: GivensDescent(p, 0.1, "random"),
+    "taylor": lambda p: RiemannianDescent(p, 0.1, "auto", momentum=0.5),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("d", [1, 5, 6])
+def test_a_compiled_step_finds_one_bad_entry_of_its_gradient_before_it_changes_anything(name: str, d: int) -> None:
+    for row in range(d):
+        p = nn.Parameter(torch.eye(d))
+        optimizer = COMPILED[name]([p])
+        p.grad = torch.ones(d, d).triu()
+        optimizer.step()
+        before = p.detach().clone()
+        moments = [value.clone() for value in optimizer.state[p].values() if isinstance(value, torch.Tensor)]
+        p.grad[row, -1] = torch.inf
+        with pytest.raises(ValueError, match=r"gradient of parameter 0.*infinity"):
+            optimizer.step()
+        assert torch.equal(p.detach(), before)
+        after = [value for value in optimizer.state[p].values() if isinstance(value, torch.Tensor)]
+        assert all(torch.equal(*pair) for pair in zip(moments, after, strict=True))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_autograd_sees_that_a_compiled_step_has_changed_the_parameter(name: str) -> None:
+    p = nn.Parameter(torch.eye(4))
+    loss = (p**3).sum()
+    loss.backward(retain_graph=True)
+    COMPILED[name]([p]).step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,9 +13,12 @@ from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import DEFAULTS
 from nearkin.orthogonal.retraction import (
+    DONE,
     FOURTH,
+    NOT_FINITE,
     THIRD,
     TOLERANCE,
+    TOO_LONG,
     Rates,
     descend_small,
     inverse_root,
@@ -57,11 +61,14 @@ def test_it_is_the_step_of_products(
 
 
 def test_a_step_too_long_leaves_the_point() -> None:
-    X = haar_orthogonal(2, 5, 5, random_state=0)
-    start, G = X.clone(), torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0))
-    assert descend_small(X, G, (None, None), Rates(100.0)) is None
-    assert torch.equal(X, start)
-    assert descend_small(X, G, (None, None), Rates(0.01)) is not None
+    X = haar_orthogonal(2, 5, 5, random_state=0).numpy()
+    start, G = X.copy(), torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0)).numpy()
+    assert descend_small(X, G, (None, None), Rates(100.0)) == TOO_LONG
+    assert np.array_equal(X, start)
+    assert descend_small(X, np.full_like(G, np.nan), (None, None), Rates(0.01)) == NOT_FINITE
+    assert np.array_equal(X, start)
+    assert descend_small(X, G, (None, None), Rates(0.01)) == DONE
+    assert not np.array_equal(X, start)
 
 
 def test_far_and_near_matrices_become_their_polar_factor() -> None:

@@ -63,16 +63,15 @@ def descend_rows(
     pairs: torch.Tensor,  # (p, 2) integers, disjoint
     length: float,
 ) -> None:
-    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T: entries and rotations in one pass.
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T.
 
-    Disjoint pairs do not see each other, so this is `left_skew_entries` followed by `rotate_rows`; but each row comes
-    from memory once, which is what such a step costs. ValueError where an angle is not finite: that pair and those
-    after it are not turned.
+    It is `left_skew_entries` followed by `rotate_rows`, in one call. ValueError if an angle is not finite; then nothing
+    is turned.
     """
     check_alike(X, G)
     if for_kernels(X):
         axes = check_groups(pairs, len(X), "pairs", size=2)
-        if not _descend_rows_kernel(X.detach().numpy(), G.detach().numpy(), axes, float(length)):
+        if not descend_in_order(X.detach().numpy(), G.detach().numpy(), axes.reshape(-1), float(length)):
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
     else:
         rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
@@ -127,13 +126,29 @@ def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) ->
 
 
 @cached_njit()
-def _descend_rows_kernel(X: np.ndarray, G: np.ndarray, pairs: np.ndarray, length: float) -> bool:
-    for p in range(pairs.shape[0]):
-        i, j = pairs[p, 0], pairs[p, 1]
-        theta = length * row_entry(X[i], X[j], G[i], G[j])
-        if not np.isfinite(theta):
-            return False
-        _rotate_pair(X[i], X[j], X.dtype.type(np.sin(theta)), X.dtype.type(np.tan(theta / 2)))
+def descend_in_order(
+    X: np.ndarray,  # (d, k), changed in place
+    G: np.ndarray,  # (d, k)
+    order: np.ndarray,  # different rows: each turns with its neighbour, a last one without neighbour does not
+    length: float,
+) -> bool:
+    """`descend_rows` of rows that are known to be right; False, and nothing is turned, if G or an angle is not finite.
+
+    All angles come first, which tests G on the way: a test of its own and a single pass take longer.
+    """
+    theta, total = np.empty(len(order) // 2), 0.0
+    for p in range(len(theta)):
+        i, j = order[2 * p], order[2 * p + 1]
+        theta[p] = length * row_entry(X[i], X[j], G[i], G[j])
+        total += theta[p] * 0
+    if len(order) % 2:
+        for c in range(G.shape[1]):
+            total += G[order[-1], c] * 0
+    if total != 0:
+        return False
+    for p in range(len(theta)):
+        s, tau = X.dtype.type(np.sin(theta[p])), X.dtype.type(np.tan(theta[p] / 2))
+        _rotate_pair(X[order[2 * p]], X[order[2 * p + 1]], s, tau)
     return True
 
 

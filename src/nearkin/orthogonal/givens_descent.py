@@ -1,19 +1,20 @@
 """Givens coordinate descent: disjoint pairs of axes turn, each by its own directional derivative (GCD, Algorithm 2)."""
 
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import stacked_rows
-from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
+from nearkin.linalg.givens import descend_in_order, descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.matching import (
     SELECTIONS,
@@ -22,7 +23,14 @@ from nearkin.orthogonal.matching import (
     random_matchings,
     uniform_components,
 )
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, angles, first_moment, step_length
+from nearkin.orthogonal.optimizer import (
+    AbstractOrthogonalOptimizer,
+    Adam,
+    angles,
+    first_moment,
+    plain_gradient,
+    step_length,
+)
 
 SIDES = ("auto", "left", "right")
 
@@ -128,6 +136,22 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 f"n_matchings is {group['n_matchings']}; it must be at most {most_matchings(d)}, the number of "
                 f"edge-disjoint matchings of {d} axes"
             )
+
+    def _compiled_step(self, p: Tensor, group: Record) -> bool:
+        X, G = p.detach(), plain_gradient(p, group)
+        more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
+        if G is None or more or group["selection"] != "random" or group["n_matchings"] > 1 or X.ndim > 2:
+            return False
+        if self._either_frame(group, X) and not X.is_contiguous():
+            X, G = X.mT, G.mT
+        rows = group["side"] != "right" and len(X) >= X.shape[1] and X.is_contiguous() and G.is_contiguous()
+        order = torch.randperm(len(X), generator=self.generator) if rows and self.generator.device == X.device else None
+        if order is None or not descend_in_order(X.numpy(), G.numpy(), order.numpy(), group["lr"]):
+            return False
+        state = self.state[p]
+        state["step"] = state.get("step", 0) + 1
+        increment_version(p)
+        return True
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)

@@ -70,6 +70,15 @@ def working_dtype(p: Tensor) -> torch.dtype:
     return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
+def plain_gradient(p: Tensor, group: Record) -> Tensor | None:
+    """p's gradient if both are dense float32 or float64 matrices in the CPU's memory, as compiled loops read them."""
+    G = p.grad
+    if G is None or group["maximize"] or group["layout"] != "matrix" or p.device.type != "cpu":
+        return None
+    plain = G.dtype == p.dtype and G.layout == torch.strided and not G.requires_grad
+    return G if plain and p.dtype in (torch.float32, torch.float64) else None
+
+
 def check_whole(p: Tensor, name: str) -> None:
     """TypeError if p is only a part of parameters, as fully sharded training makes them."""
     flat = vars(p).get("_is_flat_param", False)  # torch's mark of a FlatParameter, which is a plain Parameter
@@ -112,8 +121,8 @@ def batches_by_shape(
     states: Mapping[Tensor, Record],
 ) -> list[tuple[Record, list[Tensor]]]:
     """Parameters that move as one batch: alike in group, shape, type, device, step and state; large ones move alone."""
-    if len(active) == 1:
-        return [(active[0][0], [active[0][1]])]
+    if len(active) < 2:
+        return [(group, [p]) for group, p in active]
     lists: dict[tuple[object, ...], tuple[Record, list[Tensor]]] = {}
     for group, p in active:
         small = p.dtype in (torch.float32, torch.float64) and p.shape[-1] * p.shape[-2] <= DEFAULTS.batched
@@ -188,6 +197,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     """
 
     _squeezed = False  # whether the state of a single matrix is kept without its axis of batches
+    _scheduled: list[tuple[float, float]] | None = None  # the values of all groups that were checked last
 
     def __init__(self, params: ParamsT, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
@@ -212,7 +222,6 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             self.param_groups.pop()
             raise
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Move every parameter that has a gradient; returns the closure's loss.
 
@@ -224,16 +233,29 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        for group in self.param_groups:
-            _check_scheduled(group)
-        check_gradients(active, self._steps + 1)
-        for group, params in batches_by_shape(active, self.state):
+        scheduled = [(group["lr"], group["momentum"]) for group in self.param_groups]
+        if scheduled != self._scheduled:
+            for group in self.param_groups:
+                _check_scheduled(group)
+            self._scheduled = scheduled
+        if len(active) != 1:
+            check_gradients(active, self._steps + 1)
+        left = [(group, p) for group, p in active if not self._compiled_step(p, group)]
+        if left and len(active) == 1:  # else done above; a compiled step tests its gradient on the way
+            check_gradients(active, self._steps + 1)
+        for group, params in batches_by_shape(left, self.state):
             self._step_batch(params, group)
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
         return loss
 
+    def _compiled_step(self, p: Tensor, group: Record) -> bool:
+        """Move p by one compiled call, which tests its gradient; False if there is none for p, or the test failed."""
+        del p, group
+        return False
+
+    @torch.no_grad()
     def _step_batch(self, params: list[Tensor], group: Record) -> None:
         """Move parameters of one shape at once; a single one in its own memory where that is possible."""
         p, layout, states = params[0], group["layout"], [self.state[p] for p in params]

@@ -77,41 +77,70 @@ class Rates(NamedTuple):
     eps: float = 0.0
 
 
+DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
+
+
 def descend_small(
-    X: Tensor,  # (b, d, d), as `is_small` has it
-    G: Tensor,  # (b, d, d), contiguous
+    X: np.ndarray,  # (b, d, d), as `is_small` has it; changed
+    G: np.ndarray,  # (b, d, d), contiguous
     moments: tuple[Tensor | None, Tensor | None],  # of the skew gradient (b, d, d); changed
     rates: Rates,
-) -> Tensor | None:
-    """One step by the polynomial of `taylor_right_step`: the next point, or None if the step is too long for it.
+) -> int:
+    """One step by the polynomial of `taylor_right_step`, or TOO_LONG for it: the moments, not X, are then up to date.
 
-    The moments are up to date in both cases. One compiled call in place of a dozen small products took .5 to .9 of
-    their time for matrices of side 8 to 128 (2026-11, float32, one thread; with Adam's moments the most is saved).
+    NOT_FINITE: products with the gradient are not, and nothing was changed. One compiled call in place of a dozen small
+    products took .5 to .9 of their time for matrices of side 8 to 128 (2026-11, float32, one thread; with Adam's
+    moments the most is saved).
     """
-    x, g = X.numpy(), G.numpy()
-    m, v = (x[:0] if moment is None else moment.view(X.shape).numpy() for moment in moments)
-    signs = probing_signs(X.shape[-1], X.dtype, X.device).view(-1).numpy()
-    numbers = np.array((*rates, TOLERANCE[X.dtype]), x.dtype)
-    Y, fits, error = _square_step(x, g, m, v, numbers, signs)
-    if not fits:
-        return None
-    moved = torch.from_numpy(Y)
-    return moved if error <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
+    m, v = (X[:0] if moment is None else moment.numpy().reshape(X.shape) for moment in moments)
+    numbers = np.array((*rates, SMALL_TOLERANCE[X.dtype.char]), X.dtype)
+    return _square_step(X, G, m, v, numbers, _signs(X.shape[-1], X.dtype.char))
+
+
+@lru_cache(maxsize=64)
+def _signs(d: int, kind: str) -> np.ndarray:
+    return probing_signs(d, torch.float32, torch.device("cpu")).view(-1).numpy().astype(kind)
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
-) -> tuple[np.ndarray, bool, float]:
-    """The points moved, whether the polynomial fits all steps, and how far they are from the manifold (`_rms`)."""
-    d, fits, error = X.shape[1], True, 0.0
-    P, A, Y, w = np.empty((d, d), X.dtype), np.zeros((d, d), X.dtype), np.empty_like(X), np.empty(d, X.dtype)
+) -> int:
+    d, total, tolerance = X.shape[1], X.dtype.type(0), numbers[6]
+    P, Y, A, E = np.empty_like(X), np.empty_like(X), np.zeros((d, d), X.dtype), np.empty((d, d), X.dtype)
     for b in range(len(X)):
-        np.dot(X[b].T, G[b], P)
-        _turn(P, A, M[b : b + 1], V[b : b + 1], numbers)
-        fits &= _follow_series(X[b], A, Y[b], P, numbers[6])
-        error = max(error, _distance(Y[b], signs, w))
-    return Y, fits, error
+        np.dot(X[b].T, G[b], P[b])
+        for i in range(d):
+            for j in range(d):
+                total += P[b, i, j]
+    if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
+        return NOT_FINITE
+    fits = True
+    for b in range(len(X)):
+        _turn(P[b], A, M[b : b + 1], V[b : b + 1], numbers)
+        fits &= _follow_series(X[b], A, Y[b], P[b], tolerance) and _correct(Y[b], A, E, signs, tolerance)
+    if not fits:
+        return TOO_LONG
+    for b in range(len(X)):
+        for i in range(d):
+            for j in range(d):
+                X[b, i, j] = Y[b, i, j]
+    return DONE
+
+
+@cached_njit()
+def _correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tolerance: float) -> bool:
+    """Newton-Schulz steps until Y (d, d) is on the manifold up to the tolerance; whether it is near enough for them."""
+    for _ in range(4):
+        error = _distance(Y, signs, E[0])
+        if error <= tolerance or not error < 0.1:
+            return error <= tolerance
+        np.dot(Y.T, Y, E)
+        for i in range(len(E)):
+            E[i, i] -= 1
+        np.dot(Y, E, P)
+        _combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y)
+    return False
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
@@ -189,6 +218,7 @@ def _combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarra
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k) after products alone
+SMALL_TOLERANCE = {"f": TOLERANCE[torch.float32], "d": TOLERANCE[torch.float64]}  # by NumPy's letters
 UNSEEN = 0.25  # of ||M^T M - I||: up to here the fixed number of corrections is enough
 LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 

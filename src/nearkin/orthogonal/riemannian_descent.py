@@ -4,15 +4,18 @@
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, plain_gradient, step_length
 from nearkin.orthogonal.retraction import (
+    NOT_FINITE,
     RETRACTIONS,
+    TOO_LONG,
     Rates,
     descend_small,
     is_small,
@@ -96,11 +99,27 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
                 "'newton-schulz' (and so 'auto') with plain momentum makes its steps without looking at numbers"
             )
 
+    def _compiled_step(self, p: Tensor, group: Record) -> bool:
+        G = plain_gradient(p, group)
+        if G is None or _retraction(p, group) != "taylor" or group.get("capturable") or not is_small(p):
+            return False
+        state = self.state[p]
+        step = state.get("step", 0) + 1
+        if (group["stabilize_every"] and step % group["stabilize_every"] == 0) or not G.is_contiguous():
+            return False
+        state["step"] = step
+        if _descend_small(p.detach(), G, group, state):
+            increment_version(p)
+            return True
+        state["step"] = step - 1
+        return False
+
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):
             return _descend_unseen(X, G, group, state)
-        if _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous():
-            return _descend_small(X, G, group, state)
+        small = _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous()
+        if small and _descend_small(X, G, group, state):
+            return X
         if len(X) > 1:
             return _descend(X, G, group, state)
         return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
@@ -133,8 +152,9 @@ def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tenso
     return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
 
 
-def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-    """`_descend` for small square matrices by "taylor": all of it in one compiled call."""
+def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+    """`_descend` for small square matrices (..., d, d) in place by "taylor", in one compiled call; False if G is not
+    finite."""
     betas, names = group.get("betas"), ["momentum"]
     if betas is not None:
         names, scale, step = [*names, "second_moment"], (1 - betas[1] ** state["step"]) ** 0.5, state["step"]
@@ -145,10 +165,15 @@ def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor
         rates, names = Rates(group["lr"]), []
     for name in names:
         if name not in state:
-            state[name] = torch.zeros_like(X if len(X) > 1 else X[0])
+            b, d = X.shape[:-2].numel(), X.shape[-1]
+            state[name] = torch.zeros((b, d, d) if b > 1 else (d, d), dtype=X.dtype)
     first, second = (*(state[name] for name in names), None, None)[:2]
-    moved = descend_small(X, G, (first, second), rates)
-    return right_step(X, *_direction(right_skew(X, G), group, state), "taylor") if moved is None else moved
+    x, g = (T.numpy().reshape(-1, *T.shape[-2:]) for T in (X, G))
+    found = descend_small(x, g, (first, second), rates)
+    if found == TOO_LONG:
+        tall = X.view(-1, *X.shape[-2:])
+        tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))
+    return found != NOT_FINITE
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
