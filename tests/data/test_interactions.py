@@ -86,11 +86,11 @@ def test_ids_are_text_or_exact_integers() -> None:
         ("a.csv", "", {}, "is an empty file"),
         ("a.xls", "x", {}, "ends in '.xls'; it must be one of .csv"),
         ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing ids, the first in row 0"),
-        ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: its first value is 'x'"),
+        ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: row 0 holds 'x'"),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
         ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "there is no observed pair"),
-        ("a.csv", "1,2,nan\n3,4,nan\n", {}, "weights contains NaN in 2 of 2 rows"),
+        ("a.csv", "1,2,nan\n3,4,nan\n", {}, "column .2. of .* has 2 missing numbers, the first in row 0"),
     ],
 )
 def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dict, message: str) -> None:

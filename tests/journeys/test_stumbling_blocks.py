@@ -129,6 +129,22 @@ def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
         nk.read_interactions(path, timestamp="when")
 
 
+@pytest.mark.parametrize(
+    ("head", "cell", "fault"),
+    [
+        ("time", "13.01.2023 17:09", r"timestamp='time=%d\.%m\.%Y %H:%M'"),
+        ("stars", "NA", "1 missing numbers, the first in row 5"),
+        ("stars", "?", r"row 5 holds '\?'; correct it"),
+    ],
+)
+def test_a_usual_column_is_not_left_aside_in_silence(tmp_path: Path, head: str, cell: str, fault: str) -> None:
+    """One NA among the stars, and all ratings were left aside; so were all times written as 13.01.2023."""
+    rows = [f"u{n % 3},m{n},{cell if n == 5 or head == 'time' else n % 5 + 1}" for n in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join([f"user,movie,{head}", *rows]))
+    with pytest.raises(ValueError, match=fault):
+        nk.read_interactions(tmp_path / "a.csv")
+
+
 def test_stars_are_asked_about(tmp_path: Path) -> None:
     """Half a star was taken for liking, in silence."""
     path = tmp_path / "a.csv"
@@ -204,6 +220,20 @@ def test_later_pairs_judge_a_model_by_one_command(shop: Path) -> None:
     assert record["quality"]["two towers"]["recall@20"] > 1.5 * record["quality"]["popularity"]["recall@20"], record
     assert record["notes"][0].endswith("left out: 1 kunde ids are not known, the first is 'new'")
     assert run("evaluate", shop / "emb", shop / "sales.csv").stderr.count("give later pairs") == 1
+
+
+def test_what_was_no_liking_is_none_in_later_pairs(tmp_path: Path) -> None:
+    """A model of four stars and more was judged by pairs of half a star, and learned from them at --start."""
+    pairs = [(u, i, 5 if u % 3 == i % 3 else 1) for u, i in np.ndindex(12, 9)]
+    for name, part in (("first", pairs[::2]), ("later", pairs[1::2])):
+        lines = [f"u{user},i{item},{stars}" for user, item, stars in part]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,stars", *lines]))
+    embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", holdout=0, min_weight=4)
+    judged = run("evaluate", tmp_path / "emb", tmp_path / "later.csv").stdout
+    assert "judged by 18 pairs" in judged
+    assert "36 rows of weight 0 or below the smallest" in judged
+    more = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2", holdout=0)
+    assert (more["pairs"], more["learned_from"], more["min_weight"]) == (18, 36, 4)
 
 
 def test_an_index_of_a_folder_is_judged_by_that_folder(shop: Path, tmp_path: Path) -> None:
@@ -378,14 +408,62 @@ def test_a_matrix_moves_from_torchs_parametrization() -> None:
     torch.testing.assert_close(ours.weight, torchs.weight)
 
 
+@pytest.mark.parametrize("code", ["-1", "9", "skip", "don't know"])
+@pytest.mark.parametrize("answers", [("1", "2"), ("1.0", "2.0"), ("left", "right"), ("blue", "green"), ("1", "-1")])
+def test_other_codes_for_no_answer_are_asked_about(tmp_path: Path, code: str, answers: tuple[str, str]) -> None:
+    """They were called wrong, or the first right answer was; no option left them out."""
+    if code in answers:
+        return
+    path = tmp_path / "a.csv"
+    rows = [f"red,blue,green,{answer},{who}" for answer in answers for who in ("anna", "ben")]
+    lines = ["ref,left,right,choice,rater", *rows, f"red,blue,green,{code},anna"]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"in 1 row of 5 \(row 4\); .*to leave these rows out") as asked:
+        nk.read_comparisons(path)
+    assert f"missing={code!r}" in str(asked.value)
+    found = nk.read_comparisons(path, missing=code)
+    assert found.objects[found.indices[:, 1]].tolist() == ["blue", "blue", "green", "green"]
+    assert "1 row without an answer (anna 1)" in str(found.source)
+    with pytest.raises(ValueError, match="missing is 'dorp'; it must be 'raise', 'drop' or answers that"):
+        nk.read_comparisons(path, missing="dorp")
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(("scale", "code"), [((1, 2, 3, 4, 5), 9), ((1, 2, 3), -1), ((0, 40, 71, 100), -9)])
+def test_codes_among_ratings_are_asked_about(tmp_path: Path, scale: tuple[int, ...], code: int) -> None:
+    """A 99 on a scale from 1 to 7 was a rating."""
+    path = tmp_path / "a.csv"
+    pairs = [(a, b) for a in "pqrs" for b in "tuvw"]
+    rows = [f"{a},{b},{scale[n % len(scale)]}" for n, (a, b) in enumerate(pairs)]
+    path.write_text("\n".join(["x,y,similarity", *rows]))
+    assert nk.read_comparisons(path).source.questions == ()
+    path.write_text("\n".join(["x,y,similarity", *rows, f"p,q,{code}"]))
+    (question,) = nk.read_comparisons(path).source.questions
+    assert f"does {code} mean no answer? missing='{code}' (--missing {code})" in question
+    made = run("embed", path, "--missing", code, "--out", tmp_path / "map")
+    assert "1 row without an answer" in made.stdout
+    assert "mean no answer" not in made.stdout
+
+
+def test_an_object_called_na_is_an_answer(tmp_path: Path) -> None:
+    """Namibia; and a -99 among objects is none."""
+    path = tmp_path / "a.csv"
+    path.write_text("ref,left,right,choice\nBW,NA,ZA,NA\nBW,ZA,NA,ZA\n")
+    assert len(nk.read_comparisons(path)) == 2
+    path.write_text("anchor,near,far\nred,blue,green\nred,-99,blue\n")
+    with pytest.raises(ValueError, match="1 row of 2 without an answer or an object"):
+        nk.read_comparisons(path)
+
+
 def test_the_wrong_answer_is_named_with_its_options(tmp_path: Path) -> None:
     """The first row was named, which is right, with the rules of all forms."""
     path = tmp_path / "a.csv"
     path.write_text("ref,left,right,choice\n" + "red,blue,green,blue\n" * 9 + "red,blue,green,purple\n")
     with pytest.raises(
-        ValueError, match=r"row 9 is 'purple'\. The others name an object of their row; here that is blue or"
+        ValueError,
+        match=r"holds 'purple' in 1 row of 10 \(row 9\); the others hold the name of .*\(here blue or green\)",
     ):
         nk.read_comparisons(path)
     path.write_text("x,y,z,response\n" + "red,blue,green,1\nred,blue,green,3\n" * 5 + "red,blue,green,7\n")
-    with pytest.raises(ValueError, match=r"row 10 is '7'. A response must be a place \(1, 2, 3 or 0, 1, 2\)"):
+    with pytest.raises(ValueError, match=r"holds '7' in 1 row of 11 \(row 10\); the others hold 1, 2, 3\."):
         nk.read_comparisons(path, form="odd-one-out")

@@ -39,7 +39,7 @@ def embed(
     form: str | None = None,
     raters: str | None = None,
     opposite: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
-    missing: Annotated[str | None, typer.Option(metavar="raise|drop")] = None,
+    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     header: Header = None,
     delimiter: str | None = None,
     left_features: File = None,
@@ -79,8 +79,8 @@ def embed(
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
     - opposite: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
       [default: keep]
-    - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them. [default:
-      raise]
+    - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
+      drops these answers too. [default: raise]
     - left_features: Pairs: a table with an id of the left side first, then its features.
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
     - dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2

@@ -15,7 +15,7 @@ from nearkin._fields import Extra, counted
 from nearkin._types import Chosen
 
 _EXACT = 2.0**53  # floats beyond hold no exact integers
-_MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A"))
+_MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A", "NA", "#N/A"))
 _DECIMAL = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2},\d{3}|\d+)", re.ASCII)
 _FORMS = [  # of dates that are no ISO dates
@@ -87,11 +87,12 @@ class Column:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
         found = self.maybe_numbers()
         if found is None:
+            odd = next((n for n, cell in enumerate(self.values) if as_decimals(self.values[n : n + 1]) is None), 0)
             raise ValueError(
-                f"{self._title} is not numeric: its first value is {str(self.values[0])[:40]!r}; name a column "
-                "of numbers"
+                f"{self._title} is not numeric: row {odd} holds {str(self.values[odd])[:40]!r}; correct it, or name a "
+                "column of numbers"
             )
-        self._complete("numbers", _or(self.missing, self.values == "") if self.is_text else self.missing)
+        self._complete("numbers", _or(self.missing, np.isnan(found)) if self.is_text else self.missing)
         return found
 
     def maybe_numbers(self) -> np.ndarray | None:
@@ -119,14 +120,18 @@ class Column:
                 return np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[s]")
         times = _parsed(cells, pattern)
         if isinstance(times, str):
-            fits = [form for form in _FORMS if not isinstance(_parsed(cells, form), str)]
-            typed = " or ".join(f"'{self.name}={form}'" for form in fits or ["%d.%m.%Y"])
+            typed = " or ".join(f"'{self.name}={form}'" for form in self.date_forms() or ["%d.%m.%Y"])
             fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
             raise ValueError(
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
                 "command line --timestamp), or correct it"
             )
         return np.array(times, dtype="datetime64[s]")
+
+    def date_forms(self) -> list[str]:
+        """The forms of dates, other than ISO, that all cells of a text column have."""
+        cells = self.values.tolist()
+        return [form for form in _FORMS if self.is_text and cells and not isinstance(_parsed(cells, form), str)]
 
     def doubts(self) -> list[str]:
         """Words for a missing value that occur among text; they are reported since they may be names."""
@@ -219,11 +224,11 @@ def as_decimals(values: np.ndarray) -> np.ndarray | None:
 
 
 def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
-    """As `as_decimals`, with NaN for empty cells where some cell is a number."""
+    """As `as_decimals`, with NaN for empty cells and words for a missing value where some cell is a number."""
     found = as_decimals(values)
     if found is not None:
         return found
-    empty = values == ""
+    empty = np.isin(values, ["", *_MISSING_WORDS])
     numbers = as_decimals(values[~empty]) if empty.any() and not empty.all() else None
     if numbers is None:
         return None

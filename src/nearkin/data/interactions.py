@@ -13,7 +13,7 @@ from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
 from nearkin._types import Record, Seed
 from nearkin.data.column import PAIRS as SYNONYMS
-from nearkin.data.column import Column, normal
+from nearkin.data.column import Column, as_decimals, normal
 from nearkin.data.columns import described_features
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
@@ -66,6 +66,8 @@ def read_interactions(
     for role, name in asked.items():
         if not isinstance(name, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"{role} is {name!r}; it must be the name of a column, or None")
+    if min_weight is not None:
+        check_real(min_weight, "min_weight")
     when, _, pattern = (timestamp or "").partition("=")
     asked["timestamp"] = when or None
     table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
@@ -165,13 +167,15 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
                 f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
                 "thousands; write points, or no commas"
             )
-        return None
+        cells = column.values[:100]
+        numbers = [n for n in range(len(cells)) if as_decimals(cells[n : n + 1]) is not None] if column.is_text else []
+        return column if 2 * len(numbers) > len(cells) else None
     if role == "timestamp":
         with suppress(ValueError):
             column.times()
             return column
         looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
-        return column if looks or column.maybe_numbers() is not None else None
+        return column if looks or column.maybe_numbers() is not None or column.date_forms() else None
     return column
 
 

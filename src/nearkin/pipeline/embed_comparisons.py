@@ -188,7 +188,7 @@ def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, m
         "loss": model.loss,
         "solver": model.solver,
         "train_error": 1.0 - model.score(answers),
-        "notes": found["notes"],
+        "notes": [*(answers.source.questions if answers.source else ()), *found["notes"]],
     }
 
 

@@ -149,7 +149,7 @@ def embed_pairs(
     check_choice(tables, "--tables", TABLES)
     check_inputs(out, [path] if start is None else [path, start])
     columns["split"] = None if split in SPLITS else split
-    pairs, known_names, columns["timestamp"] = _read_as(path, start, columns)
+    pairs, known_names, options = _read_as(path, start, columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
     notes: list[str] = [] if pairs.source is None else list(pairs.source.questions)
@@ -192,7 +192,7 @@ def embed_pairs(
         "loss": model.loss_.name, **judged,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
-        "seconds": time.perf_counter() - began, "words": names._asdict(), "timestamp": columns["timestamp"],
+        "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
         "notes": [*chosen, *notes], **judged["quality"].get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
@@ -203,20 +203,24 @@ def embed_pairs(
 
 def _read_as(
     path: str | PathLike, start: str | PathLike | None, columns: dict[str, Any]
-) -> tuple[Interactions, SideNames, str | None]:
+) -> tuple[Interactions, SideNames, Record]:
     """The pairs of a table, read in the columns that the folder `start` was made of where it has them.
 
-    Also the names of both sides in that folder, and the option --timestamp for tables of this form.
+    Also the names of both sides in that folder, and the options --timestamp and --min-weight for tables of this form.
     """
     names = SideNames() if start is None else side_names(start)
-    when = columns.get("timestamp") or (None if start is None else (read_record(start, RUN) or {}).get("timestamp"))
+    was: Record = {} if start is None else read_record(start, RUN) or {}
+    when = columns.get("timestamp") or was.get("timestamp")
+    least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
+    columns = {**columns, "min_weight": least}
     if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
             with suppress(ValueError):  # a table with other columns is read as a first one would be
                 given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
-                return nk.read_interactions(path, **given), names, when
+                return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
     pairs = nk.read_interactions(path, **columns)
-    return pairs, names, when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
+    when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
+    return pairs, names, {"timestamp": when, "min_weight": least}
 
 
 _CUTS, _RANKED = (20, 100), ("recall", "ndcg", "mrr")
@@ -287,6 +291,7 @@ def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
         "held_out": about,
         "words": words,
         "notes": notes,
+        "understood": None if pairs.source is None else str(pairs.source),
     }
 
 

@@ -96,7 +96,7 @@ def test_invalid_quadruplets():
         ([[1, 2, 3], [1, 2]], "row 2 has 2 cells, the first row has 3"),
         ([[1, 2, 3], [1, "", 3]], r"1 row of 2 without an answer or an object \(row 1\); type missing='drop'"),
         ([[1, 2, 3], [1, "nan", 3]], r"1 row of 2 without an answer or an object \(row 1\)"),
-        ([["i", "j", "k", "response"], [1, 2, 3, 0]], "responses row 0 is .*must be \\+1"),
+        ([["i", "j", "k", "response"], [1, 2, 3, 0]], "column 'response' holds '0'. A response must be \\+1"),
         ([["i", "j", "k", "weight"], [1, 2, 3, 0]], "weights row 0 is 0.0; weights must be positive"),
     ],
 )

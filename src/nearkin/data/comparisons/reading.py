@@ -1,9 +1,10 @@
 """Reading comparisons: `read_comparisons` for files, and the same from arrays and from names."""
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 
-_NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", ".", "-99", "-999")
+_NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A", ".", "-99", "-999")
+_CODES = ("-99", "-999")  # of surveys, for no answer
+_CODE = re.compile(r"-\d+|[89]|(77|88|98|99)\d?")  # what may be one
+_SHORT = 12  # steps of a scale for answers, at most; sliders have more
 
 
 def read_comparisons(
@@ -54,19 +58,20 @@ def read_comparisons(
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
     missing: "raise" a ValueError for rows without an answer or an object, or "drop" them; `source` counts them for each
-        annotator. An answer is missing if its cell is empty, NA, NaN, null, None, "." or one of the codes -99, -999.
+        annotator. An answer is missing if its cell is empty, NA, NaN, null, None, "." or one of the codes -99, -999;
+        "9,skip" drops rows with these answers too.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
     The record's `source` describes what was understood. ValueError, with options to type, for two possible readings.
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
-    _check.check_choice(missing, "missing", ("raise", "drop"))
+    _check.check_instance(missing, "missing", str)
     table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
     asked = {"anchor": anchor, "near": near, "far": far, "response": response}
     roles = assign_roles(table, asked, form)
-    if (gone := _without_answer(roles)).any():
+    if (gone := _without_answer(roles, missing, table.name)).any():
         table = _complete(table, roles, gone, missing)
         roles = assign_roles(table, asked, form)
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
@@ -111,23 +116,47 @@ def describe(
     return found
 
 
-def _without_answer(roles: Roles) -> np.ndarray:
+def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
     """Rows (m,) that lack an object, or an answer: an empty cell, a word for none, or a code of surveys for none."""
-    gone = np.any([column.gaps() for column in roles.objects], axis=0)
-    for column in (roles.response, roles.rating):
-        if column is not None:
-            gone |= column.gaps() | np.isin(column.values.astype(str), _NO_ANSWER)
+    gone = np.any([column.gaps() | np.isin(_texts(column), _CODES) for column in roles.objects], axis=0)
+    more = [] if missing in ("raise", "drop") else missing.split(",")
+    column = roles.rating if roles.response is None else roles.response
+    texts = np.zeros(len(gone), "U1") if column is None else _texts(column)
+    if more and not np.isin(texts, more).any():
+        raise ValueError(
+            f"missing is {missing!r}; it must be 'raise', 'drop' or answers that {source} holds, as '9,99'"
+        )
+    if column is not None:
+        named = np.any([texts == objects.values.astype(str) for objects in roles.objects], axis=0)
+        gone |= column.gaps() | (np.isin(texts, [*_NO_ANSWER, *more]) & ~named)
     return gone
+
+
+def _apart(rating: Column) -> tuple[str, ...]:
+    """A question about ratings that may be codes for no answer: far from the others, such as 99 on a scale to 7."""
+    values = np.unique(rating.numbers()).tolist()
+    codes = sorted((value for value in values if _CODE.fullmatch(f"{value:g}")), key=abs)
+    scale = [value for value in values if value not in codes]
+    for code in list(codes):
+        if scale and scale[0] - 1 <= code <= scale[-1] + 1:
+            codes.remove(code)
+            scale = sorted([*scale, code])
+    found = ",".join(f"{code:g}" for code in codes if code < 0 or len(scale) <= _SHORT)
+    if len(scale) < 3 or not found:
+        return ()
+    return (
+        f"{rating.name} holds {found} besides {scale[0]:g} to {scale[-1]:g}: does {found} mean no answer? "
+        f"missing={found!r} (--missing {found}) leaves these rows out",
+    )
 
 
 def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Table:
     """The rows of a table that are not `gone`, a note counts the others; ValueError unless `missing` drops."""
     rows = np.flatnonzero(gone)
     if missing == "raise" or gone.all():
-        first = ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
         way = "" if gone.all() else "; type missing='drop' (--missing drop) to leave them out, or correct them"
         many = f"{counted(len(rows), 'row')} of {len(gone):,}"
-        raise ValueError(f"{table.name}: {many} without an answer or an object (row {first}){way}")
+        raise ValueError(f"{table.name}: {many} without an answer or an object ({_listed(rows)}){way}")
     whose = ""
     if roles.annotator is not None:
         names, counts = np.unique(roles.annotator.values[gone].astype(str), return_counts=True)
@@ -205,6 +234,7 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
         distinct={"objects": found.n_objects},
         first=first.format(*names),
         notes=tuple(notes),
+        questions=() if roles.rating is None else _apart(roles.rating),
     )
 
 
@@ -317,7 +347,22 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     return replace(comparisons, indices=orient(comparisons.indices, signs))
 
 
+class _Way(NamedTuple):
+    """A way to read responses: in words, the rows (m,) that fit it, and the place (m,) of the object they choose."""
+
+    words: str
+    fits: np.ndarray
+    places: np.ndarray
+
+
 _NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
+_CODED = (  # in words, the response that chooses the first object, and the second
+    ("+1 as the row says, -1 reversed", "1", "-1"),
+    ("1 the first, 2 the second", "1", "2"),
+    ("1 as the row says, 0 reversed", "1", "0"),
+    ("0 the first, 1 the second", "0", "1"),
+    ("true as the row says, false reversed", "true", "false"),
+)
 
 
 def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) -> np.ndarray:
@@ -329,86 +374,88 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
     column = roles.response
     if column is None:
         return rows
+    texts, names = _texts(column), [c.name for c in roles.objects]
     if roles.form in ("odd-one-out", "most-central"):
-        return chosen_first(rows, _chosen(column, rows, [c.name for c in roles.objects], source))
+        return chosen_first(rows, _places(column, _of_three(column, texts, rows, names), texts, rows, source))
     value = None if response is None or "=" not in response else response.partition("=")[2]
-    signs = signs_of(column, rows, [c.name for c in roles.objects], value, options=roles.options, source=source)
-    return orient(rows, signs)
-
-
-def signs_of(
-    column: Column, rows: np.ndarray, names: list[str], value: str | None, *, options: bool, source: str
-) -> np.ndarray:
-    """+1 where the row is true, -1 where it must be reversed, (m,)."""
-    texts = np.array([str(cell) for cell in column.values.tolist()])
-    kinds = set(texts.tolist())
     if value is not None:
+        kinds = set(texts.tolist())
         if value not in kinds or len(kinds) > 2:
             raise ValueError(f"{source}: column {column.name!r} has {_some(kinds)}; {value!r} cannot choose the first")
-        return np.where(texts == value, 1, -1)
-    if column.values.dtype.kind == "b":
-        return np.where(column.values, 1, -1)
-    readings = dict(_readings(texts, kinds, rows, names, options=options))
-    distinct = {signs.tobytes(): signs for signs in readings.values()}
-    if len(distinct) == 1:
-        return next(iter(distinct.values()))
-    raise _unclear(
-        column.name, kinds, list(readings), source, texts, rows[:, 1:] if rows.shape[1] == 3 else rows[:, :0]
-    )
+        return orient(rows, np.where(texts == value, 1, -1))
+    ways = list(_of_two(column, texts, rows, names, options=roles.options))
+    both = rows[:, 1:] if rows.shape[1] == 3 else rows[:, :0]
+    return orient(rows, 1 - 2 * _places(column, ways, texts, both, source))
 
 
-def _readings(texts: np.ndarray, kinds: set[str], rows: np.ndarray, names: list[str], *, options: bool):
-    """Every way to read the responses: (in words, signs)."""
+def _texts(column: Column) -> np.ndarray:
+    """The cells as text; whole numbers without ".0", which pandas appends where other cells are missing."""
+    cells = list(map(str, column.values.tolist()))
+    plain = {cell: re.sub(r"^\+?(-?\d+)(\.0)?$", r"\1", cell) for cell in set(cells)}
+    return np.array([plain[cell] for cell in cells])
+
+
+def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Iterator[_Way]:
+    """The ways to read responses that choose between two objects, or between two pairs."""
     lower = np.char.lower(texts)
-    few = set(lower.tolist())
-    if few <= {"1", "-1", "+1", "1.0", "-1.0"}:
-        yield "+1 as the row says, -1 reversed", np.where(np.char.startswith(texts, "-"), -1, 1)
-    if few <= {"1", "2"}:
-        yield "1 the first, 2 the second", np.where(texts == "1", 1, -1)
-    if few == {"0", "1"}:
-        yield "1 as the row says, 0 reversed", np.where(texts == "1", 1, -1)
-    if few <= {"0", "1"} and options:
-        yield "0 the first, 1 the second", np.where(texts == "0", 1, -1)
-    if few <= {"true", "false"}:
-        yield "true as the row says", np.where(lower == "true", 1, -1)
+    for words, first, second in _CODED:
+        fits = np.isin(lower, (first, second))
+        if "0" not in (first, second) or (options if first == "0" else np.isin(("0", "1"), lower).all()):
+            yield _Way(words, fits, (lower != first).astype(np.int64))
     # the name of the chosen column, a word of it, or left and right, a and b, first and second
     words = [{name.lower(), *re.split(r"[^a-z0-9]+", name.lower())} for name in names[-2:]]
     own = words[0] - words[1], words[1] - words[0]
-    called = (first for first, second in (own, *(({a}, {b}) for a, b in _NAMES)) if few <= first | second)
-    if (first := next(called, None)) is not None:
-        yield "the column of the chosen object", np.where(np.isin(lower, list(first)), 1, -1)
-    first, second = (rows[:, 1], rows[:, 2]) if rows.shape[1] == 3 else (rows[:, 0], rows[:, 2])
-    chosen = texts.astype(rows.dtype) if rows.dtype.kind == "U" else texts.astype(object)
-    first, second = (side.astype(str).astype(chosen.dtype) for side in (first, second))
-    if rows.shape[1] == 3 and ((chosen == first) | (chosen == second)).all():
-        yield "the name of the chosen object", np.where(chosen == first, 1, -1)
+    called = [(np.isin(lower, list(a | b)), a) for a, b in (own, *(({a}, {b}) for a, b in _NAMES))]
+    fits, first = max(called, key=lambda way: way[0].sum())
+    yield _Way("the column of the chosen object", fits, (~np.isin(lower, list(first))).astype(np.int64))
+    if rows.shape[1] == 3:
+        named = _named(column, texts, rows[:, 1:])
+        yield _Way("the name of the chosen object", named.any(axis=1), named.argmax(axis=1))
 
 
-def _chosen(column: Column, rows: np.ndarray, names: list[str], source: str) -> np.ndarray:
-    """The place (m,) of the chosen one of three objects: by its position 1, 2, 3, its column or its name."""
-    texts = np.array([str(cell) for cell in column.values.tolist()])
-    few = set(texts.tolist())
-    readings = []
-    if few <= {"1", "2", "3"}:
-        readings.append(texts.astype(np.int64) - 1)
-    if few <= {"0", "1", "2"}:
-        readings.append(texts.astype(np.int64))
-    if few <= set(names):
-        readings.append(np.array([names.index(text) for text in texts.tolist()]))
-    same = rows.astype(str) == texts[:, None]
-    if same.any(axis=1).all():
-        readings.append(same.argmax(axis=1))
-    distinct = {places.astype(np.int64).tobytes(): places for places in readings}
-    if len(distinct) != 1:
-        raise _unclear(
-            column.name,
-            few,
-            ["0, 1, 2", "1, 2, 3", "the name of the object"][: 3 * bool(readings)],
-            source,
-            texts,
-            rows,
-        )
-    return next(iter(distinct.values()))
+def _of_three(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str]) -> list[_Way]:
+    """The ways to read responses that choose one of three objects: its position, its column, or its name."""
+    ways = [("1, 2, 3", ["1", "2", "3"]), ("0, 1, 2", ["0", "1", "2"]), ("the column of the chosen object", names)]
+    marks = [(words, texts[:, None] == np.array(values)) for words, values in ways]
+    marks.append(("the name of the chosen object", _named(column, texts, rows)))
+    return [_Way(words, mark.any(axis=1), mark.argmax(axis=1)) for words, mark in marks]
+
+
+def _named(column: Column, texts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Marks (m, k) of the objects of each row that the response names."""
+    names = rows.astype(str)
+    return (names == texts[:, None]) | (names == column.values.astype(str)[:, None])
+
+
+def _places(column: Column, ways: list[_Way], texts: np.ndarray, options: np.ndarray, source: str) -> np.ndarray:
+    """The place (m,) of the chosen object; ValueError for responses of no reading or of several."""
+    whole = {way.places.tobytes(): way for way in ways if way.fits.all()}
+    if len(whole) == 1:
+        return next(iter(whole.values())).places
+    kinds = set(texts.tolist())
+    if whole:
+        value = sorted(kinds)[-1]
+        typed = f"type response='{column.name}={value}' (--response {column.name}={value}) with the value that chooses"
+        way = "write the names of the objects" if options.shape[1] == 3 else f"{typed} the first"
+        means = " or ".join(way.words for way in ways if way.fits.all())
+        raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}, which can mean {means}; {way}")
+    best = max(ways, key=lambda way: way.fits.sum())
+    odd = np.flatnonzero(~best.fits)
+    if 2 * len(odd) > len(texts):
+        rule = _PLACES if options.shape[1] == 3 else _SIGNS
+        raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}. A response must be {rule}")
+    wrong = list(dict.fromkeys(texts[odd].tolist()))
+    here = f" (here {' or '.join(options[odd[0]].astype(str))})" if "name" in best.words else ""
+    codes = ",".join(wrong[:4])
+    raise ValueError(
+        f"{source}: column {column.name!r} holds {_some(wrong)} in {counted(len(odd), 'row')} of {len(texts):,} "
+        f"({_listed(odd)}); the others hold {best.words}{here}. If that means no answer, type missing={codes!r} "
+        f"(--missing {shlex.quote(codes)}) to leave these rows out; else correct them"
+    )
+
+
+_PLACES = "a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
+_SIGNS = "+1 (as the row says) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
 
 
 def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -416,33 +463,13 @@ def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
 
 
-def _unclear(
-    name: str, kinds: set[str], readings: list[str], source: str, texts: np.ndarray, options: np.ndarray
-) -> ValueError:
-    """The error for responses of no reading or several; `options` are the objects of each row that they may name."""
-    if not readings:
-        codes, rule = (("0", "1", "2", "3"), _PLACES) if options.shape[1] == 3 else (("1", "-1", "2"), _SIGNS)
-        coded, named = np.isin(texts, codes), (options.astype(str) == texts[:, None]).any(axis=1)
-        odd = int((named if named.sum() > coded.sum() else coded).argmin())
-        if named.sum() > coded.sum():
-            rule = f"The others name an object of their row; here that is {' or '.join(options[odd].astype(str))}"
-        found = str(texts[odd])[:40]
-        return ValueError(f"{source}: column {name!r} holds {_some(kinds)}; responses row {odd} is {found!r}. {rule}")
-    value = sorted(kinds)[-1]
-    return ValueError(
-        f"{source}: column {name!r} holds {_some(kinds)}, which can mean {' or '.join(readings)}; type "
-        f"response='{name}={value}' (--response {name}={value}) with the value that chooses the first"
-    )
+def _some(kinds: Iterable[str]) -> str:
+    shown = sorted(kinds)
+    return ", ".join(repr(kind[:40]) for kind in shown[:4]) + (", ..." if len(shown) > 4 else "")
 
 
-_PLACES = "A response must be a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
-_SIGNS = (
-    "A response must be +1 (as the row says) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
-)
-
-
-def _some(kinds: set[str]) -> str:
-    return ", ".join(repr(kind[:40]) for kind in sorted(kinds)[:4]) + (", ..." if len(kinds) > 4 else "")
+def _listed(rows: np.ndarray) -> str:
+    return "row " + ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
 
 
 FORMS = ("ordered", "most-central", "odd-one-out")
