@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
     from nearkin.records import RowForms
 
-Callback = Callable[[int, Fields], object]
-"""`callback(step, record)`: called after each step of long work; its result is not used.
 
-`step` counts what is done, from 1. The record holds
+class Callback(Protocol):
+    """`callback(step, record)`: called after each step of long work; its result is not used.
 
-- "total": the number of steps at most, where it is known;
-- "objective": what is minimized, as this step saw it, if there is one;
-- "seconds": time spent so far, where it is measured;
-- whatever else the work has to say, named in the docstring of the function that takes the callback.
+    `step` counts what is done, from 1. The record holds
 
-A fitted estimator keeps the same records as `history_`, a list of dicts in the order of the steps.
-"""
+    - "total": the number of steps at most, where it is known;
+    - "objective": what is minimized, as this step saw it, if there is one;
+    - "seconds": time spent so far, where it is measured;
+    - whatever else the work has to say, named in the docstring of the function that takes the callback.
+
+    A fitted estimator keeps the same records as `history_`, a list of dicts in the order of the steps.
+    """
+
+    def __call__(self, step: int, record: Fields, /) -> object: ...
 
 
 def ignore(step: int, record: Fields) -> None:

@@ -273,6 +273,9 @@ class Comparisons:
         if self.events is not None:
             _check_events(self.events, indices)
 
+    def __repr__(self) -> str:
+        return f"Comparisons({len(self):,} of {self.n_objects:,} objects)"
+
     def __len__(self) -> int:
         return len(self.indices)
 

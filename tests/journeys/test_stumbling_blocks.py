@@ -364,13 +364,15 @@ def test_records_print_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(CSV)
     assert str(nk.read_interactions(tmp_path / "a.csv")) == "Interactions(3 pairs of 2 and 2)"
     assert len(str(nk.data.planted_interactions(random_state=0).interactions)) < 120
+    assert str(nk.data.comparisons_from_names([["red", "blue", "green"]])) == "Comparisons(1 of 3 objects)"
 
 
 def test_help_of_a_search_names_its_types() -> None:
     """NumPy's union of what arrays may be made of took 300 characters for each argument."""
     first = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext).splitlines()[2]
-    assert len(first) < 450, first
+    assert len(first) < 400, first
     assert "Q: nearkin._types.ArrayLike" in first
+    assert "callback: nearkin.contracts.Callback | None" in first
 
 
 def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:

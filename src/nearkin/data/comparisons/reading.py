@@ -410,15 +410,15 @@ def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str
     yield _Way("the column of the chosen object", fits, (~np.isin(lower, list(first))).astype(np.int64))
     if rows.shape[1] == 3:
         named = _named(column, texts, rows[:, 1:])
-        yield _Way("the name of the chosen object", named.any(axis=1), named.argmax(axis=1))
+        yield _Way("the name of the chosen object", np.any(named, axis=1), np.argmax(named, axis=1))
 
 
 def _of_three(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str]) -> list[_Way]:
     """The ways to read responses that choose one of three objects: its position, its column, or its name."""
     ways = [("1, 2, 3", ["1", "2", "3"]), ("0, 1, 2", ["0", "1", "2"]), ("the column of the chosen object", names)]
-    marks = [(words, texts[:, None] == np.array(values)) for words, values in ways]
+    marks = [(words, np.equal(texts[:, None], values)) for words, values in ways]
     marks.append(("the name of the chosen object", _named(column, texts, rows)))
-    return [_Way(words, mark.any(axis=1), mark.argmax(axis=1)) for words, mark in marks]
+    return [_Way(words, np.any(mark, axis=1), np.argmax(mark, axis=1)) for words, mark in marks]
 
 
 def _named(column: Column, texts: np.ndarray, rows: np.ndarray) -> np.ndarray:
