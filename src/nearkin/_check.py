@@ -95,8 +95,7 @@ def not_finite(X: np.ndarray) -> set[str]:
 def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.ndarray:
     """Return X (n, d) if its rows can be compared by `metric`; ValueError names the first that cannot.
 
-    Every row must be shorter than 4e18: squared distances in float32 end at 3.4e38. A larger entry is most often a mark
-    for "missing". For "cosine" no row may be zero: it has no direction, and every other row would be as near.
+    Squared distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero.
     """
     limit = 4e18
     if metric == "cosine" and not (rows := X.any(axis=1)).all():
@@ -171,9 +170,7 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
     """The array of a torch tensor, without its graph and on the CPU; anything else unchanged. bfloat16 gives float32.
-
-    ValueError for a tensor of the meta device.
-    """
+    ValueError for a tensor of the meta device."""
     if not hasattr(X, "detach"):
         return X
     try:
@@ -188,9 +185,8 @@ def check_vectors(
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
-    Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few rows,
-    a width other than `n_features`, NaN or infinity. It is for arrays met outside a scikit-learn estimator;
-    estimators use `validate_vectors`. `finite=False` is for who looks for NaN and infinity where the rows are read.
+    TypeError for sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity.
+    Estimators use `validate_vectors`. `finite=False`: the caller looks for NaN and infinity.
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")

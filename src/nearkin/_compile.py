@@ -22,11 +22,8 @@ class _Cache(FunctionCache):
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit(cache=True, **options)`, which compiles in memory where no cache folder can be written.
-
-    Numba looks for a folder when a function is decorated: NUMBA_CACHE_DIR, `__pycache__` next to the source, the
-    user's cache folder. `njit(cache=True)` raises RuntimeError if it can write none, as in a container without HOME.
-    """
+    """`numba.njit(cache=True, **options)`, but without a cache where no folder can be written, as in a container
+    without HOME: numba then raises RuntimeError when a function is decorated."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled = njit(**options)(function)

@@ -247,11 +247,8 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process now: what it printed is flushed, clean-up at exit is left out.
-
-    After work with several processes a thread of torch's may still run while the interpreter ends; the C++ runtime then
-    aborts (seen in one of 25 runs, all work done), and torchrun takes the run for failed.
-    """
+    """Flush and end this process now, without clean-up at exit: a thread of torch's may still run while the interpreter
+    ends, and the C++ runtime then aborts (seen in one of 25 runs)."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -25,8 +25,7 @@ MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 def save_estimator(estimator: BaseEstimator, path: StrPath, kind: str, **about: object) -> None:
     """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
 
-    `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a
-    parameter has no stored form and comes back as None.
+    `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a parameter comes back as None.
     """
     check_is_fitted(estimator)
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
@@ -44,10 +43,8 @@ def load_estimator(
     kind: str,
     renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Estimator:
-    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
-
-    `source` is the folder, or what was read of it. `renamed`: old names of parameters to new ones.
-    """
+    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another. `source`
+    is the folder, or what was read of it. `renamed`: old names of parameters to new ones."""
     found = read_saved(source, kind)
     with damage_named(found.path):
         return _made(cls, found, renamed)
@@ -108,10 +105,8 @@ class SavedEstimator(BaseEstimator):
 
 
 class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
-    """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ...
-
-    With it come `get_feature_names_out` and `set_output(transform="pandas" | "polars")`.
-    """
+    """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ... With it come
+    `get_feature_names_out` and `set_output(transform="pandas" | "polars")`."""
 
     n_features_in_: int
 

@@ -77,8 +77,8 @@ def nearest_codes(
 ) -> np.ndarray:
     """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d).
 
-    Rows are decoded once; FAISS decodes each again for every query where its codes have no tables, tens of times
-    slower. With a `length` they are compared at that length, as `nearkin.Index` compares them.
+    Rows are decoded once, not for every query as FAISS does without tables; with a `length` they are compared at that
+    length.
     """
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
@@ -95,9 +95,8 @@ def nearest_codes(
 def clear_padding(index: FaissIndex) -> None:
     """Set the unused places of 4-bit codes behind the last row of the index, or of each of its lists, to zero.
 
-    FAISS (1.15.1) keeps these codes in blocks of 32 rows. Its `remove_ids` leaves the codes of removed rows in the last
-    block, and its `merge_from` memory that nobody wrote; its `add` joins the new codes to what lies there by a bitwise
-    or, so that rows added afterwards get wrong codes. Other indexes have no such places.
+    FAISS (1.15.1) joins new codes to what lies there by a bitwise or, and its `remove_ids` and `merge_from` leave other
+    bits there.
     """
     index = innermost(index)
     if isinstance(index, faiss.IndexFastScan):
@@ -185,9 +184,8 @@ def list_codes(
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
     """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers.
 
-    FAISS (1.15.1) writes beyond the end of its memory where a list of the target holds a multiple of `block_size` rows:
-    `BlockInvertedLists::add_entries` compares rows with bytes. Lists moved here are empty in `source` afterwards, so
-    that `merge_from`, which must follow, has nothing to do for them.
+    There `merge_from`, which must follow, would write beyond the end of its memory: FAISS (1.15.1) compares rows with
+    bytes in `BlockInvertedLists::add_entries`.
     """
     for number in range(target.nlist):
         before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))

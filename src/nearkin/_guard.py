@@ -124,11 +124,8 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def interrupts_in_finalizers() -> Iterator[None]:
-    """Ctrl-C that comes while Python runs a finalizer is raised again after it.
-
-    Python only prints what a `__del__` or a C library's callback raises, and goes on: numba's compiler runs many of
-    them, so a Ctrl-C during a first compilation would be lost.
-    """
+    """Ctrl-C that comes while Python runs a finalizer is raised again after it: Python only prints what a `__del__`
+    raises, and numba's compiler runs many of them."""
     before = sys.unraisablehook
 
     def again(unraisable: "sys.UnraisableHookArgs") -> None:

@@ -96,9 +96,8 @@ _LONG = 20_000_000_000  # multiply-adds of one product, a second of one core, fr
 def serial_products(multiply_adds: float, long: float = _LONG) -> AbstractContextManager[object]:
     """While the block runs, BLAS has one thread if its largest product is smaller than `long`.
 
-    The threads of BLAS spin while they wait. Where another program has one of two cores, a fit of thousands of short
-    products took 12 times the processor time on two threads and 12 times as long as on one. FAISS keeps its threads.
-    The number of threads is the process's: meanwhile other threads' products have one thread too.
+    Waiting BLAS threads spin: next to another program a fit of short products took 12 times as long on two threads as
+    on one. FAISS keeps its threads.
     """
     if multiply_adds >= long:
         return nullcontext()

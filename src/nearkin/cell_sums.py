@@ -23,10 +23,8 @@ class CellSums(AbstractSums):
         return [self.sums, self.counts]
 
     def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,).
-
-        Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
-        """
+        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,). Each
+        block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64."""
         self._check(X, codes)
         size = block_rows(self.sums.shape[1])
         block = self.sums if X.dtype == self.sums.dtype else np.empty(self.sums.shape, X.dtype)

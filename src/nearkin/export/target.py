@@ -154,9 +154,8 @@ def self_check(
 ) -> Check:
     """Compare the engine's answers with the index's on 100 questions, or on the rows of `queries` (q, d).
 
-    A neighbour counts if it is one of the index's k, or of the rows with the score of the k-th, or as near by its code
-    as one of these: many codes are equally near, and which of them is named is chance. An id that is named twice, or is
-    not in the index, is a miss.
+    A neighbour counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named
+    twice, or is not in the index, is a miss.
     """
     asked = source.questions(100) if queries is None else source.asked(queries)
     k = min(k, len(source))

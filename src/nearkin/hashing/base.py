@@ -77,9 +77,7 @@ class AbstractHasher(CodesTransformer, ABC):
 
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """Return (Hamming distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
-
-        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances.
-        """
+        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances."""
         return hamming_search(self.encode(Q), codes, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:

@@ -367,10 +367,8 @@ def _signs(Z: np.ndarray, W: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _decoder(Z: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Least squares Z ~ B D + a for centred Z: D (L, m), a (m,) and the error as a share of |Z|^2.
-
-    A ridge of a thousandth keeps bits that agree on all rows apart.
-    """
+    """Least squares Z ~ B D + a for centred Z: D (L, m), a (m,) and the error as a share of |Z|^2. A ridge of a
+    thousandth keeps bits that agree on all rows apart."""
     mean = B.mean(axis=0, dtype=np.float64)
     gram = (B.T @ B).astype(np.float64) - len(B) * np.outer(mean, mean)
     moment = (B.T @ Z).astype(np.float64)
@@ -408,10 +406,8 @@ def squared_hinge(W: np.ndarray, Z: np.ndarray, B: np.ndarray, penalty: float) -
 
 @cached_njit()
 def _improve_signs(targets, gram, H, mu, B):
-    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place.
-
-    With t = D (z - a) and G = D D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l.
-    """
+    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place. With t = D (z - a) and G = D
+    D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
     n, L = B.shape
     for i in range(n):
         for _ in range(BIT_SWEEPS):

@@ -86,11 +86,8 @@ def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np
 
 
 def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
-    """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`.
-
-    A byte of signs is a product-quantization code with 8 dimensions per byte and the 256 sign patterns as centroids,
-    so FAISS's fast table look-ups apply unchanged. It takes projected queries, padded to whole bytes with zeros.
-    """
+    """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`: its
+    centroids are the 256 sign patterns of a byte. Queries are padded to whole bytes with zeros."""
     width = (n_bits + 7) // 8
     index = faiss.IndexPQ(8 * width, width, 8, faiss.METRIC_INNER_PRODUCT)
     patterns = unpack_signs(np.arange(256, dtype=np.uint8)[:, None], 8)  # (256, 8), row c is the signs of byte c

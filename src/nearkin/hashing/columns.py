@@ -45,10 +45,9 @@ def learn_columns(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return columns V (m, L) and the loss after each iteration, which never increases.
 
-    Stops when |change| of the loss is at most `tol` of it. The paper prints the test without the absolute value
-    (Algorithm 1, line 17; Algorithm 2, line 5), which a rise of any size would pass. And rises happen: a column is the
-    best one given the columns *before* it, not those after. Then `descend` takes the step instead, which cannot rise;
-    a rise within the tolerance ends the loop at the columns before it.
+    Stops when |change| of the loss is at most `tol` of it; the paper prints this without the absolute value (Algorithm
+    1, line 17; Algorithm 2, line 5). The loss may rise, since a column is the best one given the columns *before* it;
+    then `descend`, which cannot rise, takes the step.
     """
     history: list[float] = []
     for iteration in range(1, max_iter + 1):
@@ -240,8 +239,8 @@ def _column_at(nu: float, c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[
 def _solver(A: np.ndarray, n_negative: int):
     """A function b -> A^-1 b, or None unless A has exactly `n_negative` negative eigenvalues.
 
-    By Sylvester's law C + nu is positive definite on the complement of Q exactly when A = Q^T (C + nu)^-1 Q has as many
-    negative eigenvalues as C + nu itself.
+    By Sylvester's law C + nu is positive definite on the complement of Q if A = Q^T (C + nu)^-1 Q has as many as C +
+    nu.
     """
     if n_negative == 0:
         factor, info = dpotrf(A)
@@ -255,11 +254,8 @@ def _solver(A: np.ndarray, n_negative: int):
 
 
 def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, float]:
-    """The same in a basis of the complement, O(m^3): for the rare column whose root Newton cannot reach.
-
-    Holds the hard case as well: if w has no part along the lowest eigenvector, any |v(nu)| = 1 may be out of reach, and
-    the missing length goes along that eigenvector.
-    """
+    """The same in a basis of the complement, O(m^3), where Newton cannot reach the root. In the hard case (w has no
+    part along the lowest eigenvector) the missing length goes along that eigenvector."""
     basis = np.linalg.qr(Q, mode="complete")[0][:, Q.shape[1] :] if Q.shape[1] else np.eye(len(c))
     values, vectors = np.linalg.eigh(basis.T @ (c[:, None] * basis))
     vectors = basis @ vectors

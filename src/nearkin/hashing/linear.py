@@ -68,11 +68,10 @@ class AbstractLinearHasher(AbstractHasher):
         return transform
 
     def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> faiss.IndexPreTransform:
-        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes: the linear map, then the bits.
+        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes, empty or with `codes` (n, bytes).
 
-        It is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns whose
-        scores are inner products. It is empty, or holds `codes` (n, bytes). FAISS computes in float32 and centres
-        after the product, so values within rounding of zero may get the other bit than `encode` gives them.
+        It is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns. FAISS
+        computes in float32, so values within rounding of zero may get the other bit than `encode` gives them.
         """
         transform = self.linear_transform(0.0 if asymmetric else -1.0)  # padding bits are 0 in our codes
         inner = asymmetric_index(self.n_bits) if asymmetric else faiss.IndexLSH(transform.d_out, transform.d_out, False)

@@ -46,8 +46,7 @@ class Spectrum:
 def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
     """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes.
 
-    The rank counts variances above (4 eps)^2 of the largest, eps that of the input's type: what rounding of the input
-    itself would leave. All sums are float64: float32 ones would hide features a thousand times smaller than the first.
+    The rank counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64.
     """
     sums, eps = _sums(blocks)
     mean, n_rows = group.merge(sums).finalize(), sums.n_rows
@@ -89,11 +88,10 @@ def _sums(blocks: Blocks) -> tuple[Mean, float]:
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
-    """Return the factor s put on the data before binarization (SCQ, eq. 25).
+    """Return the factor s put on the data before binarization (SCQ, eq. 25); a number is taken unchanged.
 
-    "eq25": s = sqrt(L / sum of the L largest variances). The paper names the eigenvalues of X^T X; they must be those
-    of the covariance X^T X / n, else s shrinks with the number of rows. "top-eigenvalue": s = sqrt(L / lambda_1), which
-    is what the authors' OgE demo computes. A number is taken unchanged.
+    "eq25": s = sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X, which grow
+    with n. "top-eigenvalue": s = sqrt(L / lambda_1), as in the authors' OgE demo.
     """
     if rule == "eq25":
         return float(np.sqrt(n_bits / variances[:n_bits].sum()))

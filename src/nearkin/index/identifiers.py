@@ -10,11 +10,8 @@ from nearkin._types import ArrayLike
 
 
 def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
-    """A copy of ids (n,) as int64 or as fixed-width strings; TypeError for other types, ValueError for a wrong count.
-
-    A list must hold integers only or strings only: NumPy would turn the numbers in `[1, "b"]` into strings. A single
-    id counts as one. Without `n`, any number of ids is right.
-    """
+    """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
+    and for mixed ones, ValueError for a wrong count. A single id counts as one."""
     values = np.atleast_1d(np.array(ids, dtype=object if isinstance(ids, list | tuple | str) else None))
     if values.dtype.kind == "O":
         values = _one_type(values)
@@ -106,11 +103,8 @@ def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.nd
 def allowed_groups(
     own: np.ndarray | None, n: int, among: ArrayLike | Sequence[ArrayLike] | None, q: int
 ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Queries (m,) that are allowed the same rows, and these rows' sorted positions, None for all.
-
-    `among` is None, one set as `allowed_positions` takes it, or a set for each of the q queries: a mask (q, n) or a
-    sequence of q sets. ValueError that names the query if one of these cannot be used.
-    """
+    """Queries (m,) that are allowed the same rows, and these rows' sorted positions, None for all; ValueError names the
+    query. `among`: None, one set as `allowed_positions` takes it, a mask (q, n) or a sequence of q sets."""
     if among is None:
         return [(np.arange(q), None)]
     given: list[Any] = list(cast(Any, among)) if isinstance(among, list | tuple | np.ndarray) else []

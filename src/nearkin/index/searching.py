@@ -43,11 +43,8 @@ class _Rows(NamedTuple):
 
 
 class SumTables:
-    """Tables for the rows of one index, and what is kept of them between searches; made again when rows change.
-
-    Centroids are taken less the first one of their codebook, and centres and queries less the middle of the centres, so
-    that no offset costs digits.
-    """
+    """Tables for the rows of one index, and what is kept of them between searches; made again when rows change. No
+    offset costs digits: centroids are less the first of their codebook, centres and queries less the centres' mean."""
 
     def __init__(self, inner: SumIndex) -> None:
         self._inner, self._bits = inner, int(faiss.vector_to_array(inner.aq.nbits)[0])
@@ -215,11 +212,8 @@ class Ranking(Protocol):
 
 
 def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Ranking | None = None) -> Found:
-    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first.
-
-    `ranking` finds more rows by their codes and ranks them by its scores. What an inverted file does not find has
-    position -1 and an infinite score.
-    """
+    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first. `ranking` ranks more
+    of them again by its scores. What an inverted file does not find has position -1 and an infinite score."""
     wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
@@ -250,11 +244,8 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Rank
 def nearest_among(
     index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept, ranking: Ranking | None = None
 ) -> Found:
-    """Scores and positions (q, k) of the nearest to queries Q (q, d) among rows at sorted positions `allowed` (m,).
-
-    All allowed rows are decoded and compared, whatever lists they are in and without a fast scan's rounding. Behind
-    them, position -1 and an infinite score.
-    """
+    """As `nearest`, among rows at sorted positions `allowed` (m,): all are decoded and compared, whatever lists they
+    are in and without a fast scan's rounding."""
     wanted_rows, k = k, k if ranking is None else ranking.candidates(k)
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
@@ -273,11 +264,8 @@ def nearest_among(
 
 
 def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Queries (q,) that the fast scan could not answer.
-
-    FAISS (1.15.1) divides by the range of its table, which is 0 where rows are equal, and by inner products leaves out
-    rows of the lowest value.
-    """
+    """Queries (q,) that the fast scan could not answer. FAISS (1.15.1) divides by the range of its table, which is 0
+    where rows are equal, and by inner products leaves out rows of the lowest value."""
     missing = (positions < 0).any(axis=1)
     if isinstance(inner, faiss.IndexIVF) and missing.any():
         sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
@@ -287,10 +275,8 @@ def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.
 
 
 def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
-    """What `nearest` gives for queries (q, d') and sums of centroids without a norm, by "l2".
-
-    None for other codes, and where FAISS has tables itself.
-    """
+    """What `nearest` gives for queries (q, d') and sums of centroids without a norm, by "l2". None for other codes, and
+    where FAISS has tables itself."""
     if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
         return None
     if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
@@ -336,10 +322,8 @@ def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
 def _in_lists(
     inner: faiss.IndexIVF, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None
 ) -> Found:
-    """Of the rows in the lists (q, n_probe) that the queries (q, d') visit, each list decoded once.
-
-    `wanted` (n,) bool marks the rows that may be answers; None for all.
-    """
+    """Of the rows in the lists (q, n_probe) that the queries (q, d') visit, each list decoded once. `wanted` (n,) bool
+    marks the rows that may be answers; None for all."""
     by_distance = inner.metric_type == faiss.METRIC_L2
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
@@ -397,11 +381,8 @@ def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.n
 
 
 class KeptVectors:
-    """The rows of an index, in the blocks in which they were added; a block may be a mapped file.
-
-    `order` (n,) are the numbers of the blocks' rows that the index has, None for all in their order: removed rows
-    stay in memory until the index is saved and loaded again.
-    """
+    """The rows of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
+    numbers of the rows that the index has, None for all. Removed rows stay until the index is saved."""
 
     def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
         self.blocks = blocks
@@ -477,11 +458,8 @@ class KeptVectors:
 
 
 def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str) -> Found:
-    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)).
-
-    Scores are squared L2 distances for "l2", inner products for "ip" and "cosine" (Q already normalised, rows are
-    normalised here). Candidates of -1 (none) sort last. Equal scores keep the order of the codes.
-    """
+    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)). By "cosine" Q is
+    normalised already. Candidates of -1 sort last; equal scores keep the order of the codes."""
     scores = np.empty(candidates.shape, np.float32)
     for first in range(0, len(Q), _QUERIES):
         some = slice(first, first + _QUERIES)
@@ -496,10 +474,8 @@ def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, me
 
 
 def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
-    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
-
-    Equal scores keep their order.
-    """
+    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last. Equal
+    scores keep their order."""
     scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
     order = np.argsort(scores if by_distance else -scores, axis=1, kind="stable")[:, :k]
     rows = np.arange(len(scores))[:, None]

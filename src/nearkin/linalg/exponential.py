@@ -30,14 +30,11 @@ _Y = (857 - 58 * _ROOT) / 630
 def expm1(A: Tensor) -> Tensor:
     """Return exp(A) - I (..., n, n) for skew A in float32 or float64, by the Taylor series with scaling and squaring.
 
-    X + expm1(A) X instead of exp(A) X keeps long products of small rotations on the manifold: rounding then is relative
-    to the step and not to the identity (cos t rounds with a bias near 1, the same that Rutishauser's form of a Givens
-    rotation avoids). torch.matrix_exp is off by 1e-11 in float64 besides. Squaring is D <- 2 D + D^2, because
-    exp(2 A) - I = 2 D + D^2. The norm that chooses the degree is sqrt(||A^2||_1): for a skew matrix at least the
-    spectral norm, and near it where ||A||_1 is sqrt(n) times larger.
+    X + expm1(A) X keeps long products of small rotations on the manifold: rounding is relative to the step. Squaring is
+    D <- 2 D + D^2. The norm that chooses the degree is sqrt(||A^2||_1), at least the spectral norm of a skew matrix.
 
-    Where the norm exceeds `LONG`, rounding of norm times the unit would leave the rotations; there each squaring is
-    followed by one Newton-Schulz step, D <- D - (I + D) (D + D^T + D^T D) / 2. ValueError if A is not finite.
+    Where the norm exceeds `LONG`, a Newton-Schulz step D <- D - (I + D) (D + D^T + D^T D) / 2 follows each squaring.
+    ValueError if A is not finite.
     """
     if A.shape[-1] == 0:
         return A

@@ -17,11 +17,8 @@ def haar_orthogonal(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """Return uniform random orthonormal matrices of `shape` = (..., d, k), k <= d: the Haar law on O(d), St(d, k).
-
-    The QR factor of a Gaussian matrix with the signs of R's diagonal made positive (Mezzadri 2007); without that step
-    the law is not uniform. `special` (square) turns the first column where needed, so that the determinant is +1.
-    """
+    """Return uniform random orthonormal matrices of `shape` = (..., d, k), k <= d: the QR factor of a Gaussian matrix
+    with the signs of R's diagonal made positive (Mezzadri 2007). `special` (square): of determinant +1."""
     if len(shape) < 2 or shape[-2] < shape[-1] or min(shape) < 1:
         raise ValueError(f"shape is {shape}; it must be (..., d, k) with k <= d, for instance (64, 64) or (128, 16)")
     if special and shape[-2] != shape[-1]:

@@ -31,10 +31,8 @@ def deviation(X: Array) -> Array:
 
 
 def orthogonality_error(X: Any) -> float:
-    """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns.
-
-    The columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32.
-    """
+    """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns. The
+    columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32."""
     if X.ndim < 2:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
     xp = _namespace(X)
@@ -48,9 +46,7 @@ def orthogonality_error(X: Any) -> float:
 
 def newton_schulz(X: Array, steps: int = 1) -> Array:
     """Return X (..., d, k) after steps of X <- X (3 I - X^T X) / 2, which squares a small distance from orthonormality.
-
-    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation.
-    """
+    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation."""
     for _ in range(steps):
         X = X - X @ deviation(X) / 2
     return X
@@ -67,10 +63,8 @@ def singular_vectors(X: Array) -> tuple[Array, Array]:
 
 
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
-    """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
-
-    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
-    """
+    """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor. With `special`
+    (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary."""
     if special and X.shape[-2] != X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
     xp = _namespace(X)
@@ -105,10 +99,9 @@ _SMALL = 1e-4  # sums of two singular values, of the largest, below which float3
 class WarmProcrustes:
     """The polar factor U V^T of a sequence of matrices M (d, d), each near the one before.
 
-    In the basis of the last singular value decomposition M is nearly diagonal, E = U^T M V = diag(s) + small. The
-    rotation exp(K) that makes E symmetric is, to first order, K_ij = (E_ij - E_ji) / (s_i + s_j), as in Newton's method
-    for the polar factor (Higham, Functions of Matrices, section 8.4). That costs products only, a quarter of a
-    decomposition; where K is large there is a decomposition again.
+    In the basis of the last decomposition E = U^T M V is nearly diagonal, and exp(K), K_ij = (E_ij - E_ji) / (s_i +
+    s_j), makes it symmetric to first order (Higham, Functions of Matrices, section 8.4): products only, a quarter of
+    the cost. Where K is large, M is decomposed again.
     """
 
     def __init__(self) -> None:

@@ -28,9 +28,8 @@ def affine_values(
 ) -> np.ndarray:
     """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary.
 
-    A BLAS product rounds a row differently alone, in a batch and with other thread counts, and a code would flip bits
-    whose value is near zero. Values within the rounding error of their product, d u |x| |p| with u the unit roundoff,
-    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand.
+    A BLAS product rounds a row differently alone and in a batch. Values within that rounding error, d u |x| |p| with u
+    the unit roundoff, are computed again in float64 in a fixed order: about one in a thousand.
     """
     check_product(X, P)
     d, width = P.shape

@@ -28,9 +28,8 @@ class Interval(NamedTuple):
 def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.ndarray]:
     """NDCG@10, Recall@100 and MRR@10 (q,) of rankings `found` (q, K), best first, each as trec_eval defines it.
 
-    found: numbers of rows, -1 for none. grades (q, n): of each row for each query, stored where above 0, one at least
-    for each query. The gain of a row is its grade, with discount 1 / log2(1 + place) (Järvelin & Kekäläinen 2002). For
-    the other two measures a row of any grade is relevant.
+    found: numbers of rows, -1 for none. grades (q, n): stored where above 0, one at least for each query; the gain of a
+    row is its grade. For the other two measures a row of any grade is relevant.
     """
     places = np.arange(len(found))[:, None]
     gains = np.where(found < 0, 0, grades[places, np.maximum(found, 0)].toarray())
@@ -48,10 +47,8 @@ def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.n
 
 
 def paired_interval(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Interval:
-    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries.
-
-    Both are values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993).
-    """
+    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries. Both are
+    values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993)."""
     differences, generator = one - other, np.random.default_rng(seed)
     counts = np.diff(np.r_[0 : _RESAMPLES : max(1, _NUMBERS // len(one)), _RESAMPLES]).tolist()
     means = [differences[generator.integers(len(one), size=(count, len(one)))].mean(axis=1) for count in counts]

@@ -160,11 +160,8 @@ def _depths(k: int | Iterable[int]) -> list[int]:
 def _values_of_hits(
     hits: np.ndarray, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """The metrics of each row.
-
-    recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg with gains 1 and discounts
-    1 / log2(rank + 1), its ideal having min(k, relevant) hits.
-    """
+    """The metrics of each row. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg
+    with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
     result = {}
     for depth in depths:
         top = hits[:, :depth]

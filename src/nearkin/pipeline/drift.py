@@ -32,11 +32,8 @@ _OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures o
 
 
 class Drift(NamedTuple):
-    """Neighbours that codes keep of new rows: the present ones, and those learned again with half of the new rows.
-
-    `gain` is paired over the queries. It is a drift if the gain is above what another fit gains by luck, .005, with
-    97.5 % confidence.
-    """
+    """Neighbours that codes keep of new rows: the present ones, and those learned again with half of the new rows. A
+    drift: the `gain`, paired over the queries, is above .005, what a fit gains by luck, with 97.5 % confidence."""
 
     k: int
     rows: int
@@ -69,11 +66,8 @@ class Drift(NamedTuple):
 def watch(
     folder: str | os.PathLike, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
 ) -> Drift:
-    """Judge the codes of a saved index by new rows (n, d) that it does not hold, and say what `refresh` would gain.
-
-    Half of the new rows are learned from, with the index's own, as `refresh` does; queries and the rows that they look
-    for are of the other half. ValueError for an index without codes and for fewer than 100 rows.
-    """
+    """Judge the codes of a saved index by new rows (n, d) that it does not hold, and say what `refresh` would gain:
+    half are learned from, the others judge. ValueError for an index without codes and for fewer than 100 rows."""
     steps, index = steps or Steps(), Index.load(folder)
     check_integer(k, "k", low=1)
     file.check_finite(metric=index.metric)
@@ -102,9 +96,8 @@ def refresh(
 ) -> Record:
     """Learn the codes of a saved index again, from its rows and those of a file, and code its rows by them.
 
-    The rows are those that the index keeps; without kept vectors they are read from the old codes, whose error stays in
-    the new ones. The rows of the file are not added. ValueError, and no change, for an index without codes, or of bits
-    without vectors.
+    Without kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no
+    change, for an index without codes, or of bits without vectors.
     """
     steps = steps or Steps()
     file.check_finite(metric=read_config(folder, "index")["metric"])

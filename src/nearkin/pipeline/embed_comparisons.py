@@ -232,10 +232,7 @@ def _curves(
     train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record, chosen_by: Record | None
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers and against the dimension; none for more than `MAX_CURVE` answers.
-
-    `trial` was fitted on all of `train`; `chosen_by` is the curve that chose its dimension, if one did. Raters have
-    equal weights here: few answers do not tell them apart.
-    """
+    `trial` was fitted on all of `train`; `chosen_by`: the curve that chose its dimension. Raters have equal weights."""
     if len(train) > MAX_CURVE:
         return {}
 

@@ -162,10 +162,7 @@ def exact_neighbors(
     queries_are: np.ndarray | None = None,
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
-
-    `queries_are` (q,) are the numbers of the rows that are the queries: none is its own neighbour. Rows at equal
-    distance are read again for each set of answers that is judged.
-    """
+    `queries_are` (q,): numbers of the rows that are the queries, none of which is its own neighbour."""
     scores, rows, largest = _nearest(file, Q, min(k + 1, len(file)), metric, queries_are, callback)
     kind = "l2" if metric == "l2" else "ip"
 
@@ -212,11 +209,8 @@ def neighbours_of(
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
-    """Numbers of up to `count` rows of a file, in order: rows that an index did not learn from, if 20 are found.
-
-    `run` is the record of the index: it learned from "trained_on" rows drawn with the "seed", unless it learned from
-    other vectors ("train"). The same file and run give the same rows.
-    """
+    """Numbers of up to `count` rows of a file, in order: rows that an index did not learn from, if 20 are found. By its
+    record `run` it learned from "trained_on" rows drawn with the "seed", or from other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
     trained_on, seed = run.get("trained_on", 0), run.get("seed")
     if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
@@ -228,10 +222,8 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
 def judge_codes(
     index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, callback: Callback = ignore
 ) -> Record:
-    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
-
-    The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
-    """
+    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it. The
+    queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour."""
     rows = None
     if Q is None:
         rows = rows_as_queries(file, run)
@@ -258,9 +250,7 @@ def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int
 
 def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, oversample: int | None) -> Record:
     """Recall of answers (q, k) by codes alone and, with `oversample`, rescored: "searches", and the last one's recalls.
-
-    `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the folder.
-    """
+    `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the folder."""
     names = ("exact" if index.quantizer is None else "by code alone", "rescored by kept vectors")
     searches: list[Record] = []
     for name, ids, times in zip(names, answers, (None, oversample), strict=False):
@@ -290,11 +280,8 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
 def judge_by_label(
     index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
-    """mAP and precision at every cut: an answer is right if its row has the query's label.
-
-    `labels` (len(index),) are in the order of the rows, `query_labels` (q,). Bits tie often: their measures are
-    expected values over the orders of tied rows.
-    """
+    """mAP and precision at every cut: an answer is right if its row has the query's label. `labels` (len(index),),
+    `query_labels` (q,). Measures of bits, which often tie, are expected values over the orders of tied rows."""
     names = np.unique(np.concatenate([labels, query_labels]))
     labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking

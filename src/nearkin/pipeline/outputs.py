@@ -35,11 +35,8 @@ Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
 
 
 def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, foreign: bool = False) -> Path:
-    """Return `out` as a path; ValueError if writing there would replace an input or a file that nearkin did not write.
-
-    An empty file may be replaced. `inputs` are names as commands take them: FILE, FILE:KEY or a pattern. `foreign`: the
-    command itself checks what it replaces.
-    """
+    """Return `out` as a path; ValueError if writing there would replace one of `inputs` (FILE, FILE:KEY or a pattern)
+    or a file that nearkin did not write, unless it is empty. `foreign`: the command checks this itself."""
     out = Path(out)
     if not out.is_file():
         return out
@@ -87,10 +84,8 @@ def array_header(shape: tuple[int, int]) -> bytes:
 def write_vectors(
     out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str, callback: Callback
 ) -> None:
-    """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
-
-    .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
-    """
+    """Write rows of `shape` (n, d) that come in chunks, whole or not at all. .npy: an array float32; .parquet: a column
+    "vector" of lists, marked by the command that made it."""
     n, width = shape
 
     def made() -> Iterator[np.ndarray]:

@@ -18,10 +18,8 @@ _UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
 class Relevance(NamedTuple):
-    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
-
-    Columns from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out.
-    """
+    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more). Columns
+    from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out."""
 
     queries: np.ndarray
     grades: sp.csr_matrix
@@ -30,9 +28,7 @@ class Relevance(NamedTuple):
     @classmethod
     def of(cls, judged: Judgements, query_ids: np.ndarray, row_ids: np.ndarray | None, n: int) -> "Relevance":
         """Join judgements with the ids of queries (q,) and of n rows, None for 0, 1, 2, ...; they are compared as text.
-
-        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row.
-        """
+        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row."""
         notes: list[str] = []
         asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
         own = np.arange(n) if row_ids is None else row_ids
@@ -70,11 +66,8 @@ def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: 
 def judge_relevance(
     index: Index, Q: np.ndarray, judged: Relevance, exact: np.ndarray | None, oversample: int | None, steps: Steps
 ) -> Record:
-    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows.
-
-    `exact` (q, K) are numbers of the exact neighbours' rows; the other searches then have the "change" of each measure
-    from those, a mean and its 95 % interval.
-    """
+    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `exact`
+    (q, K), rows of the exact neighbours, each search has the "change" from those: mean and 95 % interval."""
     answers: list[tuple[str, int | None, np.ndarray]] = []
     if exact is not None and index.quantizer is not None:
         answers.append(("exact", None, exact))

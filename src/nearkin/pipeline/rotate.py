@@ -117,11 +117,8 @@ def rotate_file(
 def rotate_with(
     file: VectorFile, folder: str | os.PathLike, out: str | os.PathLike, *, steps: Steps | None = None
 ) -> Record:
-    """Rotate other vectors, such as queries, with the rotation that `rotate_file` saved.
-
-    ValueError for another width, and if the rotated vectors next to the folder are of another rotation, which happens
-    if `rotate_file` is killed between its two outputs.
-    """
+    """Rotate other vectors, such as queries, with the rotation that `rotate_file` saved. ValueError for another width,
+    and if the rotated vectors next to the folder are of another rotation."""
     steps, rotation = steps or Steps(), nk.Rotation.load(folder)
     check_pair(Path(folder))
     _check_out(out)
@@ -179,11 +176,8 @@ def make_ids(
     random_state: Seed = None,
     steps: Steps | None = None,
 ) -> Record:
-    """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl and index.json.
-
-    `items` (n,) are the rows' names, row numbers by default. Returns the record. ValueError before any work for names
-    that repeat and for a folder that cannot be replaced.
-    """
+    """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl and index.json. `items`
+    (n,): names of the rows. ValueError before any work if they repeat or the folder cannot be replaced."""
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
     check_target(out)

@@ -120,11 +120,8 @@ class Choice:
 
 
 def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Choice | None:
-    """The choice of fewest bytes per row whose recall is above `target` with confidence; None if no trial has it.
-
-    `rescored`: by kept vectors, each trial with the least oversampling that suffices. `rate`: queries per second that a
-    choice must reach. The faster of two equally short codes is chosen.
-    """
+    """The choice of fewest bytes per row whose recall is above `target` with confidence, the faster of equals; None if
+    no trial has it. `rescored`: by kept vectors, at the least oversampling. `rate`: queries per second needed."""
     found = []
     for trial in trials:
         depths = [o for o in trial.recall if (o > 1) == rescored]
@@ -146,11 +143,8 @@ def frontier(trials: Sequence[Trial]) -> list[Trial]:
 
 @dataclass(frozen=True)
 class Bench:
-    """The data that every code is measured on.
-
-    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: their k exact neighbours. Rows
-    and queries have length 1 already for "cosine".
-    """
+    """The data that every code is measured on. sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d):
+    queries; truth: their k exact neighbours. Rows and queries have length 1 already for "cosine"."""
 
     sample: np.ndarray
     X: np.ndarray
@@ -196,9 +190,7 @@ class Bench:
 @dataclass(frozen=True)
 class RelevanceBench(Bench):
     """The same, but judged by people's `grades` (q, n): the "recall" of a trial is the share of NDCG@10 that it keeps.
-
-    A query's value is 1 and its change of NDCG@10 in units of the mean by exact search, so that means are shares.
-    """
+    A query's value is 1 and its change of NDCG@10 in units of the mean by exact search, so that means are shares."""
 
     grades: sp.csr_matrix = field(kw_only=True)
 
@@ -235,10 +227,8 @@ _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1
 
 
 class Race:
-    """Codes of rows of d columns, trained one after the other and measured by `bench`.
-
-    `trials` are the trained codes; `out_of_time`: codes were left out because `seconds` were over.
-    """
+    """Codes of rows of d columns, trained one after the other and measured by `bench`. `trials` are the trained codes;
+    `out_of_time`: codes were left out because `seconds` were over."""
 
     def __init__(
         self,
@@ -255,10 +245,8 @@ class Race:
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
-        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones.
-
-        The first method gives both answers before the others are tried.
-        """
+        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones. The first method gives
+        both answers before the others are tried."""
         for method in (name for name in _SURE if name in methods):
             if self._best(_ALONE) is None:
                 self._keep(self._bench.measure(Code(method, self._sizes(method)[0])))
@@ -338,8 +326,7 @@ class Race:
 def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> int | None:
     """The smallest of `sizes` expected to reach a recall, by the recalls {bytes: recall} of trained codes.
 
-    logit(recall) is taken as linear in log(bytes) between trained sizes, and beyond them with the slope there. With one
-    trained size the slope is 1: of product codes it is .8 to 1.3 on SIFT and sentences (2026-11).
+    logit(recall) is taken as linear in log(bytes); with one trained size the slope is 1 (.8 to 1.3 measured, 2026-11).
     """
     known = sorted(recalls)
     x, y = np.log(known), np.array([_logit(recalls[size]) for size in known])

@@ -241,11 +241,8 @@ def label_points(
     first: Sequence[int] = (),
     marks: np.ndarray | None = None,  # (m, 2), what else no name may cover
 ) -> list[int]:
-    """Write names next to points; the numbers of the points that got one. Draw everything else before.
-
-    The points of `first` come first, then those that spread most over the map. With more than `ALL` points, a name of
-    the others is left out if it does not fit next to its point.
-    """
+    """Write names next to points; the numbers of the points that got one. Draw everything else before. Points of
+    `first`, then the most spread; of more than `ALL`, names that do not fit are left out."""
     figure = ax.get_figure(root=True)
     if not isinstance(figure, Figure) or not len(at):
         return []

@@ -96,15 +96,13 @@ class CodeSums:
     def refit(
         self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = DEFAULTS.sweeps
     ) -> np.ndarray:
-        """Codebooks (M, K, w) for these codes: of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of
-        Gauss-Seidel over the codebooks.
+        """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of Gauss-Seidel
+        over the codebooks: B^T B C = B^T X, of which a codebook's own part is diagonal.
 
-        The normal equations are B^T B C = B^T X: both sides are sums over rows. One codebook's part of B^T B is
-        diagonal, so a codebook is solved exactly given the others. A centroid that n_k rows chose is then
-        n_k / (n_k + `shrink` s_j / v_j) times that along axis j, where s_j is the variance of the error (`error`
-        (w,), its mean square, over as many rows as are not used up) and v_j that of the codebook's centroids less what
-        s_j explains of it: with 1 the posterior mean of a centroid drawn from N(0, v_j). Axes should be principal ones.
-        With 0 the error cannot rise. A centroid that no row chose stays.
+        A centroid that n_k rows chose is then n_k / (n_k + `shrink` s_j / v_j) times that along axis j, s_j the
+        variance of the error (`error` (w,) is its mean square), v_j that of the codebook's centroids less what s_j
+        explains of it: with 1 the posterior mean of a centroid from N(0, v_j) along principal axes. With 0 the error
+        cannot rise. A centroid that no row chose stays.
         """
         (M, K, _), n = codebooks.shape, self.n
         counts, flat = self.cells.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
@@ -303,10 +301,9 @@ class Part:
 class Settings:
     """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
-    The codebooks are refitted to codes by `beam_size` in the last round, by which rows are to be coded: with wider
-    beams than these even rows that were learned from get codes that keep fewer neighbours. With `ranking` errors are
-    weighted, and a column holds their size. With `query_moment` (d, d), the second moment of the queries of a search by
-    inner product, it gives the weights, and there is no column.
+    The last round codes by `beam_size`, as rows are to be coded: with wider beams codes keep fewer neighbours. With
+    `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
+    queries of a search by inner product, gives the weights instead, without a column.
     """
 
     n_splits: int
@@ -375,10 +372,8 @@ def learn(
 
 
 def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
-    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each.
-
-    In the last round the parts only take up the sums.
-    """
+    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. In
+    the last round the parts only take up the sums."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
         if index == 1 and settings.ranking and settings.query_moment is None:

@@ -67,10 +67,8 @@ class OutOfTime(Exception):
 
 
 class Clock:
-    """The seconds given to a race, of which the full fit of codes that may win will need a part.
-
-    If `n_encoded` rows are to be encoded, the seconds are those beyond what the first code takes, to learn and encode.
-    """
+    """The seconds given to a race, of which the full fit of codes that may win will need a part. If `n_encoded` rows
+    are to be encoded, the seconds are those beyond what the first code takes, to learn and encode."""
 
     def __init__(self, seconds: float, n_encoded: int = 0) -> None:
         self._end, self._n_encoded = time.perf_counter() + seconds, n_encoded
@@ -115,11 +113,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Race:
-    """Rows to learn from, and the judge of the codes.
-
-    Given queries are halved: one half may judge starts within a fit, the other judges the codes. Of the rows that judge
-    as large a part, `known`, is among those to learn from as it will be in an index of `n_rows` rows.
-    """
+    """Rows to learn from, and the judge of the codes. One half of given queries may judge starts within a fit. A share
+    `known` of the rows that judge is learned from, as it will be in an index of `n_rows` rows."""
 
     train: np.ndarray
     judge: Judge
@@ -189,9 +184,9 @@ def _seconds(work: Callable[[], object]) -> float:
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `table`: a record for each candidate that ended, the winner first.
 
-    A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
-    alone), "rows" that were learned from, "seconds" of processor time for the fit, and by the clock "encode_seconds"
-    for a thousand rows and "search_seconds" for a thousand queries and a thousand rows. All are of the short fits.
+    Of its short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds" of
+    processor time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries and
+    rows.
     """
 
     quantizer: VectorCodes
@@ -307,10 +302,8 @@ def _run(
     times: float,
     callback: Callback,
 ) -> list[_Entry]:
-    """Those that ended in time with the settings `short`, the best first; `kept` gets the recall of each at once.
-
-    A full fit of codes that are no sums is of `times` as many rows.
-    """
+    """Those that ended in time with the settings `short`, the best first; `kept` gets the recall of each at once. A
+    full fit of codes that are no sums is of `times` as many rows."""
     entries: list[_Entry] = []
     for candidate in candidates:
         if not clock.starts():
@@ -418,10 +411,8 @@ def _chain(units: int, target: int, used: set[int]) -> int:
 
 @dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
-    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
-
-    Its fields are arguments of `best`. Afterwards `table_` is the table of the race.
-    """
+    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner. Its
+    fields are arguments of `best`. Afterwards `table_` is the table of the race."""
 
     n_bytes: int
     seconds: float | None = None

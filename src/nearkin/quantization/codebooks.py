@@ -128,13 +128,11 @@ def refine(
 ) -> State:
     """Run up to `rounds` rounds of assignment, centroids and rotation on float32 rows; weights have mean 1.
 
-    Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
-    (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
-    `callback(round, record)` gets the distortion before the updates, the objective, and both parts' seconds.
+    Each round reads the data once. `update=None` keeps the rotation (k-means alone). Stops when the distortion falls by
+    less than `tol` of itself, averaged over three rounds. `callback(round, record)` gets the distortion before the
+    updates, the objective, and both parts' seconds.
 
-    The rows should be centred: distortion does not change, since the codebooks can carry the mean, but with the mean
-    left in, M is dominated by it and every rotation is held back to map the mean where it was. On SIFT, centring
-    halves the rounds needed to a given distortion.
+    The rows should be centred: a mean would dominate M and hold every rotation back.
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = group.merge(SquaredNorm().update(X, weights)).finalize()
@@ -226,10 +224,8 @@ def kmeans(
     weights: np.ndarray | None = None,
     group: Group = ALONE,
 ) -> np.ndarray:
-    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
-
-    `weights` (n,) say how often a row counts. The processes of a group, each given the same Z, deal out the subspaces.
-    """
+    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32. `weights` (n,) say
+    how often a row counts. The processes of a group, each given the same Z, deal out the subspaces."""
     width = Z.shape[1] // n_subspaces
     codebooks = np.zeros((n_subspaces, n_centroids, width), np.float32)
     for m in range(group.rank, n_subspaces, group.size):
@@ -240,12 +236,8 @@ def kmeans(
 
 
 def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None) -> np.ndarray:
-    """k-means (K, w) float32 of rows X (n, w) from rows drawn; by the kernels of `assign`, which are several times
-    quicker than `faiss.Kmeans` where rows are few. Where at most K rows differ, as of bits or counts, they are it.
-
-    A centroid without rows moves next to one drawn by its number of rows, as in FAISS. Moved next to the most chosen
-    ones in turn, MNIST ended with 1 % more distortion, rows far from their centroids with 3 % more.
-    """
+    """k-means (K, w) float32 of rows X (n, w) by the kernels of `assign`, quicker than `faiss.Kmeans` for few rows. If
+    at most K rows differ, they are it. A centroid without rows moves next to one drawn by its number of rows."""
     distinct = _distinct(X, n_centroids)
     if distinct is not None:
         return np.resize(distinct, (n_centroids, X.shape[1]))
@@ -296,11 +288,8 @@ def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarr
 
 
 def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, group: Group = ALONE) -> np.ndarray:
-    """Codebooks (M, K, w) whose least used centroids moved to the far rows (m, d); Z (n, d) are the usual ones.
-
-    All of it is centred and rotated, and `far` are those of all processes. At most one centroid in 32 of a subspace
-    moves, and none where the far rows' part of that subspace is not far.
-    """
+    """Codebooks (M, K, w) whose least used centroids, one in 32 at most, moved to the far rows (m, d) of all processes;
+    Z (n, d) are the usual ones. None moves in a subspace where the far rows are not far."""
     M, K, width = codebooks.shape
     codes, codebooks = assign(Z, codebooks), codebooks.copy()
     used = np.stack([np.bincount(codes[:, m], minlength=K) for m in range(M)])
@@ -317,11 +306,8 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
 
 
 class ClusterSums(CellSums):
-    """What the data contributes to one update of codebooks and rotation: sums that merge.
-
-    The cells of subspace m are its centroids' rows, summed *unrotated*. Centroids under any rotation, and M = X^T Y,
-    follow from the sums without another look at the data, so the inner updates cost nothing that grows with n.
-    """
+    """What the data contributes to one update: sums that merge. The rows of subspace m's centroids are summed
+    *unrotated*, so centroids under any rotation, and M = X^T Y, follow without another pass."""
 
     def __init__(self, n_subspaces: int, n_centroids: int, d: int) -> None:
         super().__init__(n_subspaces, n_centroids, d)
@@ -349,10 +335,8 @@ class ClusterSums(CellSums):
         return moved, mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
-        """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
-
-        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to win rows.
-        """
+        """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d). A centroid that at most
+        `fewest` rows chose moves next to one of the most chosen, to win rows."""
         width = self.d // self.n_subspaces
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
         for m in range(self.n_subspaces):
@@ -380,10 +364,7 @@ class Prepared:
 
 def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, generator: np.random.Generator) -> Prepared:
     """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, set far rows aside, and scale what
-    float32 could not square.
-
-    No row is far if fewer than `fewest` would be left.
-    """
+    float32 could not square. No row is far if fewer than `fewest` would be left."""
     numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # what the user calls the rows
     if rows.shard.total > most:
         numbers = rows.shard.here(np.sort(generator.choice(rows.shard.total, most, replace=False)))

@@ -118,11 +118,8 @@ HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
 
 
 def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
-    """The codec that `Rotation(codec=...)` names, for rows of d columns; ValueError or TypeError for none.
-
-    A string of `NAMED`, "pq" and a number of bytes that divides d ("pq8"), a FAISS index (a trained one stays as it
-    is), or an object with encode and decode.
-    """
+    """The codec that `Rotation(codec=...)` names, for rows of d columns; ValueError or TypeError for none: a name in
+    `NAMED`, "pq8" with a number that divides d, a FAISS index, or an object with encode and decode."""
     if isinstance(codec, str):
         if codec in NAMED:
             return NAMED[codec]

@@ -217,11 +217,8 @@ def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarra
 
 
 class _CodecJudge:
-    """Rows to learn from, rows and queries to judge by.
-
-    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" with each row's own norm,
-    stored with its code.
-    """
+    """Rows to learn from, rows and queries to judge by. Queries are compared as the codec's engines do: as bits for
+    "sign", for "rabitq" with each row's own norm."""
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
@@ -298,10 +295,8 @@ def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.rando
 
 
 def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.ndarray]:
-    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean.
-
-    With axis=None the one width is about 0.
-    """
+    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean. With
+    axis=None the one width is about 0."""
     Z = X @ R
     if axis is not None:
         Z -= Z.mean(axis=axis, keepdims=True)

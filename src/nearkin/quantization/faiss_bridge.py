@@ -25,8 +25,8 @@ def code_bits(n_centroids: int) -> int:
 def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above.
 
-    FAISS's own encoder where subspaces are narrow: it takes each row by itself. For wide ones it forms one product of
-    all rows, which rounds as the batch falls; there the nearest is decided in float64 where float32 leaves it open.
+    By FAISS's own encoder where subspaces are narrow. For wide ones its product of all rows rounds as the batch falls,
+    so the nearest is decided in float64 where float32 leaves it open.
     """
     M, K, width = codebooks.shape
     dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
@@ -99,10 +99,8 @@ def empty_index(
 
 
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
-    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
-
-    `index` is given away.
-    """
+    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds. `index` is
+    given away."""
     transform = linear_transform(rotation, origin)
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True
@@ -178,12 +176,8 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> Judge:
-    """A judge of scans from rows X (n, d) that a quantizer was fitted on.
-
-    FAISS's fast scan rounds a query's tables to 8 bits over their whole range. If one centroid is far out, as for heavy
-    tails, all others get nearly the same number, and the scan finds next to nothing. Every ninth of at most 4608 rows
-    is a query if no `queries` (q, d) are given.
-    """
+    """A judge of scans from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if none
+    are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
     X = X[:: -(-len(X) // (_ROWS + _QUERIES))].astype(np.float32)
     if queries is None:
         held = np.arange(len(X)) % 9 == 8

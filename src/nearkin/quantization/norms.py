@@ -23,11 +23,8 @@ ScannedIndex: TypeAlias = (
 
 
 def learn_values(norms: np.ndarray, count: int) -> np.ndarray:
-    """Values (count,) float32 near the squared norms (n,): k-means from their quantiles.
-
-    FAISS's qint8 takes equal steps between the least and the largest norm, which heavy tails reduce to one or two used
-    values: .146 of ten neighbours of Student t(2) were kept instead of .500.
-    """
+    """Values (count,) float32 near the squared norms (n,): k-means from their quantiles. FAISS's equal steps kept .146
+    of ten neighbours of Student t(2), these .500."""
     values = np.quantile(norms, (np.arange(count) + 0.5) / count)
     for _ in range(_ITERATIONS):
         cells = np.searchsorted((values[1:] + values[:-1]) / 2, norms)

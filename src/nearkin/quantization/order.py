@@ -66,10 +66,8 @@ def disagreement(
     scores: Scores,
     codes: Callable[[np.ndarray], np.ndarray] = np.sign,
 ) -> tuple[float, np.ndarray]:
-    """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d).
-
-    The slope of tanh replaces that of `codes`; for codes=np.tanh the gradient is exact.
-    """
+    """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d). The slope of
+    tanh replaces that of `codes`; for codes=np.tanh the gradient is exact."""
     z = rows @ R
     soft = np.tanh(z / _WIDTH)
     found, slopes = scores(z, codes(z / _WIDTH))
@@ -103,9 +101,8 @@ def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
 def descend(R: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float) -> np.ndarray:
     """R (d, d) float32 after steps R <- R (I - a S), S skew, at rates that fall linearly from `rate` to 0.
 
-    `gradient(R)` (d, d) may be of other rows at every step. S = R^T G - G^T R, by its running mean and its running
-    size, so that the spectral norm of a S is about `rate` at first, whatever d and the loss are. Newton and Schulz's
-    product brings R back to O(d); at the end its polar factor does.
+    `gradient(R)` (d, d) may be of other rows at every step. S = R^T G - G^T R by its running mean and size, so that the
+    spectral norm of a S is about `rate` at first. Newton and Schulz's product keeps R on O(d).
     """
     d = len(R)
     mean, square, eps = np.zeros((d, d), np.float32), 0.0, float(np.finfo(np.float32).tiny)

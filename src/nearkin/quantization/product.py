@@ -48,11 +48,10 @@ DEAD = 0.02  # a centroid below this share of the mean count moves to where rows
 
 
 class RunningFit:
-    """The state of `ProductQuantizer.partial_fit`.
+    """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` rows.
 
-    `horizon` is the number of rows averaged over. The sums are of unrotated rows, so they stay valid while the rotation
-    moves, and M = X^T Y is formed from them under the newest codebooks: a batch alone is too noisy for a rotation
-    (a block or an SVD on the batch's own M ends clearly worse), the average is not.
+    The rows are unrotated, so the sums stay valid while the rotation moves; M = X^T Y follows from them under the
+    newest codebooks. M of a batch alone is too noisy for a rotation.
     """
 
     def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
@@ -369,10 +368,8 @@ class ProductQuantizer(ReconstructingTransformer):
         return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
     def _rotated_chunks(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rotated rows (with `n_lists`, of their residuals) and the numbers of their lists.
-
-        A row is rotated to the same last bit alone and in a batch.
-        """
+        """Chunks of rotated rows (with `n_lists`, of their residuals) and the numbers of their lists. A row is rotated
+        to the same last bit alone and in a batch."""
         R, plain = self.rotation_.astype(np.float64), self.rotation is None and not self._padding
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]

@@ -172,11 +172,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         )
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
-        """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan.
-
-        The tables stay only if a fast scan keeps enough neighbours. Norms are taken about the rows' mean, with lists
-        about the lists' centroids: FAISS codes residuals of those.
-        """
+        """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan
+        if it keeps enough neighbours; about the rows' mean, with lists about their centroids, whose residuals FAISS
+        codes."""
         decoded = self._decoded(self.encode(X))
         mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
         if self.coarse_centroids_ is None:
@@ -238,11 +236,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists]), lists
 
     def _numbers(self, Z: np.ndarray) -> np.ndarray:
-        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen.
-
-        They are chosen about the middle of the first codebook, which carries the mean: FAISS expands squares, and far
-        from 0 those lose the digits that tell rows apart.
-        """
+        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen, about the
+        middle of the first codebook, which carries the mean: FAISS expands squares, which lose digits far from 0."""
         metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
@@ -290,10 +285,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return self.ranking in KNOWN.values()
 
     def scans_fast(self, metric: str) -> bool:
-        """Whether an index by `metric` uses FAISS's fast scan by default.
-
-        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows whose neighbours it keeps, to .005.
-        """
+        """Whether an index by `metric` uses FAISS's fast scan by default. It needs 16 centroids, by "l2" `norm_bits=8`,
+        by "ip" none, and rows whose neighbours it keeps, to .005."""
         return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
@@ -326,9 +319,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
-
-        TypeError for another index. `beam_size` and the least and largest norm are those of the index.
-        """
+        TypeError for another index. `beam_size` and the least and largest norm are those of the index."""
         R, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
         if not isinstance(inner, (*cls.FLAT, *cls.INVERTED)):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an {cls.FLAT[0].__name__}")
@@ -370,10 +361,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return self.norm_origin_ if metric == "l2" else None
 
     def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
-        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes.
-
-        It is about the norms' origin, if there is one: lists' centroids are moved there, else the first codebook.
-        """
+        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes. It is about the norms' origin,
+        if there is one: lists' centroids are moved there, else the first codebook."""
         codebooks, origin = self.codebooks_, self._origin(metric)
         splits, M, K, width = codebooks.shape
         shape = *self._shape(splits, M), code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)

@@ -13,11 +13,8 @@ ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-ste
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Gradient steps on the skew A of R <- R (I - A)(I + A)^-1, the parameters GCD compares with (section 1.1).
-
-    A starts at zero in every update, where the map is well conditioned. The step is scale-free: one over the mean
-    curvature 4 a, halved until the objective grows.
-    """
+    """Gradient steps on the skew A of R <- R (I - A)(I + A)^-1, the parameters GCD compares with (section 1.1), from A
+    = 0. The step is one over the mean curvature 4 a, halved until the objective grows."""
     d = len(R)
     P = R.T.astype(np.float64) @ M
     eye, A, C = np.eye(d), np.zeros((d, d)), np.eye(d)
@@ -39,11 +36,8 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
 def make_update(
     name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
 ) -> Update | None:
-    """The update of a `rotation=` name; None for no rotation.
-
-    `n_blocks=None` takes d/8 Givens blocks for one update, and at least 8: fewer leave the rotation behind the
-    codebooks at large d, more cost time without a better distortion (benchmarks/quantization/rotation.py).
-    """
+    """The update of a `rotation=` name; None for no rotation. `n_blocks=None` takes d/8 Givens blocks for one update,
+    at least 8 (measured by benchmarks/quantization/rotation.py)."""
     if name == "none":
         return None
     if name == "procrustes":

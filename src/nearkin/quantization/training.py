@@ -69,12 +69,8 @@ DEFAULTS = Defaults()
 
 
 class Space(NamedTuple):
-    """Orthonormal axes (d, d), of which the first `width` are the principal ones: along these a rotation and codebooks
-    are learned at first.
-
-    A product, a decomposition and the noise of a centroid cost width instead of d. What codes determine along the
-    other axes is learned at the end, when codebooks settle at full width.
-    """
+    """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are learned at
+    first. What codes determine along the others is learned when codebooks settle at full width."""
 
     axes: np.ndarray
     width: int
@@ -176,11 +172,8 @@ def _centred(rows: TrainingRows) -> tuple[TrainingRows, np.ndarray]:
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred.
-
-    Starts that end the race close together are all learned from, and the codes that keep most neighbours are taken: a
-    short run on few rows does not predict a gap of a point.
-    """
+    """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred. Starts that end the
+    race close together are all learned from, and the codes that keep most neighbours are taken."""
     shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
 
@@ -272,9 +265,7 @@ def _joined(state: State, axes: np.ndarray) -> State:
 @dataclass(frozen=True)
 class Start:
     """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached.
-
-    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them.
-    """
+    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them."""
 
     rotation: np.ndarray
     space: Space | None
@@ -302,11 +293,9 @@ def start_rotation(
 ) -> list[Start]:
     """Where to start with centred rows and `rounds` to go, best first; these learn in `space`, unless it is None.
 
-    `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
-    and returns the start that keeps most neighbours on rows held back from it, with those close to it. The neighbours
-    are those of the queries, or of some rows held back. Where rows have weights, or are too few to be neighbours,
-    distortion decides, and one start is returned. Comparing the starts before any round picks wrong where a start is
-    good but leads nowhere. Every process runs the race on the same subsample.
+    `init="auto"` runs a few rounds from each start on a subsample, and returns the one that keeps most neighbours of
+    the queries, or of rows held back, with those close to it. Where rows have weights or are too few, distortion
+    decides, and one start is returned. Every process runs the race on the same subsample.
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
     for name in STARTS if init == "auto" else (init,):
@@ -327,10 +316,9 @@ def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.G
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
     """The given axes: right where they carry meaning, as in SIFT or images.
 
-    Where columns are many, as near to that as a rotation along `space` can be: its axes are turned among themselves to
-    the first principal axes of each block of columns, by Procrustes; so are those that come next to the blocks' next
-    ones, and the others to the others. Variances do not show in full what columns of a block have in common, so the
-    last rounds have the next axes too.
+    Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are turned to the
+    first principal axes of each block of columns, those that come next to the blocks' next ones. The last rounds have
+    the next axes too, as variances do not show in full what columns of a block have in common.
     """
     d = rows.X.shape[1]
     if space is None or d < DEFAULTS.identity_from:
@@ -362,9 +350,7 @@ def _race(
     starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
 ) -> list[Start]:
     """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
-
-    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
-    """
+    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds."""
     numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * n_centroids, 2048)]
     half = max(len(numbers) // 2, n_centroids)
     X, weights = rows.drawn(numbers)

@@ -119,10 +119,8 @@ class Solver(Protocol):
 class Monitor:
     """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
 
-    The objective is evaluated every 5 epochs (it costs a third of an epoch), and after each one if there is a
-    callback. Only the former decide when to stop, so a callback does not change the run. The run has converged when the
-    objective fell by less than `tol` per epoch, relative to itself. `Run.validate` is better when smaller; with it the
-    solution is the best evaluated point.
+    The objective is evaluated every 5 epochs, and after each one for a callback, which does not change the run. It has
+    converged when the objective fell by less than `tol` per epoch, relative to itself.
     """
 
     def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
@@ -203,11 +201,11 @@ def _check_steps(step: float | str, automatic: str, epsilon: float) -> None:
 
 
 def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
-    """|dx|^2 / (|<dx, dy>| + epsilon |dx|^2) for dx = x_s - x_{s-1} and dy = g_{s+1} - g_s (SVRG-SBB eq. 14).
+    """|dx|^2 / (|<dx, dy>| + epsilon |dx|^2) for dx = x_s - x_{s-1} and dy = g_{s+1} - g_s (SVRG-SBB eq. 14); 0 if dx
+    is zero.
 
-    It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15). With epsilon = 0 (SBB_0) it is
-    unbounded, and infinite if <dx, dy> = 0. Algorithm 1 prints "Delta x" a second time; it must be Delta y. Returns 0
-    if dx is zero, so the run stops moving.
+    It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15), and is unbounded with epsilon =
+    0 (SBB_0). Algorithm 1 prints "Delta x" a second time; it must be Delta y.
     """
     dx, dy = dx.ravel().astype(np.float64), dy.ravel().astype(np.float64)
     square = float(dx @ dx)
@@ -218,10 +216,8 @@ def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
 
 
 def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
-    """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient.
-
-    It costs one gradient. With epsilon = 0 a positive floor keeps this first step finite.
-    """
+    """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient. It costs one
+    gradient. With epsilon = 0 a positive floor keeps this first step finite."""
     length = float(np.linalg.norm(gradient.astype(np.float64)))
     if length == 0.0:
         return 0.0

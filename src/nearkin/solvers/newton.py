@@ -35,11 +35,8 @@ class NewtonStep(NamedTuple):
 def conjugate_gradient(
     matvec: Linear, b: Tensor, *, preconditioner: Linear | None = None, tolerance: float = 0.1, max_iter: int = 20
 ) -> Solved:
-    """Solve A x = b (any shape) for a positive semi-definite A given by `matvec` (Nocedal and Wright, Alg. 5.3).
-
-    Stops at |b - A x| <= tolerance |b|, after `max_iter`, or at a direction of no curvature, where x is the last one:
-    a descent direction for the quadratic in every case.
-    """
+    """Solve A x = b (any shape) for a positive semi-definite A given by `matvec` (Nocedal and Wright, Alg. 5.3), until
+    |b - A x| <= tolerance |b|, `max_iter`, or a direction of no curvature; x is a descent direction always."""
     check_real(tolerance, "tolerance", low=0)
     check_integer(max_iter, "max_iter", low=1)
     x, r = torch.zeros_like(b), b.clone()
@@ -73,9 +70,8 @@ def newton_step(
 ) -> NewtonStep:
     """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`.
 
-    Solves (G + damping I) d = -gradient by `max_iter` steps of conjugate gradients at most, searches along d by
-    Armijo's rule, and adapts the damping to how well the model predicted the decrease: less above a ratio of 3/4, more
-    below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
+    Solves (G + damping I) d = -gradient by conjugate gradients, searches along d by Armijo's rule, and lowers the
+    damping above a ratio of 3/4 of the predicted decrease, raises it below 1/4 (Nocedal and Wright, 10.3).
     """
 
     def damped(d: Tensor) -> Tensor:

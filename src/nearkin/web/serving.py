@@ -37,11 +37,8 @@ _HEADERS = {
 
 
 def make_app(routes: Sequence[Route], host: str = LOCAL) -> Starlette:
-    """An application of these routes and of the files in web/static.
-
-    Every answer forbids foreign and inline code. On this machine's own address, requests that name another host are
-    refused: a page elsewhere cannot reach the server through a host name that resolves to this machine.
-    """
+    """An application of these routes and of the files in web/static; every answer forbids foreign and inline code. On
+    this machine's own address requests that name another host are refused (DNS rebinding)."""
     hosts = [LOCAL, "localhost", "testserver"] if host in (LOCAL, "localhost") else ["*"]
     return Starlette(
         routes=[*routes, Mount("/static", StaticFiles(packages=[("nearkin.web", "static")]))],

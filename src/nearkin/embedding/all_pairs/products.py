@@ -36,10 +36,8 @@ compiled = cached_njit(nogil=True, fastmath=True, error_model="numpy")
 
 
 class PairProducts:
-    """The places of the observed pairs, in row and in column order, and what is multiplied there.
-
-    `values` are (nnz,) tensors in row order; P, W are (m, k) and Q, H (n, k) tensors of one dtype and device.
-    """
+    """The places of the observed pairs, in row and in column order, and what is multiplied there. `values` are (nnz,)
+    tensors in row order; P, W are (m, k) and Q, H (n, k) tensors of one dtype and device."""
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, columns: ColumnOrder) -> None:
         self.indptr, self.indices, self.columns = indptr, indices, columns
@@ -201,11 +199,8 @@ def is_far(X):
 
 @njit(inline="always")
 def prefetch_row(X, i):
-    """Load the row X[i] into the cache; X is (n, k) in row order, 0 <= i < n.
-
-    Without it every pair waits for memory when Q is larger than the cache: at 64,000 rows of 64 float32 a pair took
-    3 times as long as at 4,000 rows, with it 1.5 times (2026-11, `python -m benchmarks two_tower --scaling`).
-    """
+    """Load the row X[i] of X (n, k), 0 <= i < n, into the cache; without it every pair waits for memory where Q is
+    larger than the cache (a pair took twice as long, `python -m benchmarks two_tower --scaling`)."""
     for c in range(0, X.shape[1], _LINE // X.itemsize):
         prefetch(X, (np.intp(i), np.intp(c)))  # pyright: ignore[reportCallIssue]
 

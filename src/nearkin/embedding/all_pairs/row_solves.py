@@ -48,9 +48,9 @@ def improve_left(
 ) -> tuple[AllPairsPoint, Tensor]:
     """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
 
-    With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` preconditioned steps of conjugate gradients
-    at a cost of O(nnz_i k) a row; with `block_size` exactly, in blocks of columns, as in iALS++ (Rendle et al. 2021).
-    Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets an Armijo search.
+    With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` of conjugate gradients; with `block_size`
+    exactly, in blocks of columns. Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets
+    an Armijo search.
     """
     before = point = loss.at(P[loss.rows], Q)
     if spectrum is None:
@@ -115,11 +115,8 @@ def _by_rows(kernel: Callable, point: AllPairsPoint, Q: Tensor, gram: Tensor, gr
 
 @compiled
 def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
-    """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by preconditioned CG.
-
-    The Gramian is diagonal because the caller has rotated P and Q into its eigenbasis, so a product costs O(nnz_i k)
-    instead of O(k^2), and the exact diagonal of the matrix is the preconditioner.
-    """
+    """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by CG, preconditioned
+    by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k)."""
     k = Q.shape[1]
     one = Q.dtype.type(1)
     x, r, s = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)

@@ -26,11 +26,11 @@ def choose_dimension(
     embed: Callable[[Comparisons, int], np.ndarray],
     rng: np.random.Generator,
 ) -> tuple[int, Record]:
-    """The smallest dimension whose held-out error is within one standard error of the best, and the curve.
+    """The smallest dimension whose held-out error is within one standard error of the best, and the curve {"dimension":
+    [...], "error": [...], "standard_error": [...]}.
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
-    best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...],
-    "standard_error": [...]}. Raises ValueError for fewer than 8 comparisons or 4 questions.
+    best; answers to one question are held out together. ValueError for fewer than 8 comparisons or 4 questions.
     """
     if len(comparisons) < 2 * N_FOLDS:
         raise ValueError(
@@ -58,13 +58,11 @@ def choose_dimension(
 def rater_reliability(
     comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
 ) -> dict[object, float]:
-    """Rater -> weight, the best one's 1.
+    """Rater -> weight, the best one's 1: the log odds log((1 - e) / e) of a right answer (Nitzan & Paroush 1982).
 
-    `embed(train)` gives points (n, p). Every question is held out once with all its answers, and a rater's error e is
-    the share of their answers that points learnt from the other questions violate, drawn to the mean of all (`shrunk`).
-    The weight is the log odds log((1 - e) / e) of an answer being right, by which independent votes are combined best
-    (Nitzan & Paroush 1982); errors of a half and more weigh `SMALLEST`. ValueError if nobody is named, and if there are
-    fewer questions than folds.
+    `embed(train)` gives points (n, p). The error e is the share of a rater's answers that points learnt from other
+    questions violate, `shrunk`; an error of a half or more weighs `SMALLEST`. ValueError without names, and for fewer
+    questions than folds.
     """
     names, right, total = rater_agreement(comparisons, embed, rng)
     error = shrunk(total - right, total)
@@ -93,11 +91,8 @@ def rater_agreement(
 def reversed_raters(
     comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
 ) -> dict[object, float]:
-    """Rater -> agreement with the others, of those who answer the opposite: they took the instruction the wrong way.
-
-    A rater is one if chance would give so little agreement in fewer than one of 1,000 studies of as many raters. With
-    fewer than three raters nobody is: it is open who is wrong.
-    """
+    """Rater -> agreement with the others, of those who answer the opposite: by chance so few agree in one of 1,000
+    studies of as many raters. With fewer than three raters nobody is named."""
     names, right, total = rater_agreement(comparisons, embed, rng)
     chance = binom.cdf(np.floor(right), np.ceil(total), 0.5)
     found = names[(chance < 1e-3 / len(names)) & (len(names) >= 3) & (right.sum() > total.sum() / 2)]
@@ -110,11 +105,10 @@ def reversed_raters(
 
 
 def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """(r,) shares wrong / total, each drawn to their mean as far as chance alone may have moved it (empirical Bayes).
+    """(r,) shares wrong / total, each drawn to their mean m as far as chance alone may have moved it (empirical Bayes).
 
-    With m the mean, a share differs from it by chance with variance m (1 - m) / total; what the shares differ by beyond
-    this is the variance t between raters, and the share kept of a difference is t / (t + m (1 - m) / total). Where
-    raters do not differ by more than chance, all get the mean. One right and one wrong answer are added to each.
+    By chance a share varies by m (1 - m) / total; what the shares vary by beyond this is t, and t / (t + m (1 - m) /
+    total) of a difference is kept. One right and one wrong answer are added to each.
     """
     share = (wrong + 1) / (total + 2)
     mean = float(np.average(share, weights=total))
@@ -133,11 +127,8 @@ def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndar
 def error_interval(
     X: ArrayLike, comparisons: Comparisons, *, n_draws: int = 1000, random_state: Seed = 0
 ) -> tuple[float, float]:
-    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of bootstrap draws.
-
-    Questions are drawn with replacement, each with all its answers: answers to one question err together. Give
-    comparisons that X has not learnt from. ValueError if there are none.
-    """
+    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of bootstrap draws of questions, each
+    with all its answers. X must not have learnt from the comparisons. ValueError if there are none."""
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
     number = number_questions(comparisons)
@@ -189,10 +180,8 @@ def _times(size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
-    """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them.
-
-    An integer array is taken to index `objects` already.
-    """
+    """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them. An integer
+    array is taken to index `objects` already."""
     if not isinstance(comparisons, Comparisons):
         comparisons = as_comparisons(comparisons)
         if comparisons.n_objects > len(objects):
@@ -255,11 +244,8 @@ def count_per_object(comparisons: Comparisons) -> np.ndarray:
 
 
 def group_objects(comparisons: Comparisons) -> np.ndarray:
-    """(n,) the number of each object's group; objects of different groups were never in one pair, even indirectly.
-
-    Distances within groups may be compared (a quadruplet can do so), but the groups' relative position is arbitrary. An
-    object without comparisons is a group by itself.
-    """
+    """(n,) the number of each object's group; objects of different groups were never in one pair, even indirectly, so
+    the groups' relative position is arbitrary. An object without comparisons is a group by itself."""
     i, j, l, k = comparisons.quadruplets().T.astype(np.int64)  # noqa: E741
     rows, columns = np.concatenate([i, l]), np.concatenate([j, k])
     n = comparisons.n_objects

@@ -47,10 +47,9 @@ FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 def kernel(function: Callable) -> Dispatcher:
     """Compile `function` on first call, cached on disk, with numba's SLP vectorizer on and its loop vectorizer off.
 
-    Measured with p = 10: 28 ns per comparison without SLP, 21 with both, 13 with SLP alone, because the loop vectorizer
-    consumes the short loop over blocks of four first. Both switches are global in numba, so they change only while this
-    function compiles. Every inlined function must be in this file: numba's cache compares the time and size of a
-    kernel's own file only.
+    The loop vectorizer would consume the short loop over blocks of four: 13 ns per comparison instead of 21 (p = 10).
+    Both switches are global in numba, so they change only while this function compiles. Every inlined function must be
+    in this file: numba's cache looks at the kernel's own file only.
     """
     dispatcher = cached_njit(fastmath=FASTMATH, error_model="numpy")(function)
     compile_plainly = dispatcher.compile
@@ -292,10 +291,9 @@ def catch_up(x, gradient, last, row, clock, step):
 def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, first, n_terms, step, scale, batch):
     """One inner loop of SVRG-SBB Algorithm 1 over `n_terms` comparisons from row `first` on, cyclically, in place.
 
-    A batch I at clock c (terms used so far) does x -= step [scale sum_{q in I} (grad F_q(x) - grad F_q(snapshot))
-    + |I| gradient], where `gradient` is the full one; so the whole pass moves along it by n_terms x step, whatever the
-    batch. The dense second part is applied to a row when it is next touched (`catch_up`), which makes batch = 1 as
-    cheap as batch = 100. `slopes` are those of `sum_gradients` at the snapshot: they spare its distances and its exp.
+    A batch I does x -= step [scale sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| gradient], `gradient` the full
+    one. Its dense part is applied to a row when that is next touched (`catch_up`), so batch = 1 is as cheap as batch =
+    100. `slopes` are those of `sum_gradients` at the snapshot.
     """
     n, blocks, m = x.shape[0], x.shape[1], len(q)
     two = x.dtype.type(2)

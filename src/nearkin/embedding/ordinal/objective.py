@@ -47,10 +47,8 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64.
-
-    Weights are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight.
-    """
+    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64. Weights
+    are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight."""
     indices = as_indices(indices, "comparisons")
     if len(indices) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
@@ -119,11 +117,10 @@ class OrdinalObjective:
     def largest_step(self, batch_size: int) -> float:
         """1 / (12 n w), w the largest weight: a bound for most losses, a rule of thumb for the others.
 
-        The slopes' part of a term's Hessian is at most 2 s M with |M| = 3 (SVRG-SBB eqs. 53-57). Slopes are s <= 1 for
-        GNMDS, STE and t-STE with alpha >= 1; CKL's reach 1 / mu and SOE's grow without bound where two points coincide,
-        so single terms of these two may overshoot. The step is half of what s = 1 allows: of 2 / 6, 1 / 6 and 1 / 12
-        only the last never diverged with five answers per object; with thirty all gave the same result. A batch adds up
-        the 3 batch_size / n terms that share an object.
+        The slopes' part of a term's Hessian is at most 2 s |M|, |M| = 3 (SVRG-SBB eqs. 53-57), with slopes s <= 1 for
+        GNMDS, STE and t-STE with alpha >= 1; single terms of CKL and SOE may overshoot. The step is half of what s = 1
+        allows: with 1 / 6 some runs diverged (five answers per object). A batch adds up 3 batch_size / n terms of one
+        object.
         """
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
@@ -251,9 +248,8 @@ SOLVERS: dict[str, Solver] = {
 def find_solver(solver: str | Solver, loss: OrdinalLoss) -> Solver:
     """The solver of that name, or `solver` itself; ValueError or TypeError for anything else.
 
-    "auto" begins with AdaGrad, which needs no first step, and ends with SVRG-SBB, which reaches lower objectives when
-    answers contradict each other. Losses that grow slowly ("ckl", "t-ste", "soe") begin with SVRG-SBB: points stay
-    where AdaGrad's long first steps put them, and held-out errors are higher.
+    "auto" is AdaGrad, which needs no first step, then SVRG-SBB, which ends lower. Losses that grow slowly ("ckl",
+    "t-ste", "soe") begin with SVRG-SBB: AdaGrad's first steps are too long for them.
     """
     if isinstance(solver, str):
         name = _check.check_choice(solver, "solver", SOLVERS)
@@ -314,11 +310,8 @@ class Task:
     def solve(
         self, start: np.ndarray, run: Run, *, done: int = 0, about: Fields | None = None
     ) -> tuple[np.ndarray, Solution]:
-        """Embed from `start` (n, p): the points found (n, p) and the solver's report.
-
-        `run.validate` and the callback's record["embedding"] get points (n, p); the callback's steps are counted from
-        `done`, and its records include `about`. Raises FloatingPointError if the run diverges.
-        """
+        """Embed from `start` (n, p): the points found (n, p) and the solver's report. The callback's steps count from
+        `done`, its records include `about`. Raises FloatingPointError if the run diverges."""
         validate, callback, p = run.validate, run.callback, self._p
 
         def report(step: int, record: Fields) -> None:
@@ -342,9 +335,7 @@ class Task:
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
     """X (n, p) centred and rotated to its principal axes, largest variance first; rows not in `placed` (n,) become 0.
-
-    On each axis the coordinate of largest magnitude is positive, so equal points give equal coordinates.
-    """
+    On each axis the coordinate of largest magnitude is positive, so equal points give equal coordinates."""
     X = X.astype(np.float64)
     X = np.where(placed[:, None], X - X[placed].mean(axis=0), 0.0)
     _, axes = np.linalg.eigh(X.T @ X)

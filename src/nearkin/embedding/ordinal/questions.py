@@ -73,11 +73,8 @@ def information_gain(
     rows: np.ndarray,  # (q, 3) questions with the head first
     probability: Probability,
 ) -> np.ndarray:
-    """(q,) the mutual information, in nats, of the answer to each question and the head's place.
-
-    An answer follows `probability` with the chance 1 - lapse and is random otherwise, so that one wrong answer cannot
-    rule out the head's true place.
-    """
+    """(q,) the mutual information, in nats, of the answer to each question and the head's place. With the chance
+    `lapse` an answer is random, so that one wrong answer cannot rule out the true place."""
     lapse = DEFAULTS.lapse
 
     def chance(near: np.ndarray, far: np.ndarray) -> np.ndarray:  # (q or a, r)

@@ -148,11 +148,11 @@ class ALS(AbstractSolver):
 
 
 class BranchRegression:
-    """Fit g(x_i) to given embeddings p_i in the norm of the ids' penalty, sum of weight_i |p_i - g(x_i)|^2.
+    """Fit g(x_i) to given embeddings p_i = e_i + g(x_i) in the norm of the ids' penalty, sum of weight_i |p_i -
+    g(x_i)|^2.
 
-    With p_i = e_i + g(x_i) and the penalty on e_i alone, the all-pairs part depends on p_i only; for fixed p_i the best
-    branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the exact solution of the
-    last linear layer at a cost of m h^2. Rows without a pair have weight 0.
+    For fixed p_i the best branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the
+    exact last linear layer at a cost of m h^2. Rows without a pair have weight 0.
     """
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:

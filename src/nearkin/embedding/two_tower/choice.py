@@ -128,8 +128,8 @@ def choose_regularization(
 ) -> Chosen:
     """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables.
 
-    Goes from strong to weak regularization, each starting from the tables of the one before, and stops when the metric
-    no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the given tables.
+    From strong to weak, each starting from the tables of the one before, until the metric no longer rises by 2 %.
+    Without held-out pairs: a quarter of the noise level and the given tables.
     """
     if ranking is None:
         return Chosen(DEFAULTS.fallback * noise, P, Q)
@@ -167,9 +167,7 @@ def choose_loss(
     group: Group,
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
-
-    It is all pairs, without a short fit, if no other loss can be trained or too few pairs judge it.
-    """
+    It is all pairs, without a short fit, if no other loss can be trained or too few pairs judge it."""
     if settings.only_all_pairs is not None:
         return _all_pairs(settings.only_all_pairs)
     train, held = interactions, validation

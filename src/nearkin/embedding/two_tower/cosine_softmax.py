@@ -104,9 +104,7 @@ class CosineSoftmax(BaseEstimator):
 
 def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.csr_matrix:
     """(m, n) labels whose rows keep their sums, a share of each on its list (d,) of columns, best first, -1 for none.
-
-    The r-th of a list gets its part in proportion to 1 / r; a row without a list is unchanged.
-    """
+    The r-th of a list gets its part in proportion to 1 / r; a row without a list is unchanged."""
     weights = np.where(lists >= 0, 1 / np.arange(1.0, lists.shape[1] + 1), 0.0)
     listed = np.asarray(weights.sum(axis=1) > 0, dtype=float)
     parts = share * np.asarray(labels.sum(1)) * weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
@@ -225,13 +223,13 @@ def tangent_step(X: Tensor, slope: Tensor) -> Tensor:
 def fold_in_softmax(
     history: History, known: Known, others: np.ndarray, loss: CosineSoftmax, fitted: Interactions
 ) -> np.ndarray:
-    """(b, k) float32, rows that `SphereSweeps` would not move, all others fixed.
+    """(b, k) float32, rows that `SphereSweeps` would not move, all others fixed; up to 100 products with the known
+    side.
 
-    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)) with the sum over all rights,
-    which minimises its part of the loss. A new right takes the same step by its own slope, with the masses of the
-    fitted lefts, to which it adds nothing; its bias is that of its number of pairs. `others` are the fitted embeddings
-    of the new rows' side. Rights that `imputed` would add are left out. A row without a pair is 0, except for the bias.
-    Cost: up to 100 products of b rows with the known side.
+    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)), the sum over all rights. A new
+    right takes the same step by its own slope, with the masses of the fitted lefts, and the bias of its number of
+    pairs. `others` are the fitted embeddings of the new rows' side. Rights that `imputed` would add are left out. A row
+    without a pair is 0, except for the bias.
     """
     loss = replace(loss, imputed=0.0)  # these sums do not depend on it, and it costs a regression a right
     pairs, of_fit = matrix_of(history, known), loss.softmax_loss(loss.objective(fitted))

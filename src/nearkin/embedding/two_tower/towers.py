@@ -28,11 +28,8 @@ CHUNK = 1 << 16  # rows whose activations are in memory at the same time
 
 
 class FeatureBranch(nn.Module):
-    """An MLP from the features of a side to k numbers, whose last layer starts at zero.
-
-    Features are (b, d) dense tensors, or sparse COO tensors, which the first layer multiplies without a dense copy.
-    `fit_scale` standardizes them: dense columns to zero mean and unit variance, sparse rows to one mean length.
-    """
+    """An MLP from features of a side to k numbers, whose last layer starts at zero. Features are (b, d) dense or sparse
+    COO tensors; `fit_scale` standardizes dense columns, and sparse rows to one mean length."""
 
     shift: Tensor
     scale: Tensor
@@ -82,10 +79,8 @@ class FeatureBranch(nn.Module):
 
 
 class ResidualTower(nn.Module):
-    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i).
-
-    Without features it is a plain table; called without rows, for entities never seen, it is the branch alone.
-    """
+    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i). Without features it is a
+    plain table; called without rows, for entities never seen, it is the branch alone."""
 
     def __init__(
         self, n_rows: int, n_components: int, branch: FeatureBranch | None, table: Tensor | None = None
@@ -119,11 +114,8 @@ class Tower(BaseEstimator):
 
 @dataclass(eq=False)
 class Side:
-    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows, on its own device.
-
-    A `ResidualTower` is called with rows and features; any other module with the features alone, or with the numbers of
-    the rows if the side has none. The processes of `group` share the rows.
-    """
+    """A tower with all the rows it embeds, in chunks, on its own device; the processes of `group` share the rows. A
+    `ResidualTower` takes rows and features, any other module the features alone, or row numbers without features."""
 
     tower: nn.Module
     n_rows: int
@@ -232,10 +224,9 @@ def as_tensor(features: Features) -> Tensor:
 class TowerPair:
     """Two sides, the objective that they minimise, and the index if the right side is trained through one.
 
-    The penalties, lambda times the objective's `ridge`, fall on the id embeddings of a `ResidualTower`, so that what
-    features explain is not penalised, and on the embeddings of any other module. `index` maps Q to (quantized Q,
-    distortion); the distortion is added with the weight `distortion_weight`, in units of the mean loss of an observed
-    pair. `generator` draws batches and signs; the processes of `left.group` share the work.
+    Penalties, lambda times the objective's `ridge`, fall on the id embeddings of a `ResidualTower`, and on the
+    embeddings of any other module. `index` maps Q to (quantized Q, distortion), which is added with `distortion_weight`
+    in units of the mean loss of an observed pair. `generator` draws batches and signs.
     """
 
     left: Side
@@ -363,11 +354,8 @@ def zero_grad(parameters: Iterable[Tensor]) -> None:
 
 
 class FeatureTower(nn.Module):
-    """x (b, d) -> scale * normalised(W (x - mean) + g(x)) (b, k), g a `FeatureBranch`, which is 0 at first, or none.
-
-    W begins as the first k principal directions, so before any training cosines are about those of the centred
-    features: rows without pairs keep the similarities of the text or image encoder.
-    """
+    """x (b, d) -> scale * normalised(W (x - mean) + g(x)) (b, k), g a `FeatureBranch` that is 0 at first, or none. W
+    begins as the first k principal directions: cosines are those of the centred features at first."""
 
     mean: Tensor
 

@@ -14,11 +14,8 @@ _BLOCKS = 1  # Givens blocks a step: the averages change little from step to ste
 
 
 class LayerCentroids(nn.Module):
-    """C (M, K, w) and the averages that move it; `observe` is called once a training step.
-
-    The averages are `streaming.RunningFit`'s, held in buffers so that they are saved with the `state_dict`: sums of
-    unrotated rows stay valid while the rotation moves, and M = X^T phi follows from them at K d^2 products.
-    """
+    """C (M, K, w) and the averages of `RunningFit` that move it, in buffers, so that the `state_dict` has them;
+    `observe` is called once a training step."""
 
     sums: Tensor  # (M, K, d), or empty where nothing but the counts is averaged
     counts: Tensor  # (M, K) float64
@@ -51,11 +48,8 @@ class LayerCentroids(nn.Module):
             self.counts /= excess
 
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
-        """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one.
-
-        In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device nothing
-        but the exact rotation waits for a number.
-        """
+        """Add the rows X (b, d) of all processes with their codes (b, M); move what moves by averages; the next R where
+        it is one. All processes end with rank 0's result; on a device only the exact rotation waits."""
         self._absorb(X, codes)
         fewest, turned = DEAD * self.counts[0].sum() / self.counts.shape[1], None
         if self.exact_rotation:

@@ -56,10 +56,8 @@ def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 @cached_njit(fastmath=True)
 def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps):
-    """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss.
-
-    C (M, w, K) has the centroids as columns, so that loops over them read neighbours in memory.
-    """
+    """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss. C (M,
+    w, K) has the centroids as columns, so that loops over them read neighbours in memory."""
     n, d = T.shape
     M, w, K = C.shape
     A, B, total = np.zeros((M, K, w, w)), np.zeros((M, K, w)), 0.0
@@ -107,10 +105,8 @@ def _form(H, gram, ridge, points, places, curvature, start, stop):
 
 @cached_njit(fastmath=True)
 def _cheapest(C, H, t, e, low, start, costs):
-    """The column c of C (w, K) of least loss as the entries from `low` on, `start` unless another is cheaper.
-
-    With the other entries fixed the loss is (c - t)^T H (c - t) / 2 + (c - t)^T g and a constant, H one block here.
-    """
+    """The column c of C (w, K) of least loss as the entries from `low` on, `start` unless another is cheaper. With the
+    other entries fixed the loss is (c - t)^T H (c - t) / 2 + (c - t)^T g and a constant, H one block here."""
     w, K = C.shape
     total, bent = costs[0], costs[1]
     for k in range(K):

@@ -41,10 +41,8 @@ MOMENTS = (0.9, 0.99)
 
 
 class Phases(nn.Module):
-    """Which phase it is and what has been collected, all of it buffers of the `state_dict`.
-
-    `fewest` rows a start needs at least; `wanted` are collected before it.
-    """
+    """Which phase it is and what has been collected, all of it buffers of the `state_dict`. `fewest` rows a start needs
+    at least; `wanted` are collected before it."""
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
     _known: int | None = None  # the phase, so that a device is not asked for it in every step
@@ -143,11 +141,8 @@ class LayerRotation(nn.Module):
                 self.skew.zero_()
 
     def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
-        """Algorithm 2 on R; None if R needs no optimizer.
-
-        `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
-        derivatives, so the scale of the loss does not matter. A step turns `n_matchings` matchings.
-        """
+        """Algorithm 2 on R, `n_matchings` matchings a step; None if R needs no optimizer. `lr` is an angle in radians:
+        steps are divided by the derivatives' running root mean square."""
         if self.kind not in BY_GRADIENT:
             return None
         count = min(n_matchings, most_matchings(len(self.base)))

@@ -92,11 +92,8 @@ class Learner:
         self._last, self._running = n_answers, self._pool.submit(fit, make())
 
     def take(self) -> Fitted | None:
-        """The fit that has finished since the last call, None if there is none.
-
-        A fit that failed (answers that cancel out, a process that was killed for memory) is dropped and named in
-        `failure`; more answers start the next one.
-        """
+        """The fit that has finished since the last call, None if there is none. A fit that failed is dropped and named
+        in `failure`; more answers start the next one."""
         if self._running is None or not self._running.done():
             return None
         running, self._running = self._running, None
@@ -155,10 +152,8 @@ class Plan:
 
 
 class Journal:
-    """A file of one JSON line an event, only ever appended to, and open in one process.
-
-    `events` are those of earlier runs. ValueError where another process has the file open, or where it is damaged.
-    """
+    """A file of one JSON line an event, only ever appended to, and open in one process. `events` are those of earlier
+    runs. ValueError where another process has the file open, or where it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -180,9 +175,7 @@ class Journal:
 
     def append(self, event: Fields, *, durable: bool = True) -> None:
         """Write an event; with `durable` it survives a power cut once this returns, else the death of this process.
-
-        OSError where that fails, such as on a full disk; the file then ends with the event before.
-        """
+        OSError where that fails, such as on a full disk; the file then ends with the event before."""
         line, number = json.dumps(event, ensure_ascii=False).encode() + b"\n", self._file.fileno()
         try:
             if os.fstat(number).st_size != self._end:  # an earlier failure could not be undone at once
@@ -236,9 +229,7 @@ class AnswerTable:
 @dataclass
 class Rater:
     """A person who answers: the open question, the answered ones in order, and the keys of all that was asked.
-
-    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID.
-    """
+    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID."""
 
     key: str  # the secret of the rater's address
     name: str

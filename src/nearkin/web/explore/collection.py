@@ -29,10 +29,8 @@ _SIZE = 160  # pixels of a picture's longer side on a page
 
 
 class Pictures:
-    """One picture a row, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG.
-
-    The smallest and largest number among an array's first thousand pictures are shown black and white.
-    """
+    """One picture a row, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG. The smallest
+    and largest number among an array's first thousand pictures are shown black and white."""
 
     def __init__(self, array: np.ndarray | None = None, files: Sequence[Path | None] = ()) -> None:
         self._array, self._files = array, files
@@ -83,10 +81,7 @@ class Metadata:
 
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> np.ndarray:
     """One value a row as text, (n,): in the order of the rows, or found by the column of ids; "" where it is missing.
-
-    `path` names a column or an array as `read_column` reads it, or with `ids_column` a table of two columns or more, of
-    which one is called `role`. ValueError for another number of values, or if no id is known.
-    """
+    `path`: a column or array, or with `ids_column` a table with a column `role`. ValueError if it does not fit."""
     if ids_column is None:
         values = read_column(path).astype(str)
         if len(values) != len(ids):
@@ -107,9 +102,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
     """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key).
-
-    ValueError if no file is called so, or the array is not (n, h, w), (n, h, w, 3) or (n, h, w, 4).
-    """
+    ValueError if no file is called so, or the array is not (n, h, w), (n, h, w, 3) or (n, h, w, 4)."""
     if os.path.isdir(path):
         files = {file.stem: file for file in Path(path).iterdir() if file.suffix.lower() in _ENDINGS}
         found = [files.get(name) for name in ids]
@@ -134,11 +127,8 @@ BATCH = 8_192  # rows copied or decoded at a time
 
 
 class IndexView:
-    """An index whose rows are known by the collection's row numbers; the index itself is not changed.
-
-    `kept` are the exact rows in the order of this index, or None; `rows` (n,) is the row of the collection that stands
-    at each position of this index, None if they are the same.
-    """
+    """An index whose rows are known by the collection's row numbers. `kept`: its exact rows or None; `rows` (n,): the
+    collection's row at each position of this index, None if they are the same."""
 
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
@@ -188,11 +178,8 @@ class IndexView:
 
 @dataclass(frozen=True)
 class Answer:
-    """The neighbours of one query, nearest first, as rows.
-
-    `exact` (k,) or None without exact rows; `found[i][j]` (k,) what index i finds, at j = 0 by its codes alone and then
-    with each of `Collection.oversamples`. `true` and `coded[i]` are the scores of all rows that occur.
-    """
+    """The neighbours of one query, as rows, nearest first: `exact` (k,) or None; `found[i][j]` (k,) of index i, at j =
+    0 by its codes alone, then by each of `Collection.oversamples`; `true` and `coded[i]`: scores of these rows."""
 
     exact: list[int] | None
     found: list[list[list[int]]]
@@ -206,10 +193,8 @@ class Answer:
 
 @dataclass
 class Collection:
-    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
-
-    `left` is the left side of an index that was trained with its towers.
-    """
+    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it. `left` is the left side of an
+    index that was trained with its towers."""
 
     views: list[IndexView]
     ids: np.ndarray | None
@@ -291,10 +276,8 @@ class Collection:
         return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
-
-        A row is not counted as its neighbour; of rows at one distance any is right. nan without exact rows.
-        """
+        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b). A row
+        is not counted as its neighbour; of rows at one distance any is right. nan without exact rows."""
         if self.exact is None:
             return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)
