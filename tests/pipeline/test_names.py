@@ -1,5 +1,6 @@
 """`nearkin ids` and `nearkin bridge`: what they write is what the library gives, and what they print is true."""
 
+import html
 import json
 from pathlib import Path
 
@@ -38,6 +39,68 @@ def test_every_item_gets_an_id_of_its_own(folder: Path) -> None:
     assert f"{made.shared_:.1%}" in shown.output
 
 
+def test_ids_with_towers_are_those_of_joined_vectors(folder: Path, rng: np.random.Generator) -> None:
+    """Items that lack pairs get the mean of the towers; `alpha` is a share of the squared length."""
+    users, items = rng.integers(0, 9, 280), np.array([f"i{item}" for item in range(280)])
+    towers = nk.TwoTower(2, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), regularization=0.1, random_state=0)
+    towers.fit(nk.Interactions.from_pairs(users, items)).save(folder / "emb")
+    (folder / "names.txt").write_text("".join(f"i{item}\n" for item in range(299, -1, -1)))
+    options = ("--ids", folder / "names.txt", "--levels", 2, "--codes", 32, "--towers", folder / "emb", "--alpha", 0.75)
+    record = run_json("ids", folder / "old.npy", *options, "--texts", folder / "names.txt", "--out", folder / "ids")
+    places = {name: place for place, name in enumerate(towers.right_ids_.tolist())}
+    T = np.tile(towers.right_embeddings_.mean(0), (300, 1))
+    for row in range(20, 300):
+        T[row] = towers.right_embeddings_[places[f"i{299 - row}"]]
+    parts = [A * np.sqrt(w / (A**2).sum(1).mean()) for A, w in ((np.load(folder / "old.npy"), 0.25), (T, 0.75))]
+    again = nk.SemanticIds(2, 32, random_state=0).fit(np.hstack(parts))
+    made = nk.SemanticIds.load(folder / "ids")
+    np.testing.assert_allclose(made.distortion_, again.distortion_, rtol=1e-3)
+    whole = zip(record["scales"], (np.load(folder / "old.npy"), T), strict=True)
+    np.testing.assert_allclose(np.hstack([scale * A for scale, A in whole]), np.hstack(parts), rtol=1e-3, atol=1e-6)
+    assert run("report", folder / "ids").exit_code == 0
+    page = (folder / "ids" / "report.html").read_text(encoding="utf-8")
+    assert f"{record['shared_before']:.1%}" in page
+    assert f"{record['distortion_added']:.2%}" in page
+    assert "<code>&lt;a_" in page
+    fullest = int(np.bincount(made.ids_[:, 0]).argmax())
+    assert html.escape(f"<a_{fullest}>") in page
+    assert f"<li>i{299 - np.flatnonzero(made.ids_[:, 0] == fullest)[0]}</li>" in page
+
+
+def test_figures_of_ids_are_those_of_plain_counting(folder: Path) -> None:
+    X = np.load(folder / "old.npy")
+    record = run_json("ids", folder / "old.npy", "--levels", 2, "--codes", 32, "--out", folder / "ids")
+    ids = nk.SemanticIds.load(folder / "ids").ids_
+    squared = ((X[:, None] - X[None]) ** 2).sum(2)
+    np.fill_diagonal(squared, np.inf)
+    near = np.argsort(squared, axis=1)[:, :10]
+    for depth in (1, 2):
+        same = (ids[near][:, :, :depth] == ids[:, None, :depth]).all(2)
+        assert np.isclose(record["neighbours_kept"][depth - 1], same.mean())
+        behind = (ids[:, None, :depth] == ids[None, :, :depth]).all(2).sum(1)
+        assert np.isclose(record["behind_prefix"][depth - 1], behind.mean())
+    share = np.bincount(ids[:, 0], minlength=32) / 300
+    assert np.isclose(record["perplexity"][0], np.exp(-(share[share > 0] * np.log(share[share > 0])).sum()))
+    assert record["used"][0] == (share > 0).sum()
+
+
+def test_each_file_leads_back_to_the_ids(folder: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arguments = ("ids", folder / "old.npy", "--levels", 2, "--codes", 32, "--ids", folder / "names.txt", "--parquet")
+    run_json(*arguments, "--out", folder / "ids")
+    made = nk.SemanticIds.load(folder / "ids")
+    table = parquet.read_table(folder / "ids" / "ids.parquet").to_pydict()
+    lines = [json.loads(line) for line in (folder / "ids" / "ids.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)] == lines
+    np.testing.assert_array_equal(made.from_tokens(table["tokens"]), made.ids_)
+    index = json.loads((folder / "ids" / "index.json").read_text(encoding="utf-8"))
+    words = (folder / "ids" / "vocabulary.txt").read_text(encoding="utf-8").splitlines()
+    numbers = [[1000 + words.index(word) for word in tokens] for tokens in index.values()]
+    np.testing.assert_array_equal(made.token_numbers(made.ids_, first=1000), numbers)
+    np.testing.assert_array_equal(made.from_token_numbers(numbers, first=1000), made.ids_)
+    np.testing.assert_array_equal(made.item_of(made.from_tokens(["".join(index["Tee 7 ☕"])])), [7])
+
+
 def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     old, new = np.load(folder / "old.npy"), np.load(folder / "new.npy")
     record = run_json("bridge", folder / "old.npy", "--new", folder / "new.npy", "--out", folder / "bridge")
@@ -57,12 +120,15 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
         (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
         (("ids", "old.npy", "--levels", 1, "--codes", 32), "type levels=2"),
         (("ids", "old.npy"), "or type codes=256"),
+        (("ids", "old.npy", "--ids", "twice.txt"), "ids must be unique"),
+        (("ids", "old.npy", "--codes", 32, "--texts", "twice.txt:9"), "twice.txt"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, folder: Path) -> None:
     if message == "or type codes=256":
         arguments = (*arguments, "--codes", 512)
-    typed = [folder / str(word) if str(word).endswith(".npy") else word for word in arguments]
+    (folder / "twice.txt").write_text("Tee\n" * 300)
+    typed = [folder / str(word) if ".npy" in str(word) or ".txt" in str(word) else word for word in arguments]
     result = run(*typed, "--out", folder / "out")
     assert result.exit_code == 2
     assert message in result.stderr

@@ -106,6 +106,13 @@ def test_a_saved_maker_goes_on_alike(made: nk.SemanticIds, rows: np.ndarray, tmp
 
 def test_tokens(made: nk.SemanticIds) -> None:
     assert made.tokens([[12, 0, 3]]) == ["<a_12><b_0><c_3>"]
+    assert [made.vocabulary()[number] for number in (12, 16, 35)] == ["<a_12>", "<b_0>", "<c_3>"]
+    np.testing.assert_array_equal(made.token_numbers([[12, 0, 3]], first=100), [[112, 116, 135]])
+    for texts in (["<a_12><b_0>"], ["<b_0><a_12><c_3>"], ["<a_16><b_0><c_3>"]):
+        with pytest.raises(ValueError, match=r"tokens hold|codes are 0 to 15"):
+            made.from_tokens(texts)
+    with pytest.raises(ValueError, match="codes are 0 to 15"):
+        made.from_token_numbers([[99, 116, 135]], first=100)
 
 
 def test_one_level_is_a_name_each(rows: np.ndarray) -> None:
@@ -125,6 +132,8 @@ def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
         made.item_of([[0, 0]])
     with pytest.raises(ValueError, match="NaN"):
         made.assign(rows * np.nan)
+    with pytest.raises(ValueError, match="NaN"):
+        nk.SemanticIds(3, 16).fit(rows * np.nan)
 
 
 @pytest.mark.parametrize(

@@ -145,37 +145,52 @@ def ids(
     levels: Annotated[int, typer.Option(min=1)] = 3,
     codes: Annotated[int, typer.Option(min=2)] = 256,
     balance: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
+    towers: File = None,
+    alpha: Annotated[float, typer.Option(min=0, max=1)] = 0.5,
     ids: File = None,
+    texts: File = None,
+    parquet: Annotated[bool, typer.Option("--parquet")] = False,
     seed: Seed = 0,
 ) -> None:
     """Give every item a semantic id: a few codes, unique, and alike for items that are alike.
 
     The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, the same
-    tokens as index.json in the form of LC-Rec, and what `nk.SemanticIds.load` needs to give new items free ids.
+    tokens as index.json in the form of LC-Rec, vocabulary.txt with every token, and what `nk.SemanticIds.load` needs
+    to give new items free ids.
 
     Examples:
 
     - nearkin ids items.npy --out ids
     - nearkin ids items.parquet --levels 4 --codes 256 --balance 0.5 --out ids
+    - nearkin embed pairs.csv --out emb && nearkin ids items.parquet --towers emb --out ids
 
     Options:
 
     - levels: Codes of an id.
     - codes: Values of each code, a power of two.
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
+    - towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
+    - alpha: With --towers, their share of the squared distances; the rest is that of VECTORS.
+    - texts: A text for every item, in order, shown in the report.
+    - parquet: Write ids.parquet too.
     """
     given = pipeline.inputs.open_given(vectors, ids=ids)
     steps = pipeline.run.Steps(screen.watch)
-    made = pipeline.rotate.make_ids(
-        given.file, out, given.ids, levels=levels, codes=codes, balance=balance, random_state=seed, steps=steps
-    )
+    made = pipeline.ids.make_ids(
+        given.file, out, given.ids, levels=levels, codes=codes, balance=balance, alpha=alpha, parquet=parquet,
+        towers=None if towers is None else pipeline.inputs.open_given(towers),
+        titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)),
+        random_state=seed, steps=steps,
+    )  # fmt: skip
     shown = {
         "items": f"{made['items']:,}",
         "shared their nearest id": f"{made['shared_before']:.1%}, now each has its own",
         "distortion added by that": f"{made['distortion_added']:.2%}",
         "codes used, by level": " ".join(f"{used}" for used in made["used"]),
+        "perplexity": " ".join(f"{value:.0f}" for value in made["perplexity"]),
+        "10 nearest that share the prefix": " ".join(f"{share:.3f}" for share in made["neighbours_kept"]),
     }
-    screen.finish(made, pairs(f"{out}/{pipeline.rotate.IDS}", shown))
+    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", shown), f"Next: nearkin report {out}")
 
 
 def bridge(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline import embed_comparisons as embed_comparisons
     from nearkin.pipeline import encode as encode
     from nearkin.pipeline import evaluate as evaluate
+    from nearkin.pipeline import ids as ids
     from nearkin.pipeline import inputs as inputs
     from nearkin.pipeline import methods as methods
     from nearkin.pipeline import outputs as outputs

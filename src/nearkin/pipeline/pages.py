@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from nearkin._storage import one_version, read_config
 from nearkin._types import Fields
 from nearkin.embedding import saved_towers
-from nearkin.pipeline import demo
+from nearkin.pipeline import demo, ids
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
@@ -108,6 +108,7 @@ PAGES: dict[str, Callable[[Path], Page]] = {
     saved_towers.KIND: pairs_page,
     MAP: map_page,
     demo.KIND: demo.demo_page,
+    ids.KIND: ids.ids_page,
 }
 
 

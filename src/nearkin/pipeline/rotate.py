@@ -1,6 +1,5 @@
-"""`nearkin rotate`, `bridge` and `ids`: vectors and ids for other engines, encoders and models, from files."""
+"""`nearkin rotate` and `bridge`: vectors for other engines and encoders, from files."""
 
-import json
 import os
 import zlib
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
-from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.pipeline.outputs import write_vectors
 from nearkin.pipeline.run import Steps, read_record, write_record
 
@@ -158,53 +156,6 @@ def _check_out(out: str | os.PathLike) -> None:
     check_choice(Path(out).suffix.lower(), "the ending of --out", ENDINGS)
     if Path(out).suffix.lower() == ".parquet":
         import_pyarrow()
-
-
-IDS = "ids.jsonl"  # next to the arrays: a line for each item
-INDEX = "index.json"  # {item: [token, ...]}, which LC-Rec and its successors read
-_MOST_LINES = 65_536  # turned to text at once
-
-
-def make_ids(
-    file: VectorFile,
-    out: str | os.PathLike[str],
-    items: np.ndarray | None = None,
-    *,
-    levels: int = 3,
-    codes: int = 256,
-    balance: float = 0.0,
-    random_state: Seed = None,
-    steps: Steps | None = None,
-) -> Record:
-    """Give each row of a file its semantic id and save them in the folder `out`, with ids.jsonl and index.json. `items`
-    (n,): names of the rows. ValueError before any work if they repeat or the folder cannot be replaced."""
-    steps = steps or Steps()
-    names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
-    check_target(out)
-    check_inputs(out, [file.name])
-    with steps.step("read"):
-        X = file.read()
-    with steps.step("learn"):
-        made = nk.SemanticIds(levels, codes, balance, random_state).fit(X)
-    with steps.step("write"), replacing_folder(out) as fresh:
-        made.save(fresh)
-        with (fresh / IDS).open("w", encoding="utf-8") as stream, (fresh / INDEX).open("w", encoding="utf-8") as index:
-            before = "{"
-            for start in range(0, len(names), _MOST_LINES):
-                some = made.ids_[start : start + _MOST_LINES]
-                for name, row, tokens in zip(names[start:].tolist(), some.tolist(), made.tokens(some), strict=False):
-                    line = {"item": name, "ids": row, "tokens": tokens}
-                    stream.write(json.dumps(line, ensure_ascii=False) + "\n")
-                    words = json.dumps(tokens.replace("><", "> <").split())
-                    index.write(f"{before}\n{json.dumps(str(name), ensure_ascii=False)}: {words}")
-                    before = ","
-            index.write("\n}\n")
-    before, after = made.distortion_.tolist()
-    return {
-        "data": file.name, "out": str(out), "items": len(names), "levels": levels, "codes": codes, "balance": balance,
-        "shared_before": made.shared_, "used": [len(np.unique(column)) for column in made.ids_.T],
-        "distortion_added": after / before - 1 if before else 0.0, "seconds": steps.seconds,
-    }  # fmt: skip
 
 
 def make_bridge(

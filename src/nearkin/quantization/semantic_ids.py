@@ -5,9 +5,11 @@ several items have the same nearest id, a minimum-cost assignment gives each its
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
@@ -15,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
+from nearkin.quantization.additive import fill
 from nearkin.quantization.residual import ResidualQuantizer
 
 _BEAM = 16  # candidate ids of an item
-_BLOCK = 2**22  # errors in memory at once
+_BLOCK = 4096  # rows coded at a time
 _LONGEST = 62  # bits of an id
 
 
@@ -85,14 +88,16 @@ class SemanticIds(SavedEstimator):
         _, sharing = np.unique(self._keys(nearest[:, 0]), return_counts=True)
         self.shared_ = float(sharing[sharing > 1].sum() / n)
         self.ids_ = self._settle(X, nearest, errors, weights)
-        own = float(((X - self.decode(self.ids_)) ** 2).sum(1).mean())
+        blocks = (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
+        own = sum(float(((X[rows] - self.decode(self.ids_[rows])) ** 2).sum()) for rows in blocks) / n
         self.distortion_ = np.array([float(errors[:, 0].mean()), own])
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""
         check_is_fitted(self)
-        return self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
+        nearest = self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
+        return nearest.astype(np.int64)
 
     def decode(self, ids: ArrayLike) -> np.ndarray:
         """Return the decoded vectors (n, d) float32 of ids (n, levels)."""
@@ -132,10 +137,35 @@ class SemanticIds(SavedEstimator):
 
     def tokens(self, ids: ArrayLike) -> list[str]:
         """Return ids (m, levels) as words for a language model: "<a_12><b_240><c_3>"."""
-        names = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
-        return [
-            "".join(f"<{name}_{code}>" for name, code in zip(names, row, strict=True)) for row in self._checked(ids)
-        ]
+        words = self.vocabulary()
+        return ["".join([words[number] for number in row]) for row in self.token_numbers(ids).tolist()]
+
+    def from_tokens(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the ids (m, levels) that `tokens` wrote; ValueError for other words."""
+        numbers = {word: number for number, word in enumerate(self.vocabulary())}
+        found = [[numbers.get(word, -1) for word in text.replace("><", "> <").split()] for text in texts]
+        wrong = next((text for text, row in zip(texts, found, strict=True) if len(row) != self.levels), None)
+        if wrong is not None:
+            raise ValueError(
+                f"tokens hold {wrong!r}; give {self.levels} words each, like {self.tokens([[0] * self.levels])[0]}"
+            )
+        return self.from_token_numbers(found)
+
+    def vocabulary(self) -> list[str]:
+        """The words of `tokens`, in the order in which a language model's vocabulary takes them."""
+        letters = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
+        return [f"<{letter}_{code}>" for letter in letters for code in range(self.codes)]
+
+    def token_numbers(self, ids: ArrayLike, first: int = 0) -> np.ndarray:
+        """Return the numbers (m, levels) of the words of ids in a vocabulary of `first` words before them."""
+        return self._checked(ids) + self._offsets(first)
+
+    def from_token_numbers(self, numbers: ArrayLike, first: int = 0) -> np.ndarray:
+        """Return the ids (m, levels) of such numbers; ValueError for words of another level."""
+        return self._checked(np.atleast_2d(np.asarray(numbers)) - self._offsets(first))
+
+    def _offsets(self, first: int) -> np.ndarray:
+        return check_integer(first, "first", low=0) + self.codes * np.arange(self.levels)
 
     def trie(self) -> "Trie":
         """The ids given so far as a prefix tree, for decoding that can only end in the id of a row."""
@@ -169,28 +199,24 @@ class SemanticIds(SavedEstimator):
         return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
 
     def _candidates(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ids (n, beam, levels) of each row by a beam search, nearest first, and their squared errors (n, beam)."""
-        C = self.codebooks_
-        norms, beam = (C**2).sum(2), min(_BEAM, self.codes)
-        found = np.empty((len(X), beam, self.levels), np.int64)
-        errors = np.empty((len(X), beam))
-        step = max(1, _BLOCK // (beam * self.codes))
-        for start in range(0, len(X), step):
-            rows = X[start : start + step]
-            sums, ids = np.zeros((len(rows), 1, X.shape[1]), np.float32), np.empty((len(rows), 1, 0), np.int64)
-            for level in range(self.levels):
-                left = rows[:, None] - sums
-                scores = (left**2).sum(2)[..., None] + norms[level] - 2 * (left @ C[level].T)
-                flat = scores.reshape(len(rows), -1)
-                best = np.argpartition(flat, min(beam, flat.shape[1]) - 1, axis=1)[:, :beam]
-                values = np.take_along_axis(flat, best, axis=1)
-                order = np.lexsort((best, values), axis=1)
-                best, values = np.take_along_axis(best, order, 1), np.take_along_axis(values, order, 1)
-                parent, code = np.divmod(best, self.codes)
-                sums = np.take_along_axis(sums, parent[..., None], 1) + C[level][code]
-                ids = np.concatenate([np.take_along_axis(ids, parent[..., None], 1), code[..., None]], axis=2)
-            found[start : start + step], errors[start : start + step] = ids, np.maximum(values, 0)
-        return found, errors
+        """Ids (n, beam, levels) of each row by a beam search, nearest first, and their squared errors (n, beam).
+
+        Errors are taken about the middle of the first codebook: FAISS expands squares, which lose digits far from 0.
+        """
+        beam = min(_BEAM, self.codes**self.levels)
+        codebooks = self.codebooks_.copy()
+        middle = codebooks[0].mean(0)
+        codebooks[0] -= middle
+        coder = faiss.ResidualQuantizer(X.shape[1], self.levels, (self.codes - 1).bit_length())
+        fill(coder, codebooks[None], beam)
+        coder.compute_codebook_tables()
+        found, errors = np.empty((len(X), beam, self.levels), np.int32), np.empty((len(X), beam), np.float32)
+        for start in range(0, len(X), _BLOCK):
+            rows = X[start : start + _BLOCK] - middle
+            products, norms = rows @ codebooks.reshape(-1, X.shape[1]).T, (rows**2).sum(1)
+            own = found[start : start + _BLOCK], errors[start : start + _BLOCK]
+            coder.refine_beam_LUT(len(rows), *map(faiss.swig_ptr, (norms, products)), beam, *map(faiss.swig_ptr, own))
+        return found, np.maximum(errors, 0)
 
     def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Give every row a free id (n, levels)."""
@@ -236,7 +262,7 @@ class SemanticIds(SavedEstimator):
                 break
             choice[rows[refused]] += 1
             open_rows[rows[refused]] = choice[rows[refused]] < beam
-        ids = found[np.arange(n), np.minimum(choice, beam - 1)].copy()
+        ids = found[np.arange(n), np.minimum(choice, beam - 1)].astype(np.int64)
         load.add(ids[open_rows])
         return ids, np.flatnonzero(~open_rows).tolist()
 
