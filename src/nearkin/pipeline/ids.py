@@ -166,7 +166,8 @@ def _branches(
 ) -> list[Record]:
     """The `most` fullest prefixes among `rows` one code on, `depth` levels deep."""
     if not depth:
-        return [{"word": shorten(titles[row], _LONGEST, placeholder="…"), "items": 1} for row in rows[:_EXAMPLES]]
+        some = [titles[row] for row in rows[:_EXAMPLES].tolist()]
+        return [{"word": shorten(title, _LONGEST, placeholder="…"), "items": 1} for title in some]
     level = min(ids.shape[1] - 1, 2) - depth
     codes, counts = np.unique(ids[rows, level], return_counts=True)
     found, size = [], len(words) // ids.shape[1]
