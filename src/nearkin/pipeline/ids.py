@@ -166,7 +166,7 @@ def _branches(
 ) -> list[Record]:
     """The `most` fullest prefixes among `rows` one code on, `depth` levels deep."""
     if not depth:
-        some = [titles[row] for row in rows[:_EXAMPLES].tolist()]
+        some = [str(titles[row]) for row in rows[:_EXAMPLES].tolist()]
         return [{"word": shorten(title, _LONGEST, placeholder="…"), "items": 1} for title in some]
     level = min(ids.shape[1] - 1, 2) - depth
     codes, counts = np.unique(ids[rows, level], return_counts=True)
