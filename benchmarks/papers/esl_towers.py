@@ -27,7 +27,7 @@ from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.two_tower.gradient import AbstractAllPairs
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.towers import Side, TowerPair
-from nearkin.solvers.linesearch import armijo
+from nearkin.solvers.newton import armijo
 
 ZEROS = (0, 1, 4, 16)  # sampled for an observed pair; 0 for all of them
 RATES = (0.001, 0.003, 0.01)

@@ -88,7 +88,6 @@ _current: Group = ALONE
 
 
 def current() -> Group:
-    """The group that this process works in."""
     return _current
 
 

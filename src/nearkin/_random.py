@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def numpy_generator(random_state: Seed = None) -> np.random.Generator:
-    """Return a `numpy.random.Generator` from None, an int, a Generator (used as it is) or a RandomState."""
+    """Return a `numpy.random.Generator` from None, an int, a Generator (used unchanged) or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
     if random_state is not None and not isinstance(random_state, int | np.integer | np.random.Generator):
@@ -30,7 +30,7 @@ def draw_seed(generator: np.random.Generator) -> int:
 
 
 def torch_generator(random_state: Seed | torch.Generator = None) -> torch.Generator:
-    """Return a `torch.Generator` on the CPU from None, an int, a NumPy generator or a torch.Generator (as it is)."""
+    """Return a `torch.Generator` on the CPU from None, an int, a NumPy generator or a torch.Generator (unchanged)."""
     import torch  # the only torch user at this level
 
     if isinstance(random_state, torch.Generator):

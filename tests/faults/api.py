@@ -119,8 +119,7 @@ _PARAMS = {"params": lambda: [torch.nn.Parameter(torch.eye(4))]}
 _PRODUCT = {"n_centroids": lambda: 4, "max_iter": lambda: 1}
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
-    **dict.fromkeys(("hamming_histograms", "hamming_mean_average_precision"), _LABELLED),
-    **dict.fromkeys(("hamming_precision_at_k", "hamming_radius_precision"), _LABELLED),
+    **dict.fromkeys(("hamming_histograms", "hamming_radius_precision"), _LABELLED),
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "neighbours_kept": {"Q": lambda: X[:6]},
     "triplet_error": {"comparisons": lambda: TRIPLETS},

@@ -8,8 +8,6 @@ import pytest
 from benchmarks.hashing.judge import spherical_histograms
 from nearkin.metrics import (
     hamming_histograms,
-    hamming_mean_average_precision,
-    hamming_precision_at_k,
     hamming_radius_precision,
 )
 
@@ -61,9 +59,9 @@ def test_mean_average_precision_ignores_row_order(rng):
     queries, database = random_codes(rng, 20, 2), random_codes(rng, 300, 2)
     query_labels, labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
     shuffle = rng.permutation(300)
-    value = hamming_mean_average_precision(queries, database, query_labels, labels)
-    shuffled = hamming_mean_average_precision(queries, database[shuffle], query_labels, labels[shuffle])
-    assert value == pytest.approx(shuffled, abs=1e-13)
+    value = hamming_histograms(queries, database, query_labels, labels).average_precision().mean()
+    shuffled = hamming_histograms(queries, database[shuffle], query_labels, labels[shuffle])
+    assert value == pytest.approx(shuffled.average_precision().mean(), abs=1e-13)
 
 
 def test_radius_precision_counts_empty_answers_as_zero():
@@ -74,7 +72,7 @@ def test_radius_precision_counts_empty_answers_as_zero():
 
 def test_precision_beyond_the_database_uses_the_rows_there_are():
     codes = np.zeros((4, 1), np.uint8)
-    assert hamming_precision_at_k(codes[:1], codes, [1], [1, 1, 0, 0], k=1000) == pytest.approx(0.5)
+    assert hamming_histograms(codes[:1], codes, [1], [1, 1, 0, 0]).precision_at(1000) == pytest.approx(0.5)
 
 
 def test_neighbours_are_relevant_rows(rng):

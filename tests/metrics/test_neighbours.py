@@ -40,12 +40,12 @@ def test_a_lossless_code_keeps_all_neighbours_whatever_the_order_of_ties(rng: np
 
 
 def test_the_lists_stay_exact_at_every_depth(rng: np.random.Generator) -> None:
-    """`beside` names other rows, never farther ones, and each once."""
+    """`matched` names other rows, never farther ones, and each once."""
     X, Q = tied_rows(rng)
     exact = ExactNeighbours.of(X, Q, 40)
     found = np.stack([rng.permutation(len(X))[:60] for _ in Q])
     found[:, -5:] = -1  # places that stayed empty
-    settled = exact.beside(found)
+    settled = exact.matched(found)
     far = scores(X, Q, "l2")
     for ids in (exact.ids, settled):
         np.testing.assert_array_equal(np.take_along_axis(far, ids, axis=1), np.sort(far, axis=1)[:, :40])
@@ -60,7 +60,7 @@ def test_without_ties_nothing_is_read_again(rng: np.random.Generator) -> None:
     found = nk.Index.build(X).search(Q, 10)[1][:, ::-1]
     assert exact.kept(found) == 1
     given = ExactNeighbours.given(exact.ids)
-    np.testing.assert_array_equal(given.beside(found), exact.ids)
+    np.testing.assert_array_equal(given.matched(found), exact.ids)
 
 
 def test_near_ties_of_large_rows_are_settled_exactly() -> None:

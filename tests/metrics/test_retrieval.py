@@ -79,11 +79,6 @@ def test_ndcg_agrees_with_scikit_learn(rng: np.random.Generator, k: int | None) 
     assert metrics.ndcg(order, relevant, k) == pytest.approx(ndcg_score(truth, scores, k=k), rel=1e-12)
 
 
-def test_mean_reciprocal_rank_by_hand() -> None:
-    assert metrics.mean_reciprocal_rank(RETRIEVED, RELEVANT) == pytest.approx((1 / 2 + 1 / 4) / 2)
-    assert metrics.mean_reciprocal_rank(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 2 + 0) / 2)
-
-
 def test_a_query_with_nothing_relevant_is_left_out() -> None:
     retrieved, relevant = [[1, 2], [3, 4]], [[1, -1], [-1, -1]]
     for measure in (metrics.recall, metrics.mean_average_precision, metrics.ndcg):

@@ -9,7 +9,7 @@ import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.metrics import neighbours_kept
-from nearkin.pipeline import drift
+from nearkin.pipeline import change
 from tests.cli.conftest import run, run_json
 
 OF = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_drift_is_called_where_there_is_one(folder: Path) -> None:
-    moved, same = drift.watch(folder, rows(NEW)), drift.watch(folder, rows(SAME))
+    moved, same = change.watch(folder, rows(NEW)), change.watch(folder, rows(SAME))
     assert moved.drifted
     assert moved.gain.mean == pytest.approx(moved.again.mean - moved.now.mean)
     assert not same.drifted
@@ -76,16 +76,16 @@ def test_recoded_rows_are_those_of_a_new_index() -> None:
 
 def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="has 99 rows; give at least 100"):
-        drift.watch(folder, rows(NEW[:99]))
+        change.watch(folder, rows(NEW[:99]))
     with pytest.raises(ValueError, match=r"new\.npy has 5 columns, and the index 8"):
-        drift.refresh(folder, rows(NEW[:, :5]))
+        change.refresh(folder, rows(NEW[:, :5]))
     nk.Index.build(OLD).save(folder)
     with pytest.raises(ValueError, match="the index holds exact vectors"):
-        drift.watch(folder, rows(NEW))
+        change.watch(folder, rows(NEW))
     nk.Index.build(OLD, nk.ITQ(8, random_state=0), metric="hamming").save(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     with pytest.raises(ValueError, match="the index holds bits"):
-        drift.refresh(folder, rows(NEW))
+        change.refresh(folder, rows(NEW))
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 

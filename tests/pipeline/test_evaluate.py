@@ -47,7 +47,7 @@ def test_rows_at_one_distance_stand_for_each_other(
     exact = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric, own=names)
     numbers = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric).ids ^ 1  # the other copy of each
     found = numbers if names is None else names[numbers]
-    assert judge_neighbors(found, exact.beside(found), (1, 5, 9)) == dict.fromkeys(
+    assert judge_neighbors(found, exact.matched(found), (1, 5, 9)) == dict.fromkeys(
         ("1-recall@1", "1-recall@5", "1-recall@9", "5-recall@5", "9-recall@9"), 1.0
     )
     assert judge_neighbors(found, exact.ids, (1,)) == {"1-recall@1": 0}

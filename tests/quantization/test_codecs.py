@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin.quantization.codecs import NAMED, find_codec
+from nearkin.quantization.engine_rotation import NAMED, find_codec
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
 from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.quantization.codecs import find_codec
-from nearkin.quantization.engine_rotation import _CodecJudge, _random_hadamard, narrowed, turned, width
+from nearkin.quantization.engine_rotation import _CodecJudge, _random_hadamard, find_codec, narrowed, turned, width
 
 
 @pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.solvers.linesearch import armijo
+from nearkin.solvers.newton import armijo
 
 
 def test_the_step_satisfies_the_rule() -> None:

@@ -13,7 +13,7 @@ from nearkin._storage import folders, read_config, replacing_folder
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
-from nearkin.embedding.two_tower import storage as tower_storage
+from nearkin.embedding.two_tower import estimator as tower_storage
 from nearkin.pipeline import recommend as sides
 from nearkin.pipeline.pairs import train_index
 

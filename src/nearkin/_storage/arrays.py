@@ -119,6 +119,6 @@ class MappedRows:
         for block in blocks[self._unread[blocks]].tolist():
             if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._checksums[block]:
                 raise ValueError(
-                    f"{self._path} has other bytes than {MANIFEST} says, from {block * BLOCK:,} on; it is damaged"
+                    f"{self._path} has other bytes than {MANIFEST} lists, from {block * BLOCK:,} on; it is damaged"
                 )
             self._unread[block] = False

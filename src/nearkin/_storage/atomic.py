@@ -85,7 +85,6 @@ def _end_of_the_dead(workspace: Path, path: Path) -> None:
 
 @contextmanager
 def _workspace(path: Path) -> Iterator[Path]:
-    """A new workspace for `path`, locked while the block runs."""
     while True:
         workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         lock = FileLock(workspace / "lock")

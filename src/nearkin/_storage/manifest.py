@@ -65,10 +65,12 @@ class Manifest:
             return
         if os.fstat(file.fileno()).st_size != entry.bytes:
             size = os.fstat(file.fileno()).st_size
-            raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} says {entry.bytes:,}; {_DAMAGED}")
+            raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} lists {entry.bytes:,}; {_DAMAGED}")
         for number, (found, expected) in enumerate(zip(_checksums(file), entry.checksums, strict=True)):
             if found != expected:
-                raise ValueError(f"{path} has other bytes than {MANIFEST} says, from {number * BLOCK:,} on; {_DAMAGED}")
+                raise ValueError(
+                    f"{path} has other bytes than {MANIFEST} lists, from {number * BLOCK:,} on; {_DAMAGED}"
+                )
         file.seek(0)
 
     def check_sizes(self) -> None:
@@ -78,7 +80,7 @@ class Manifest:
             if not os.path.isfile(path):  # unlike Path.is_file, no OSError for a name that is too long
                 raise ValueError(f"{path} is missing; {_DAMAGED}")
             if path.stat().st_size != entry.bytes:
-                raise ValueError(f"{path} has another length than {MANIFEST} says; {_DAMAGED}")
+                raise ValueError(f"{path} has another length than {MANIFEST} lists; {_DAMAGED}")
 
     def strangers(self) -> list[str]:
         """Files in the folder that nearkin did not put there, hidden ones left out."""
@@ -127,7 +129,6 @@ def verification(wanted: bool) -> Iterator[None]:
 
 
 def is_verifying() -> bool:
-    """Whether contents are compared here."""
     return _verified.get()
 
 

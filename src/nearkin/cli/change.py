@@ -110,7 +110,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     - nearkin watch idx today.parquet -k 100 --json
     """
     file = pipeline.inputs.open_file(vectors)
-    found = pipeline.drift.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     record = {"index": index, "data": vectors, "drift": found.drifted} | found.record()
     title = f"{found.k}-recall@{found.k} of {found.queries:,} new rows among {found.rows:,} others"
     shown = table(title, ["codes", "mean", "at least", "at most"], found.rows_of_table())
@@ -139,7 +139,7 @@ def refresh(
     - with_: New rows to learn from: of the files that compress takes.
     """
     file = pipeline.inputs.open_file(with_)
-    made = pipeline.drift.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
     screen.finish(
         made, f"{index}: {made['vectors']:,} rows coded again, from {rows}", f"Next: nearkin add {index} {with_}"

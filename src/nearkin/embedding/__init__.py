@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs import CustomPairLoss as CustomPairLoss
-    from nearkin.embedding.all_pairs.softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.baselines import sparse_ease as sparse_ease
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.baselines import SampledBCE as SampledBCE
     from nearkin.embedding.two_tower.baselines import SOGram as SOGram
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
+    from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS

@@ -149,7 +149,6 @@ def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matri
 
 
 def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    """The `count` largest entries of each row."""
     numbers = np.arange(len(matrix.indptr) - 1)
     order = np.lexsort((-np.asarray(matrix.data, np.float64), np.repeat(numbers, np.diff(matrix.indptr))))
     starts = np.asarray(matrix.indptr, dtype=np.int64)

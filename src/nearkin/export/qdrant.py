@@ -31,11 +31,7 @@ class Qdrant(Target):
     recall_target = 0.95  # a server's index is approximate
 
     def __init__(
-        self,
-        url: str = "http://localhost:6333",
-        name: str = "nearkin",
-        replace: bool = False,
-        client: Extra = None,
+        self, url: str = "http://localhost:6333", name: str = "nearkin", replace: bool = False, client: Extra = None
     ) -> None:
         self.url, self.name, self.replace, self.client = url, name, replace, client
 

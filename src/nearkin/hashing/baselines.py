@@ -190,7 +190,6 @@ class KMeansHash(AbstractHasher):
         self.history_, self.n_iter_ = np.minimum.accumulate(history), len(history)
 
     def _bits(self) -> np.ndarray:
-        """Bits of each subspace, as even as possible."""
         n_subspaces = -(-self.n_bits // self.bits_per_subspace)
         return np.diff(np.linspace(0, self.n_bits, n_subspaces + 1).round().astype(int))
 

@@ -128,7 +128,6 @@ class OrthogonalColumns:
         return V
 
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """The objective of eq. 19."""
         return quantization_loss(self.c, W, V) + self.mu * float((V * V).sum())
 
 
@@ -148,7 +147,6 @@ class StiefelColumns:
         self.n_inner = n_inner
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """`n_inner` polar factors."""
         for _ in range(self.n_inner):
             V = nearest_orthogonal(W + self.slack[:, None] * V)
         return V
@@ -156,7 +154,6 @@ class StiefelColumns:
     descend = solve  # it is a descent step already
 
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """|B - X V|^2 / n (SCQ, eq. 1)."""
         return quantization_loss(self.c, W, V)
 
 
@@ -311,9 +308,7 @@ class StoredRows:
     def truncate(self, n_components: int) -> "StoredRows":
         """The same rows along their first axes; columns are copied, as an iteration reads them many times."""
         return StoredRows(
-            self.spectrum.truncate(n_components),
-            np.ascontiguousarray(self.coordinates[:, :n_components]),
-            self.group,
+            self.spectrum.truncate(n_components), np.ascontiguousarray(self.coordinates[:, :n_components]), self.group
         )
 
 
@@ -326,7 +321,6 @@ class StreamedRows:
         self.group = group
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """As that of `StoredRows`."""
         spectrum = self.spectrum
         moment = CrossProduct(len(spectrum.mean), V.shape[1])
         for block in self.blocks():

@@ -128,7 +128,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
     def _scale(self) -> str | float:
-        """The factor on the data, as `scale_of` takes it."""
         return "eq25"
 
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:

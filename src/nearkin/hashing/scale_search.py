@@ -32,12 +32,7 @@ class ScaleSearch:
 
 
 def search_scale(
-    hasher: AbstractHasher,
-    X: ArrayLike,
-    y: object = None,
-    *,
-    random_state: Seed = None,
-    callback: Callback = ignore,
+    hasher: AbstractHasher, X: ArrayLike, y: object = None, *, random_state: Seed = None, callback: Callback = ignore
 ) -> ScaleSearch:
     """Choose `scale` of an OnE or OgE from rows X (n, d) that are for training only, by a split of them.
 

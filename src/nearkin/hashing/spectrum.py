@@ -39,7 +39,6 @@ class Spectrum:
             )
 
     def truncate(self, n_components: int) -> "Spectrum":
-        """Return the spectrum with the first `n_components` axes only."""
         return Spectrum(self.mean, self.variances[:n_components], self.axes[:, :n_components], self.n_rows)
 
 

@@ -95,7 +95,6 @@ def check_mergeable(one: Made, other: Made) -> None:
 
 
 def _same_codes(one: Made, other: Made) -> bool:
-    """Whether rows get the same codes in both."""
     if isinstance(one.quantizer, BitCodes):
         probes = np.random.default_rng(0).normal(size=(8, one.d))
         return isinstance(other.quantizer, BitCodes) and np.array_equal(
@@ -157,7 +156,6 @@ def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
 
 
 def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Whether both hold the same numbers in float32."""
     return one is not None and other is not None and np.array_equal(one, other.astype(np.float32))
 
 

@@ -578,7 +578,7 @@ def probing_curve(
             index.n_probe = count
             start = time.perf_counter()
             found = index.search(Q, k, oversample=oversample)[1]
-            curve.append(Probing(count, recall_k_at_k(found, truth.beside(found), k), time.perf_counter() - start))
+            curve.append(Probing(count, recall_k_at_k(found, truth.matched(found), k), time.perf_counter() - start))
     finally:
         index.n_probe = before
     return curve

@@ -99,7 +99,7 @@ def read_parts(path: Path) -> Parts:
     elif isinstance(found, faiss.IndexIDMap):
         inner = faiss.clone_index(faiss.downcast_index(found.index))
     if inner.ntotal != n_rows:
-        raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {n_rows}; it is damaged")
+        raise ValueError(f"{path} holds {inner.ntotal} rows, config.json lists {n_rows}; it is damaged")
     if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
         raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None

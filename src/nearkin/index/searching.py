@@ -406,7 +406,6 @@ class KeptVectors:
         return KeptVectors([*before, np.array(X, np.float32, order="C")], order)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
-        """These rows but for those at `positions`."""
         order = np.arange(self._stored()) if self.order is None else self.order
         return KeptVectors(self.blocks, np.delete(order, positions))
 

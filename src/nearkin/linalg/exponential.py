@@ -8,10 +8,7 @@ import torch
 from torch import Tensor
 
 # (degree, largest norm): the series cut after this degree is right to a unit of rounding, relative to its result
-_SERIES = {
-    torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)),
-    torch.float64: ((2, 3e-8), (4, 4e-4), (8, 5e-2)),
-}
+_SERIES = {torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)), torch.float64: ((2, 3e-8), (4, 4e-4), (8, 5e-2))}
 LONG = 8.0  # the norm from which the squarings are corrected
 HUGE = 1e15  # the norm from which A itself is scaled before it is squared
 _ROOT = 177**0.5  # the degree-8 polynomial by two products besides A^2: Bader, Blanes & Casas (2019), Table 2
@@ -86,7 +83,6 @@ def plus_product(
     B: Tensor,  # (..., p, m)
     alpha: float = 1.0,
 ) -> Tensor:
-    """Return C + alpha A B (..., n, m)."""
     if C.ndim == 2:
         return torch.addmm(C, A, B, alpha=alpha)
     if A.ndim == B.ndim == C.ndim == 3:

@@ -134,7 +134,7 @@ def descend_in_order(
 ) -> bool:
     """`descend_rows` of rows that are known to be right; False, and nothing is turned, if G or an angle is not finite.
 
-    All angles come first, which tests G on the way: a test of its own and a single pass take longer.
+    All angles come first, which tests G on the way: a separate test and a single pass take longer.
     """
     theta, total = np.empty(len(order) // 2), 0.0
     for p in range(len(theta)):

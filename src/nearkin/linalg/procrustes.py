@@ -21,7 +21,6 @@ def _namespace(X: Any) -> Any:
 
 
 def deviation(X: Array) -> Array:
-    """Return X^T X - I (..., k, k)."""
     gram: Any = X.mT @ X
     if _namespace(X) is np:
         np.einsum("...ii->...i", gram)[...] -= 1

@@ -108,7 +108,6 @@ def as_numpy(values: ArrayLike) -> np.ndarray:
 
 
 def on_cpu(X: np.ndarray | torch.Tensor) -> bool:
-    """Whether X lies in the memory of the CPU."""
     return not isinstance(X, torch.Tensor) or X.device.type == "cpu"
 
 

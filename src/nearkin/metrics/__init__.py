@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import compression_ratio as compression_ratio
     from nearkin.metrics.hamming import distortion as distortion
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
-    from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
-    from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
     from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
     from nearkin.metrics.retrieval import label_relevance as label_relevance
     from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
-    from nearkin.metrics.retrieval import mean_reciprocal_rank as mean_reciprocal_rank
     from nearkin.metrics.retrieval import ndcg as ndcg
     from nearkin.metrics.retrieval import precision as precision
     from nearkin.metrics.retrieval import recall as recall

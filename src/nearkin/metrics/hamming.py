@@ -83,33 +83,6 @@ def hamming_histograms(
     return RankHistograms(total, relevant)
 
 
-def hamming_mean_average_precision(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    *,
-    neighbours: ArrayLike | None = None,
-) -> float:
-    """Return the mean average precision over the whole ranking, ties in expectation; see `hamming_histograms`."""
-    histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
-    return float(histograms.average_precision().mean())
-
-
-def hamming_precision_at_k(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    *,
-    k: int = 1000,
-    neighbours: ArrayLike | None = None,
-) -> float:
-    """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k); see `hamming_histograms`."""
-    histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
-    return float(histograms.precision_at(k).mean())
-
-
 def hamming_radius_precision(
     queries: np.ndarray,
     database: np.ndarray,
@@ -127,7 +100,6 @@ def hamming_radius_precision(
 def _same_labels(
     query_labels: ArrayLike | None, database_labels: ArrayLike | None, q: int, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integer labels for both sides from labels of any type."""
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
     left, right = np.asarray(query_labels), np.asarray(database_labels)
@@ -167,7 +139,6 @@ def _as_words(codes: np.ndarray) -> np.ndarray:
 
 
 def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """numerator / denominator, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros(numerator.shape, np.float64), where=denominator > 0)
 
 

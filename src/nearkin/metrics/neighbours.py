@@ -56,7 +56,7 @@ class ExactNeighbours:
 
         return cls(ids[:, :k], tied, distances, rows.shape[1])
 
-    def beside(self, found: np.ndarray) -> np.ndarray:
+    def matched(self, found: np.ndarray) -> np.ndarray:
         """The ids (q, k) again, where of rows at one distance those `found` (q, c) come first, in their order."""
         settled, k = self.ids.copy(), self.ids.shape[1]
         numbers, c = np.flatnonzero(self.tied), found.shape[1]
@@ -72,7 +72,7 @@ class ExactNeighbours:
 
     def kept(self, found: np.ndarray) -> float:
         """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""
-        return recall_k_at_k(found, self.beside(found), self.ids.shape[1])
+        return recall_k_at_k(found, self.matched(found), self.ids.shape[1])
 
 
 @dataclass(frozen=True)

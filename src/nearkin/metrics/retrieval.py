@@ -146,12 +146,6 @@ def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
     return discounted_gain(np.arange(k) < n_relevant[:, None])
 
 
-def mean_reciprocal_rank(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
-    """Mean of 1 / place of the first relevant id within the first `k`; 0 for a query without one."""
-    hits = relevance(_first(retrieved, k), relevant)
-    return float(np.where(hits.any(axis=1), 1.0 / (1.0 + hits.argmax(axis=1)), 0.0).mean())
-
-
 def _as_lists(ids: Any, name: str) -> np.ndarray:
     ragged = isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1
     array = _pad(ids) if ragged else np.asarray(ids)

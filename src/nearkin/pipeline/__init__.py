@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from nearkin.pipeline import change as change
     from nearkin.pipeline import compress as compress
     from nearkin.pipeline import demo as demo
-    from nearkin.pipeline import drift as drift
     from nearkin.pipeline import embed_comparisons as embed_comparisons
     from nearkin.pipeline import encode as encode
     from nearkin.pipeline import evaluate as evaluate

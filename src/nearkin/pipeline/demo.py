@@ -70,7 +70,6 @@ class DemoTrial:
     ids: np.ndarray = field(repr=False)
 
     def record(self) -> Record:
-        """The figures for a table or JSON."""
         return {
             "bytes": self.n_bytes,
             "method": self.method,
@@ -149,7 +148,6 @@ def explore_command(out: str | os.PathLike) -> str:
 
 
 def demo_page(folder: Path) -> Page:
-    """The page about the demo in a folder."""
     records: list[dict[str, Any]] = read_config(folder, KIND)["trials"]
     trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
     n, d = digits().base.shape

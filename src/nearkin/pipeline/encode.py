@@ -103,7 +103,6 @@ def _write_codes(folder: Path, model: str, entries: dict[str, Record]) -> None:
 
 
 def is_whole(folder: Path, entry: Record) -> bool:
-    """Whether the codes of a shard have their length and checksum."""
     file = folder / entry["file"]
     return file.is_file() and file.stat().st_size == entry["bytes"] and _sha256(file) == entry["sha256"]
 

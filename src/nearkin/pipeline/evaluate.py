@@ -254,7 +254,7 @@ def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, ove
     names = ("exact" if index.quantizer is None else "by code alone", "rescored by kept vectors")
     searches: list[Record] = []
     for name, ids, times in zip(names, answers, (None, oversample), strict=False):
-        measures = judge_neighbors(ids, truth.beside(ids), (*CUTS, ids.shape[1]))
+        measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
         if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
         kept = 4 * index.n_features * len(index) if times is not None else 0

@@ -175,7 +175,6 @@ def _answers(record: Fields | None) -> Section | None:
 
 
 def _probing(record: Fields | None) -> Section | None:
-    """Recall and speed against the number of searched lists."""
     curve = (record or {}).get("probing")
     if not curve:
         return None
@@ -255,7 +254,6 @@ _MADE = (
 
 
 def _settings(run: Fields) -> Section | None:
-    """The settings of a run, and the seconds of its steps."""
     made = [[name.replace("_", " "), setting(run[name])] for name in _MADE if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
@@ -304,7 +302,6 @@ def _by_bytes(sweep: Sweep) -> Axes:
 
 
 def _by_size(trials: Sequence[Trial], method: str, oversample: int = 1) -> dict[float, float]:
-    """{bytes: recall} of a method."""
     return {float(t.n_bytes): t.mean(oversample) for t in trials if t.method == method and oversample in t.recall}
 
 
@@ -314,6 +311,5 @@ def _with_options(text: str) -> str:
 
 
 def html_command(command: str) -> str:
-    """A command as HTML in which words do not break."""
     words = " ".join(f"<span>{html.escape(word)}</span>" for word in command.split())
     return f"<code>{words}</code>"

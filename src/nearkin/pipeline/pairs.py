@@ -422,7 +422,6 @@ def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) 
 
 
 def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
-    """Number of subspaces, and of centroids in each."""
     return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
 
 

@@ -64,7 +64,6 @@ def write_array(
 
 
 def rows_in(folder: str | os.PathLike) -> int:
-    """Number of rows of a saved index, from its config.json."""
     return int(read_config(folder, "index")["n_rows"])
 
 
@@ -96,7 +95,6 @@ def save_evaluation(folder: str | os.PathLike, record: Fields, judged: tuple[int
 
 
 def write_record(path: Path, record: Fields) -> None:
-    """Write a record as JSON."""
     text = json.dumps(
         record, indent=2, allow_nan=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v)
     )

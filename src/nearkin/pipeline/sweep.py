@@ -62,7 +62,6 @@ class Sweep:
         return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
 
     def codes(self) -> set[tuple[str, int]]:
-        """Methods and bytes of the trained codes."""
         return {(trial.method, trial.n_bytes) for trial in self.trials}
 
     def judged_by(self) -> str:
@@ -156,7 +155,6 @@ class Sweep:
         return text
 
     def record(self, vectors: str, queries: str | None = None) -> Record:
-        """Everything for JSON."""
         choices = {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}
         kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "query_shift", "out_of_time", "seconds")
         return {

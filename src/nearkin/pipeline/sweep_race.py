@@ -62,7 +62,6 @@ class Trial:
         return self.rates.get(1, 0.0)
 
     def mean(self, oversample: int = 1) -> float:
-        """Mean recall over the queries."""
         return float(self.recall[oversample].mean())
 
     def low(self, oversample: int = 1) -> float:
@@ -70,11 +69,9 @@ class Trial:
         return lower_bound(self.recall[oversample])
 
     def about(self) -> Record:
-        """The code."""
         return {"method": self.method, "bytes": self.n_bytes}
 
     def record(self) -> Record:
-        """The figures for JSON."""
         return self.about() | {
             "recall": {str(o): self.mean(o) for o in self.recall},
             "recall_low": {str(o): self.low(o) for o in self.recall},
@@ -101,7 +98,6 @@ class Choice:
 
     @property
     def rate(self) -> float:
-        """Queries per second."""
         return self.trial.rates.get(self.oversample, 0.0)
 
     def vectors_bytes(self, d: int) -> int:
@@ -109,7 +105,6 @@ class Choice:
         return 4 * d if self.oversample > 1 else 0
 
     def record(self, d: int) -> Record:
-        """The choice for JSON."""
         return self.trial.about() | {
             "oversample": self.oversample,
             "recall": self.trial.mean(self.oversample),
@@ -168,10 +163,9 @@ class Bench:
         return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
 
     def _recall(self, index: Index) -> dict[int, np.ndarray]:
-        """The recall of every query at each depth."""
         depths = self._depths()
         found = index.search(self.Q, depths[-1] * self.truth.ids.shape[1])[1]
-        return kept(found, self.truth.beside(found), depths)
+        return kept(found, self.truth.matched(found), depths)
 
     def _rates(self, index: Index) -> dict[int, float]:
         """Queries per second at each oversampling, with the exact vectors in memory."""
@@ -231,13 +225,7 @@ class Race:
     `out_of_time`: codes were left out because `seconds` were over."""
 
     def __init__(
-        self,
-        bench: Bench,
-        target: float,
-        d: int,
-        seconds: float,
-        rate: float = 0.0,
-        callback: Callback = ignore,
+        self, bench: Bench, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
     ) -> None:
         self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
         self._start, self._seconds = time.perf_counter(), seconds
@@ -317,7 +305,6 @@ class Race:
         return False
 
     def _tick(self, step: int, record: Fields) -> None:
-        """The callback of a fit: OutOfTime when the time is over."""
         del step, record
         if time.perf_counter() - self._start > self._seconds:
             raise OutOfTime

@@ -90,7 +90,6 @@ class CodeSums:
         return type(self)(cells, pairs, weight * older.n + self.n)
 
     def only(self, columns: np.ndarray) -> Self:
-        """The sums of these columns of the rows."""
         return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
 
     def refit(

@@ -423,12 +423,7 @@ class BestCode(BaseEstimator):
     fast_search: bool = False
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        queries: ArrayLike | None = None,
-        callback: Callback | None = None,
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> VectorCodes:
         """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         del y

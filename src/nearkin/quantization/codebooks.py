@@ -78,7 +78,6 @@ class TrainingRows:
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 
     def only(self, chosen: np.ndarray) -> Self:
-        """The rows that a mask or numbers choose."""
         X = self.X[chosen]
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)

@@ -18,7 +18,6 @@ _ROWS, _QUERIES, _PROBES = 4096, 512, 64  # of the comparison with the exact sca
 
 
 def code_bits(n_centroids: int) -> int:
-    """Bits of one subspace's code."""
     return max(1, (n_centroids - 1).bit_length())
 
 

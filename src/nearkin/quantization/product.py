@@ -74,7 +74,6 @@ class RunningFit:
         return self.improve(rotation)
 
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The next rotation and codebooks from the present averages."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEAD * rows / sums.n_centroids

@@ -92,12 +92,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     # ---- learning --------------------------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        queries: ArrayLike | None = None,
-        callback: Callback | None = None,
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
 

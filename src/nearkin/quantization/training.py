@@ -248,7 +248,6 @@ def _space(plan: Plan, rows: TrainingRows) -> Space | None:
 
 
 def _energy(X: np.ndarray, shard: Shard) -> float:
-    """Mean squared norm of the rows of all processes."""
     return shard.group.merge(SquaredNorm().update(X)).finalize()
 
 

@@ -65,7 +65,6 @@ def _file(name: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
     return f"<p>{html.escape(text)}</p>"
 
 

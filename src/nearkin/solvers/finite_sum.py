@@ -124,7 +124,6 @@ class Monitor:
     """
 
     def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
-        """Evaluate the starting point x."""
         self._value, self._run = value, run
         self._best: tuple[float, np.ndarray | None] = (math.inf, None)
         self.history: list[Record] = []

@@ -112,7 +112,6 @@ def page(name: str) -> Get:
 
 
 def static_text(name: str) -> str:
-    """A file of web/static."""
     return files("nearkin.web").joinpath("static", name).read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nearkin.embedding.all_pairs import AllPairsLoss, row_solves
 from nearkin.embedding.all_pairs.row_solves import FEW_COLUMNS, descend_left, improve_left, solve_left
-from nearkin.solvers.linesearch import Found, armijo
+from nearkin.solvers.newton import Found, armijo
 
 M, N, K = 6, 8, 3
 SCALE, RIDGE = 1e-3, 1e-4  # a small objective, so that a wrong constant beside it would decide the search

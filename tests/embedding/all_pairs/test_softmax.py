@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss
 from tests.reference.softmax import dense_softmax
 
 SHAPE = 12, 9

@@ -10,8 +10,7 @@ from torch.nn.functional import normalize
 
 import nearkin as nk
 from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps, sparse_ease
-from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
-from nearkin.embedding.two_tower.cosine_softmax import with_imputed
+from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss, with_imputed
 from tests.reference.softmax import dense_softmax, dense_sweep
 
 SHAPE = 30, 20

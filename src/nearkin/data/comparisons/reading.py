@@ -48,7 +48,7 @@ def read_comparisons(
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
     `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
 
-    response: the column with the chosen object: +1 (as the row says) or -1 (reversed), 1 or 2, left or
+    response: the column with the chosen object: +1 (as in the row) or -1 (reversed), 1 or 2, left or
         right, the column's or the object's name. "column=value" names the value that chooses the first of the two.
     form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or
         the one that the response names, is the odd or the most central one; each becomes two comparisons
@@ -341,8 +341,8 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     if signs.dtype.kind != "b" and not (signs.dtype.kind in "iuf" and np.isin(signs, (-1, 1)).all()):
         shown = list(dict.fromkeys(map(repr, signs[:100].tolist())))
         raise ValueError(
-            f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the answer is as the "
-            "row says. For 0 and 1 pass y == 1"
+            f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
+            "answer. For 0 and 1 pass y == 1"
         )
     return replace(comparisons, indices=orient(comparisons.indices, signs))
 
@@ -357,11 +357,11 @@ class _Way(NamedTuple):
 
 _NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
 _CODED = (  # in words, the response that chooses the first object, and the second
-    ("+1 as the row says, -1 reversed", "1", "-1"),
+    ("+1 as in the row, -1 reversed", "1", "-1"),
     ("1 the first, 2 the second", "1", "2"),
-    ("1 as the row says, 0 reversed", "1", "0"),
+    ("1 as in the row, 0 reversed", "1", "0"),
     ("0 the first, 1 the second", "0", "1"),
-    ("true as the row says, false reversed", "true", "false"),
+    ("true as in the row, false reversed", "true", "false"),
 )
 
 
@@ -455,7 +455,7 @@ def _places(column: Column, ways: list[_Way], texts: np.ndarray, options: np.nda
 
 
 _PLACES = "a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
-_SIGNS = "+1 (as the row says) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
+_SIGNS = "+1 (as in the row) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
 
 
 def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -483,7 +483,7 @@ def orient(indices: np.ndarray, responses: np.ndarray) -> np.ndarray:
         responses = np.where(responses, 1, -1)
     if responses.dtype.kind not in "iuf" or not np.isin(responses, (-1, 1)).all():
         bad = 0 if responses.dtype.kind not in "iuf" else int((~np.isin(responses, (-1, 1))).argmax())
-        raise ValueError(f"responses row {bad} is {responses[bad]!r}; it must be +1 (as the row says) or -1 (reversed)")
+        raise ValueError(f"responses row {bad} is {responses[bad]!r}; it must be +1 (as in the row) or -1 (reversed)")
     turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
     return np.where((responses < 0)[:, None], turned, indices)
 

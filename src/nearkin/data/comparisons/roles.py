@@ -83,7 +83,7 @@ def _objects(
             a, b = (column.name for column in options)
             raise ValueError(
                 f"{table.name} does not say which of {a!r} and {b!r} is nearer to {first.name!r}; type near={a!r}, "
-                f"far={b!r} (--near {a} --far {b}), or response=... (--response), the column that says it"
+                f"far={b!r} (--near {a} --far {b}), or response=... (--response), the column of answers"
             )
         return [first, *options], True
     missing = [role for role, column in named.items() if column is None]

@@ -25,7 +25,7 @@ def read_header(file: IO[bytes], name: str) -> Header:
     except Exception as error:  # the header is Python source: SyntaxError, TypeError, RecursionError, tokenize errors
         raise ValueError(f"{name} is no NumPy file ({error}); write it with np.save") from error
     if any(isinstance(n, bool) or n < 0 for n in shape):
-        raise ValueError(f"{name} is no NumPy file (its header says shape {shape}); write it with np.save")
+        raise ValueError(f"{name} is no NumPy file (shape {shape} in its header); write it with np.save")
     check_dtype(name, dtype)
     return shape, fortran, dtype
 

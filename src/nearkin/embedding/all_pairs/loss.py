@@ -110,7 +110,6 @@ class Constants(NamedTuple):
         return labels, weights, cost, imputed
 
     def part(self, pairs: slice, rows: slice) -> "Constants":
-        """The constants of some left rows and of their pairs."""
         left = self.ridge_left[rows], self.ridge_right, self.prior_left[rows], self.prior_right
         return Constants(*self.of_pairs(pairs), self.a[rows], self.b, *left)
 

@@ -46,7 +46,6 @@ class PairProducts:
         self._places: dict[torch.device, _Places] = {}
 
     def transposed(self) -> "PairProducts":
-        """The same places with rows and columns exchanged."""
         back = np.empty_like(self.columns.order)
         back[self.columns.order] = np.arange(len(back))
         return PairProducts(self.columns.indptr, self.columns.rows, ColumnOrder(self.indptr, self.indices, back))
@@ -163,14 +162,12 @@ def on_host(X: Tensor) -> bool:
 
 
 def torch_dots(indptr: Tensor, indices: Tensor, P: Tensor, Q: Tensor) -> Tensor:
-    """`PairProducts.dots` by torch, on any device."""
     zeros = P.new_zeros(len(indices))
     pattern = _csr(indptr, indices, zeros, (P.shape[0], Q.shape[0]))
     return torch.sparse.sampled_addmm(pattern, P, Q.T, beta=0.0).values()
 
 
 def torch_times(indptr: Tensor, indices: Tensor, values: Tensor, Q: Tensor) -> Tensor:
-    """`PairProducts.times_right` by torch, on any device."""
     return _csr(indptr, indices, values, (len(indptr) - 1, Q.shape[0])) @ Q
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from nearkin._distributed import ALONE, Group
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
-from nearkin.solvers.linesearch import armijo
+from nearkin.solvers.newton import armijo
 
 FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
 CG_STEPS = 16  # to .001 of the way to the minimum for larger k

@@ -22,9 +22,7 @@ SMALLEST = 1e-3  # the weight of a rater whose answers are no better than chance
 
 
 def choose_dimension(
-    comparisons: Comparisons,
-    embed: Callable[[Comparisons, int], np.ndarray],
-    rng: np.random.Generator,
+    comparisons: Comparisons, embed: Callable[[Comparisons, int], np.ndarray], rng: np.random.Generator
 ) -> tuple[int, Record]:
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve {"dimension":
     [...], "error": [...], "standard_error": [...]}.

@@ -216,7 +216,6 @@ def add_block(x, row, c, u0, u1, u2, u3):
 
 @inlined
 def set_block(x, row, c, u0, u1, u2, u3):
-    """x[row, c] = u."""
     x[row, c, 0] = u0
     x[row, c, 1] = u1
     x[row, c, 2] = u2

@@ -289,7 +289,6 @@ class _Race:
         return best
 
     def _imputed(self, plain: _Trial) -> _Trial:
-        """The softmax with imputed rights, from the tables without them."""
         options = {"n_neighbours": DEFAULTS.n_neighbours, "ridge": CosineSoftmax().ridge}
         lists = sparse_ease(self.train, OF_COSINES.imputed, **options)[1]
         first = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"])

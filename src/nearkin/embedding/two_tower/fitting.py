@@ -117,7 +117,6 @@ def _strength_and_start(
     callback: Callback | None,
     group: Group,
 ) -> tuple[float, tuple[Tensor, Tensor]]:
-    """lambda, and the tables that training begins with."""
     strength, start = settings.regularization, random_start
     if not isinstance(settings.loss, AllPairs):
         strength = DEFAULTS.sampled * objective.noise_level(rng) if strength == "auto" else strength

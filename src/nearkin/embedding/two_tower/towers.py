@@ -132,7 +132,6 @@ class Side:
         return next((p.device for p in self.tower.parameters()), None)
 
     def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
-        """The arguments of the tower for these rows."""
         features = None if self.features is None else self.feature_rows(rows)
         if isinstance(self.tower, ResidualTower):
             return (rows, features)
@@ -207,7 +206,6 @@ class Side:
 
 
 def as_tensor(features: Features) -> Tensor:
-    """Dense rows as a tensor, sparse rows as a COO tensor."""
     if not sp.issparse(features):
         return torch.from_numpy(features)
     coo = features.tocoo()
@@ -242,7 +240,6 @@ class TowerPair:
         self.distortion = float("nan")
 
     def alone(self, generator: torch.Generator) -> "TowerPair":
-        """The same towers without the other processes."""
         left, right = (replace(side, group=ALONE) for side in self.sides)
         return replace(self, left=left, right=right, generator=generator)
 

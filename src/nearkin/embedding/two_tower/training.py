@@ -199,7 +199,6 @@ def train(
 
 
 def _ends(solver: AbstractSolver, history: list[Record], best: Best | None) -> bool:
-    """Whether patience or time ends the training."""
     no_gain = solver.patience is not None and best is not None and len(history) - best.step >= solver.patience
     late = solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds
     return no_gain or bool(late)
@@ -217,7 +216,6 @@ def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tenso
 
 
 def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group: Group) -> Record:
-    """One step and its record."""
     number, start = len(history) + 1, time.perf_counter()
     objective = solver.step()
     took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
@@ -353,7 +351,6 @@ def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Ten
 
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
-    """Put back what `pack_optimizer` took."""
     entries: dict[int, Record] = {}
     own: Record = {}
     for key, value in state.items():

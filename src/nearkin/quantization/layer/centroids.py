@@ -128,7 +128,6 @@ def several() -> bool:
 
 
 def is_first() -> bool:
-    """Whether this process is rank 0, whose word counts."""
     return dist.get_rank() == 0
 
 

@@ -74,7 +74,6 @@ class Phases(nn.Module):
 
     @property
     def seen(self) -> int:
-        """Rows collected."""
         return int(self.progress[2])
 
     def take(self, x: Tensor) -> bool:

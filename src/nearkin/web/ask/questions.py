@@ -77,7 +77,6 @@ def read_items(path: str | os.PathLike, *, header: bool | None = None) -> Items:
 
 
 def named_items(names: Sequence[object]) -> Items:
-    """Items that are only names."""
     texts = [str(name) for name in names]
     return Items(texts, texts, [None] * len(texts), [None] * len(texts))
 
@@ -150,7 +149,6 @@ class Form:
     orders: tuple[Shown, ...]
 
     def line(self, shown: Shown, choice: int) -> Shown:
-        """The items of an answer in the order of `columns`."""
         return _at(shown, self.lines[choice])
 
     def implied(self, shown: Shown, choice: int) -> list[Shown]:
@@ -166,14 +164,12 @@ class Form:
         return tuple(sorted(_at(self.line(question.shown, question.choice or 0), self.chosen)))
 
     def random(self, n: int, rng: np.random.Generator) -> Shown:
-        """A question of any of n items."""
         if len(self.columns) > n:  # two pairs of three items share one
             i, j, k = rng.permutation(n).tolist()
             return i, j, i, k
         return tuple(rng.choice(n, len(self.columns), replace=False).tolist())
 
     def shuffled(self, shown: Shown, rng: np.random.Generator) -> Shown:
-        """The same question with its sides in a random order."""
         return _at(shown, self.orders[rng.integers(len(self.orders))])
 
     def all_comparisons(self, questions: Iterable["Question"]) -> np.ndarray:

@@ -104,7 +104,6 @@ class Learner:
         return running.result() if error is None else None
 
     def close(self) -> None:
-        """End the process."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -192,7 +191,6 @@ class Journal:
         self._end += len(line)
 
     def close(self) -> None:
-        """Close the file, which lets another process open it."""
         self._file.close()
 
 
@@ -246,7 +244,6 @@ class Rater:
 
 
 def journal_path(out: Path) -> Path:
-    """The journal of a table of answers."""
     return out.with_name(out.name + ".journal")
 
 

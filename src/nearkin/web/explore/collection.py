@@ -40,7 +40,6 @@ class Pictures:
             self._scale = 255 / max(float(some.max()) - self._low, 1e-12)
 
     def has(self, row: int) -> bool:
-        """Whether a row has a picture."""
         return self._array is not None or self._files[row] is not None
 
     def png(self, row: int) -> bytes:
@@ -187,7 +186,6 @@ class Answer:
     coded: list[dict[int, float]]
 
     def rows(self) -> set[int]:
-        """All rows that are listed."""
         return {*(self.exact or ()), *(row for lists in self.found for some in lists for row in some)}
 
 
@@ -223,7 +221,6 @@ class Collection:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        """What a page shows of a row."""
         return {"id": str(row if self.ids is None else self.ids[row]), **self.metadata.about(row)}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
@@ -291,7 +288,7 @@ class Collection:
 
         exact = ExactNeighbours(without_own(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
         found = [without_own(view.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
-        return np.stack([missing(exact.beside(some), some) for some in found])
+        return np.stack([missing(exact.matched(some), some) for some in found])
 
     def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Exact scores (q, c) of queries Q (q, d) with `rows` (q, c)."""
