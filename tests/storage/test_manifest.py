@@ -68,7 +68,7 @@ def test_what_is_of_another_folder_or_missing_is_refused(saved, tmp_path, name):
         answers(folder)
     copy = shutil.copytree if (other / name).is_dir() else shutil.copy
     copy(other / name, folder / name)
-    with pytest.raises(ValueError, match="lists|by config.json"):
+    with pytest.raises(ValueError, match=r"lists|by config.json"):
         answers(folder)
 
 
