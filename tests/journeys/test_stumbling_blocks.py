@@ -5,11 +5,13 @@ import gzip
 import json
 import lzma
 import pydoc
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import safetensors.torch
 import torch
 
 import nearkin as nk
@@ -65,9 +67,8 @@ def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        ("a.xlsx", "save the sheet as CSV"),
-        ("a.h5", r"h5py.File\('.*a.h5'\)"),
-        ("a.safetensors", r"X.float\(\).numpy\(\)"),
+        ("a.xls", "save the sheet as CSV"),
+        ("a.pt", r"X.float\(\).numpy\(\)"),
         ("a.json", "write one object a line, as .jsonl"),
         ("a.npy.gz", "only text is read so .*gunzip -k"),
         ("a.csv.zst", "type unzstd"),
@@ -88,13 +89,56 @@ def test_a_cut_archive_is_damaged(tmp_path: Path) -> None:
             read(tmp_path / "a.csv.gz")
 
 
-def test_bfloat16_is_read_or_explained(tmp_path: Path) -> None:
-    X = torch.arange(12.0).reshape(6, 2).bfloat16()
+def test_bfloat16_is_read(tmp_path: Path) -> None:
+    X = torch.arange(12.0).reshape(6, 2).bfloat16() / 3
     assert nk.Index.build(X).search(X[:1], k=1)[1].item() == 0
     nk.ProductQuantizer(1, n_centroids=2, random_state=0).fit(X)
     np.save(tmp_path / "X.npy", X.view(torch.int16).numpy().view("V2"))  # as ml_dtypes writes it
-    with pytest.raises(ValueError, match=r"bfloat16, perhaps: save the tensor by np.save\(file, X.float\(\).numpy"):
-        nk.read_vectors(tmp_path / "X.npy")
+    safetensors.torch.save_file({"X": X, "half": X.half(), "one": X[0].clone()}, tmp_path / "X.safetensors")
+    for file in ("X.npy", "X.safetensors:X"):
+        np.testing.assert_array_equal(nk.read_vectors(tmp_path / file), X.float().numpy())
+        assert nk.data.open_vectors(tmp_path / file).take(np.array([1, 4])).shape == (2, 2)
+    assert nk.data.open_vectors(tmp_path / "X.safetensors:half").dtype == np.float16
+    with pytest.raises(ValueError, match=r"holds 3 arrays; name one of .*X\.safetensors:"):
+        nk.read_vectors(tmp_path / "X.safetensors")
+    (tmp_path / "X.safetensors").write_bytes((tmp_path / "X.safetensors").read_bytes()[:-45])
+    with pytest.raises(ValueError, match="is damaged"):
+        nk.read_vectors(tmp_path / "X.safetensors:X")
+    with pytest.raises(ValueError, match="must hold numbers or text"):
+        nk.data.read_column(tmp_path / "X.npy")
+
+
+def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path) -> None:
+    """Benchmarks of nearest neighbours come so: train, test, neighbors."""
+    h5py = pytest.importorskip("h5py", reason="needs nearkin[hdf5]")
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file["train"], file["neighbors"] = X, np.arange(40)[:, None]
+    opened = nk.data.open_vectors(tmp_path / "a.hdf5:train")
+    np.testing.assert_array_equal(opened.read(), X)
+    np.testing.assert_array_equal(opened.take(np.array([3, 30])), X[[3, 30]])
+    assert nk.data.read_neighbors(tmp_path / "a.hdf5:neighbors").shape == (40, 1)
+    with pytest.raises(ValueError, match="holds 2 arrays; name one of"):
+        nk.read_vectors(tmp_path / "a.hdf5")
+
+
+def test_a_sheet_is_read_as_text_is(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs nearkin[excel]")
+    book = openpyxl.Workbook()
+    for row in (
+        ("user", "item", "rating", "date"),
+        ("ann", 7, 5, date(2024, 2, 3)),
+        ("bob", 9, None, date(2024, 2, 4)),
+    ):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has 1 missing numbers, the first in row 1"):
+        nk.read_interactions(tmp_path / "a.xlsx")
+    book.active["C3"] = 2.5
+    book.save(tmp_path / "a.xlsx")
+    pairs = nk.read_interactions(tmp_path / "a.xlsx")
+    assert (pairs.right_ids.tolist(), pairs.weights.tolist()) == ([7, 9], [5, 2.5])
+    assert np.diff(pairs.timestamps) == 86400
 
 
 @pytest.mark.parametrize("offset", ["+01:00", "+0100", "Z", ""])

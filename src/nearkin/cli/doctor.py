@@ -18,6 +18,8 @@ FAILED = "cannot be loaded"
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "faiss", "torch", "matplotlib")
 EXTRAS = {  # extra -> (its modules, what needs them)
     "parquet": (("pyarrow",), "Parquet files in every command"),
+    "excel": (("openpyxl",), "tables in .xlsx files"),
+    "hdf5": (("h5py",), "vectors in .h5 files"),
     "web": (("PIL", "starlette", "uvicorn", "pyarrow"), "explore, ask"),
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),

@@ -15,15 +15,14 @@ from typing import IO
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
-_WITH_KEYS = (".npz", ".parquet")
+_WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors")
 TEXT = (".csv", ".tsv", ".txt")
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
 _INSTEAD = {  # endings that are not read -> how to write one that is
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
-    **dict.fromkeys((".h5", ".hdf5"), "type np.save('X.npy', h5py.File('{path}')['NAME'][:])"),
-    **dict.fromkeys((".pt", ".pth", ".safetensors"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
+    **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
     ".json": "write one object a line, as .jsonl",
 }
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter

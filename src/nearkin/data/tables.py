@@ -4,8 +4,11 @@ import csv
 import io
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from datetime import date, time
+from importlib import import_module
+from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
@@ -74,7 +77,8 @@ def read_table(
     delimiter: str | None = None,
     named: Iterable[str | None] = (),
 ) -> Table:
-    """Read .csv, .tsv, .txt (delimited text), .parquet, .feather, .arrow, .jsonl, .npz, or a DataFrame.
+    """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, or a
+    DataFrame.
 
     header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
     first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
@@ -93,7 +97,7 @@ def read_table(
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
     with reading(where):
-        if where.suffix in TEXT:
+        if where.suffix in (*TEXT, ".xlsx"):
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
         if where.suffix != ".npz":
             return Table(str(where), _named(frame_columns(read_frame(where)), str(where)))
@@ -104,7 +108,7 @@ def read_table(
 
 
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
-    cells = read_cells(where, delimiter)
+    cells = _read_sheet(where) if where.suffix == ".xlsx" else read_cells(where, delimiter)
     places = range(len(cells.first))
     columns = [cells.column(place, str(place), 1) for place in places]
     if header is None and named and named <= set(cells.first):
@@ -119,7 +123,26 @@ def _read_text(where: Locator, header: bool | None, delimiter: str | None, named
             raise ValueError(f"{where} has a header and no rows; at least one row is needed")
         if not columns[0].name and len(columns) > 1:  # pandas writes its index so
             columns, notes = columns[1:], ("the first column, which has no name",)
-    return Table(str(where), _named(columns, str(where)), headed, cells.delimiter, notes=notes)
+    return Table(str(where), _named(columns, str(where)), headed, cells.delimiter or None, notes=notes)
+
+
+def _read_sheet(where: Locator) -> "Cells":
+    """The cells of a workbook's first sheet as text, without empty rows and columns."""
+    try:
+        openpyxl: Any = import_module("openpyxl")  # an optional peer
+    except ImportError as error:
+        raise ImportError("this format needs openpyxl, which is not installed: pip install 'nearkin[excel]'") from error
+    with closing(openpyxl.load_workbook(where.path, read_only=True, data_only=True)) as book:
+        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
+    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
+    if not columns:
+        raise ValueError(f"{where} has an empty first sheet; it must hold a table")
+    return Cells([column[0] for column in columns], list(map(list, columns)), "", len(columns[0]))
+
+
+def _written(cell: Any) -> str:
+    """The value of a cell as text files have it: dates as ISO dates, and nothing for none."""
+    return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell).strip()
 
 
 def _named(columns: list[Column], source: str) -> dict[str, Column]:
@@ -144,7 +167,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-_ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
+_ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines that the delimiter is read off

@@ -14,7 +14,7 @@ from nearkin.contracts import Callback
 from nearkin.data.column import is_frame
 from nearkin.data.files import locate_all
 from nearkin.data.formats import FileRows, open_rows
-from nearkin.data.formats.file_rows import joined_rows
+from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
 from nearkin.data.formats.parquet import frame_rows
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
@@ -166,6 +166,8 @@ class VectorFile:
 
 
 def _to_float32(block: np.ndarray) -> np.ndarray:
+    if block.dtype == BFLOAT16:
+        return (np.ascontiguousarray(block).view("<u2").astype(np.uint32) << 16).view(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float32's range becomes inf, which check_finite reports
         return np.ascontiguousarray(block, dtype=np.float32)
 
@@ -176,11 +178,12 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
-    Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array if there are
-    several), .csv, .tsv, .txt (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric
-    columns; extra `parquet`); DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also
-    hold ids: `ids()` gives them, `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError,
-    and ValueError for an empty or damaged file, one that is not 2-D or holds no numbers, or files that differ.
+    Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs (memory-mapped), .npz, .csv, .tsv, .txt
+    (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns; extra `parquet`).
+    Of several arrays in a file one is named: `file.npz:key`. DataFrames of pandas, Polars and Arrow hold vectors as
+    Parquet does. A table may also hold ids: `ids()` gives them, `about` names the column. Pickled objects are never
+    loaded. Raises FileNotFoundError, and ValueError for an empty or damaged file, one that is not 2-D or holds no
+    numbers, or files that differ.
     """
     if is_frame(path):
         return VectorFile("the table", frame_rows(path, "the table"))
@@ -188,7 +191,7 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     files = [str(where) for where in found]
     parts = [open_rows(where) for where in found]
     for where, part in zip(files, parts, strict=True):
-        if part.dtype.kind not in "fiub":
+        if part.dtype.kind not in "fiub" and part.dtype != BFLOAT16:
             raise ValueError(f"{where} has dtype {part.dtype}; it must hold numbers")
     rows = parts[0] if len(parts) == 1 else joined_rows(files, parts)
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{files[0]} and {len(files) - 1} more"

@@ -8,6 +8,7 @@ import numpy as np
 from nearkin.data.files import FRAMES, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
+from nearkin.data.formats.named import open_hdf5, open_safetensors
 from nearkin.data.formats.parquet import open_frame, open_parquet
 from nearkin.data.formats.text import open_text
 
@@ -18,6 +19,9 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".bvecs": open_vecs,
     ".ivecs": open_vecs,
     ".parquet": open_parquet,
+    ".h5": open_hdf5,
+    ".hdf5": open_hdf5,
+    ".safetensors": open_safetensors,
     ".csv": open_text,
     ".tsv": open_text,
     ".txt": open_text,

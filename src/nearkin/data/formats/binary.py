@@ -11,7 +11,15 @@ import numpy as np
 from numpy.lib import format as npy
 
 from nearkin.data.files import Locator
-from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_dtype, check_layout, mapped_rows, streamed_rows
+from nearkin.data.formats.file_rows import (
+    BFLOAT16,
+    MAX_WIDTH,
+    FileRows,
+    check_dtype,
+    check_layout,
+    mapped_rows,
+    streamed_rows,
+)
 
 Header = tuple[tuple[int, ...], bool, np.dtype]
 
@@ -26,7 +34,8 @@ def read_header(file: IO[bytes], name: str) -> Header:
         raise ValueError(f"{name} is no NumPy file ({error}); write it with np.save") from error
     if any(isinstance(n, bool) or n < 0 for n in shape):
         raise ValueError(f"{name} is no NumPy file (shape {shape} in its header); write it with np.save")
-    check_dtype(name, dtype)
+    if dtype != BFLOAT16:  # only vectors may be of this type
+        check_dtype(name, dtype)
     return shape, fortran, dtype
 
 
@@ -59,6 +68,7 @@ def open_npy(where: Locator) -> FileRows:
 def read_npy(where: Locator) -> np.ndarray:
     """The array of an .npy file, of any shape, numbers or text."""
     (shape, fortran, dtype), offset = _open_header(where)
+    check_dtype(str(where), dtype)
     return np.fromfile(where.path, dtype, math.prod(shape), offset=offset).reshape(shape, order="F" if fortran else "C")
 
 
@@ -93,8 +103,14 @@ def _announced(where: Locator) -> int:
 
 
 def choose_key(where: Locator) -> str:
-    """The named array, or the only one; ValueError that lists what there is otherwise."""
-    names = archive_keys(where)
+    """The array of an .npz that is named, or its only one."""
+    return choose_name(where, archive_keys(where))
+
+
+def choose_name(where: Locator, names: list[str]) -> str:
+    """The one of an archive's `names` that is asked for, or the only one; ValueError that lists them otherwise."""
+    if not names:
+        raise ValueError(f"{where.path} holds no arrays; write it again")
     if where.key is None and len(names) > 1:
         listed = ", ".join(f"{where.path}:{name}" for name in names)
         raise ValueError(f"{where.path} holds {len(names)} arrays; name one of {listed}")
@@ -127,6 +143,7 @@ def open_npz(where: Locator) -> FileRows:
 def read_npz(where: Locator, key: str) -> np.ndarray:
     """One array of an archive, of any shape, numbers or text."""
     with _member(where, key) as (file, (shape, fortran, dtype)):
+        check_dtype(f"{where.path}:{key}", dtype)
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
         data = _read_exactly(file, size, f"{where.path}:{key}", last=True)
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")

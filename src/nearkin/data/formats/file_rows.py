@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
+BFLOAT16 = np.dtype("V2")  # as ml_dtypes writes it in .npy files
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
 
 
@@ -32,13 +33,13 @@ def check_dtype(name: str, dtype: np.dtype) -> None:
             "save numbers: np.save(file, np.asarray(X, dtype=np.float32))"
         )
     if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
-        way = " (bfloat16, perhaps: save the tensor by np.save(file, X.float().numpy()))" if dtype.kind == "V" else ""
-        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text{way}")
+        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text")
 
 
 def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
     """Return (n, d) if the array can hold vectors; ValueError for another number of axes or a bad dtype."""
-    check_dtype(name, dtype)
+    if dtype != BFLOAT16:
+        check_dtype(name, dtype)
     if dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {dtype}; it must be real")
     if len(shape) != 2:
