@@ -94,6 +94,20 @@ def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
     assert run(*command, "--quiet", "--verbose").exit_code == 2
 
 
+def test_the_log_is_json(tmp_path: Path) -> None:
+    """For what collects the logs of a nightly job; an error is a line of it."""
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
+    made = run(
+        "compress", tmp_path / "X.npy", "--method", "int8", "--out", tmp_path / "i", "--log", "json", "--verbose"
+    )
+    log = [json.loads(line) for line in made.stderr.splitlines()]
+    assert log[0]["text"] == "nearkin compress began"
+    assert {line["command"] for line in log} == {"nearkin compress"}
+    failed = run("compress", tmp_path / "no.npy", "--out", tmp_path / "j", "--log", "json")
+    assert (failed.exit_code, "no.npy does not exist" in json.loads(failed.stderr)["text"]) == (2, True)
+    assert "it must be json" in run("check", tmp_path / "i", "--log", "xml").stderr
+
+
 @pytest.mark.parametrize("content", ['{"x": 1}', "[]", "{"])
 def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     """Before: an unexpected KeyError."""

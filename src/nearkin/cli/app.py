@@ -22,7 +22,7 @@ from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.export import bridge, export, ids, rotate
 from nearkin.cli.options import described
 from nearkin.cli.pages import ask, demo, explore, report
-from nearkin.cli.screen import LOG, Log, printable
+from nearkin.cli.screen import LOG, Log, log_line, printable
 from nearkin.cli.search import recommend, search, similar
 
 PANELS = {  # of the list of commands
@@ -34,7 +34,7 @@ PANELS = {  # of the list of commands
 }
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130
-_EVERYWHERE = ("--quiet", "--verbose")
+_EVERYWHERE = ("--quiet", "--verbose", "--log")
 _OPTIONS = {"n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids"}  # of parameters in messages
 
 
@@ -65,8 +65,10 @@ class CommandGroup(TyperGroup):
         """
         extra["standalone_mode"] = False
         given = list(sys.argv[1:] if args is None else args)
-        front = [word for word in given if word in _EVERYWHERE]  # options of all commands, at any place
-        args = front + [word for word in given if word not in _EVERYWHERE]
+        for at in [at for at, word in enumerate(given[:-1]) if word == "--log"]:
+            given[at : at + 2] = [f"--log={given[at + 1]}"]
+        front = [word for word in given if word.partition("=")[0] in _EVERYWHERE]  # options of all commands, at any place
+        args = front + [word for word in given if word.partition("=")[0] not in _EVERYWHERE]
         together = False
         try:
             # under torchrun join_processes gives the processes of a run; without it one
@@ -117,7 +119,7 @@ def _explain(error: BaseException) -> int:
             f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault in nearkin: please "
             "report this line, the command, and what it prints with NEARKIN_DEBUG=1)"
         )
-    typer.echo(f"nearkin: {text}", err=True)
+    typer.echo(log_line(text) if LOG.as_json else f"nearkin: {text}", err=True)
     return BAD_INPUT
 
 
@@ -163,6 +165,9 @@ def root(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Any command: without a terminal, a line for every step.")
     ] = False,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="json", help="Any command: lines on stderr as JSON objects.")
+    ] = None,
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
@@ -176,7 +181,9 @@ def root(
     del version
     if quiet and verbose:
         raise ValueError("--quiet and --verbose contradict each other; give one of them")
-    vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}")))
+    if log not in (None, "json"):
+        raise ValueError(f"--log is {log!r}; it must be json")
+    vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}", log is not None)))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:

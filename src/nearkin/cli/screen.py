@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rich import box
@@ -26,11 +27,12 @@ _NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are aligne
 
 @dataclass
 class Log:
-    """How much a command prints while it works: set once, from --quiet and --verbose, before it begins."""
+    """What a command prints while it works: set once, from --quiet, --verbose and --log, before it begins."""
 
     quiet: bool = False
     verbose: bool = False
     command: str = "nearkin"
+    as_json: bool = False
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
     steps: int = 0  # of which a line gave the seconds
@@ -41,6 +43,14 @@ class Log:
 
 
 LOG = Log()
+
+
+def log_line(text: str, when: float | None = None) -> str:
+    """A line of the log: with the time of day, or with --log json an object."""
+    at = datetime.fromtimestamp(time.time() if when is None else when).astimezone()
+    if not LOG.as_json:
+        return f"{at:%H:%M:%S} {text}"
+    return json.dumps({"time": at.isoformat(timespec="seconds"), "command": LOG.command, "text": text})
 
 
 class Screen:
@@ -60,7 +70,7 @@ class Screen:
 
         Without a terminal, a line after the block gives its seconds.
         """
-        if not self._err.is_terminal:
+        if LOG.as_json or not self._err.is_terminal:
             with self._log(title) as log:
                 yield log
             return
@@ -119,8 +129,8 @@ class Screen:
         if not LOG.written:
             LOG.written = True
             ago = time.monotonic() - (LOG.began or time.monotonic())
-            self.say(f"{_clock(time.time() - ago)} {LOG.command} began")
-        self.say(f"{_clock(time.time())} {text}")
+            self.say(log_line(f"{LOG.command} began", time.time() - ago))
+        self.say(log_line(text))
 
     def say(self, text: str) -> None:
         """Print a line on stderr."""
@@ -165,10 +175,6 @@ def ranking_table(title: str, quality: Mapping[str, Fields], measures: Sequence[
 def read_line(about: object) -> str:
     """How a table was understood, as commands print it; an empty line for other inputs."""
     return f"Read {about}" if about else ""
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
 
 
 def threads_used() -> int:
