@@ -281,7 +281,7 @@ def probing_signs(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def _rms(w: Tensor, probe: Tensor) -> float:
-    return _norm(w) / len(probe) ** 0.5
+    return largest_norm(w) / len(probe) ** 0.5
 
 
 def orthogonality_probe(M: Tensor) -> float:
@@ -327,7 +327,7 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
     identity = torch.eye(B.shape[-1], dtype=X.dtype, device=X.device).expand_as(B)
     upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
     Z, VtX = torch.cat([upper, lower], -2), torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
-    size = _norm(Z)
+    size = largest_norm(Z)
     if not size <= (LONG_EXP if exact else LONG_CAYLEY):
         return _left_basis_step(X, G, t, exact=exact)
     if exact:
@@ -420,11 +420,11 @@ def newton_schulz_orthonormalize(
     fit, left = inverse_root(M.dtype), (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
     while True:
         E = deviation(M)
-        size = _norm(E)
+        size = largest_norm(E)
         if size**2 <= left:
             return plus_product(M, M, E, -0.5)
         square = E @ E
-        rest = _norm(square)
+        rest = largest_norm(square)
         if not rest < 1:
             return (far or qr_orthonormalize)(M)
         # 5 E^3 / 8 + ... is below 0.78 ||E^3|| for ||E|| < 1/2, and ||E^3|| <= ||E^2||^(3/2)
@@ -457,7 +457,7 @@ def newton_schulz_unseen(
     return M
 
 
-def _norm(E: Tensor) -> float:
+def largest_norm(E: Tensor) -> float:
     """Return the largest Frobenius norm of the matrices E (..., k, k)."""
     return float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
 
