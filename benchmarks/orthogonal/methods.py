@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
+from benchmarks.orthogonal.sgdg import SGDG as FiveLoops
+from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow
 
 
 class PogoRule(torch.optim.Optimizer):
@@ -174,6 +175,8 @@ def our_steps(lr: float) -> dict[str, Callable[[Tensor, Tensor], Step]]:
         "flow s=8": from_gradient(lambda p: StochasticFlow(p, lr, 8, scale="none")),
         "flow s=d/log d": from_gradient(lambda p: StochasticFlow(p, lr, "d/log d", scale="none")),
     }
+    steps["riemannian auto"] = from_gradient(lambda p: RiemannianDescent(p, lr, "auto"))
+    steps["SGDG"] = from_gradient(lambda p: SGDG(p, lr, stiefel=True))
     for name in ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor"):
         steps[name] = from_gradient(lambda p, name=name: RiemannianDescent(p, lr, name))
     return steps
@@ -184,6 +187,7 @@ def peer_steps(lr: float, packages: list[str]) -> dict[str, Callable[[Tensor, Te
     steps = {
         "POGO's rule": from_gradient(lambda p: PogoRule(p, lr)),
         "Landing": from_gradient(lambda p: LandingRule(p, lr)),
+        "SGDG, five loops": from_gradient(lambda p: FiveLoops(p, lr)),
     }
     for mode in ("cayley", "matrix_exp"):
         steps[f"torch parametrization, {mode}"] = _parametrized(torch_orthogonal(mode), lr)

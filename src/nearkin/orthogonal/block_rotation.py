@@ -7,21 +7,17 @@ Here R is exact: one solve. Its derivative is dR = (R + I) dQ (R + I) / 2, so th
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-import math
-from functools import lru_cache
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nearkin._check import check_choice, check_instance, check_integer
 from nearkin.orthogonal.optimizer import DTYPES
-from nearkin.orthogonal.retraction import largest_norm, right_step
+from nearkin.orthogonal.retraction import cayley, plus_identity
 
 SIDES = ("inputs", "outputs")
-LONG = 16.0  # of ||Q^2||
 
 
 class BlockRotation(nn.Module):
@@ -127,7 +123,7 @@ class _Cayley(torch.autograd.Function):
     def forward(ctx: Any, entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
         wide = entries if entries.dtype == torch.float64 else entries.float()
         signed = torch.cat([wide, -wide, wide.new_zeros(len(wide), 1)], 1)
-        R = cayley_by_products(signed.index_select(1, places).view(-1, s, s))
+        R = cayley(signed.index_select(1, places).view(-1, s, s))
         ctx.save_for_backward(R, above)
         ctx.dtype = entries.dtype
         return R
@@ -136,54 +132,6 @@ class _Cayley(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         R, above = ctx.saved_tensors
-        P = _plus(R.mT.clone(), 1)
+        P = plus_identity(R.mT.clone(), 1)
         G = torch.bmm(torch.bmm(P, gradients[0]), P)
         return ((G - G.mT).flatten(1).index_select(1, above) / 2).to(ctx.dtype), None, None, None
-
-
-def cayley_by_products(
-    Q: Tensor,  # (r, s, s), skew
-) -> Tensor:
-    """Return (I + Q)(I - Q)^-1 (r, s, s) = 2 (I + Q) S - I, S = (I - Q^2)^-1, by products of matrices.
-
-    S is a cubic polynomial in Q^2 (`cubic_inverse`) and Newton's steps S <- S (2 I - (I - Q^2) S), which square its
-    error. A batch of products takes a tenth of the time of a batch of factorisations (s = 16 to 64, one CPU thread);
-    for ||Q|| above 4 the steps become too many, and it is a solve.
-    """
-    square = torch.bmm(Q, Q)
-    fourth = torch.bmm(square, square)
-    bound = largest_norm(fourth) ** 0.5  # of ||Q^2||
-    if not bound <= LONG:
-        if not bool(torch.isfinite(Q).all()):
-            raise ValueError("weight contains NaN or infinity, so it is no rotation; lower the learning rate")
-        identity = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device).expand_as(Q)
-        return right_step(identity, Q, -2.0, "cayley")
-    enough = 8 * torch.finfo(Q.dtype).eps
-    (a, b, c, d), error = (1.0, 1.0, 1.0, 1.0), bound**4  # near zero the series; the identity is exact
-    if error > enough:
-        (a, b, c, d), error = cubic_inverse(math.ceil(2 * math.log2(bound)))
-    S = torch.baddbmm(_plus(b * square, a), fourth, _plus(d * square, c))
-    while error > enough:
-        S = torch.bmm(S, _plus(torch.baddbmm(S, square, S, beta=-1), 2))
-        error *= error
-    return _plus(torch.baddbmm(S, Q, S, beta=2, alpha=2), -1)
-
-
-def _plus(M: Tensor, number: float) -> Tensor:
-    """M <- M + number I."""
-    M.diagonal(dim1=-2, dim2=-1).add_(number)
-    return M
-
-
-@lru_cache
-def cubic_inverse(power: int) -> tuple[tuple[float, float, float, float], float]:
-    """Coefficients of the cubic p nearest to 1 / (1 - u) for -2^(power / 2) <= u <= 0, and |1 - (1 - u) p(u)|.
-
-    This error is Chebyshev's T_4 on the interval, scaled to 1 at u = 1, where (1 - u) p(u) vanishes.
-    """
-    low = -(2.0 ** (power / 2))
-    residual = np.polynomial.Chebyshev.basis(4, [low, 0]).convert(kind=np.polynomial.Polynomial)
-    scale = float(residual(1.0))
-    p = (1 - residual / scale) // np.polynomial.Polynomial([1, -1])
-    a, b, c, d = (float(number) for number in p.coef)
-    return (a, b, c, d), 1 / abs(scale)

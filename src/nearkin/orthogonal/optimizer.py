@@ -37,6 +37,7 @@ class Defaults:
 
     batched: int = 64 * 64  # parameters of one shape up to here move as one batch
     compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
+    products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
 DEFAULTS = Defaults()
