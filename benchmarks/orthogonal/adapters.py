@@ -30,7 +30,7 @@ from nearkin.orthogonal import BlockRotation
 
 BLOCKS = (16, 32, 64, 128, 256)
 GRID = (4e-3, 1.6e-2)
-LENGTH, BATCH, SIDE, BLOCK = 64, 8, 64, 16
+LENGTH, BATCH, SIDE, BLOCK = 32, 4, 64, 16
 Rotations = Callable[[], list[Tensor]]
 
 
@@ -163,7 +163,7 @@ def adapted(base: nn.Module, name: str, texts: tuple[Tensor, Tensor], steps: int
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--steps", type=int, default=2000)
-    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--seeds", type=int, default=1, help="fresh ones")
     arguments = options.parse_args()
     limit_threads(arguments.threads)
     folder = peer_packages(arguments.peers)

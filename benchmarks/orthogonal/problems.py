@@ -49,7 +49,7 @@ def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
     return Problem(seed, [start], batch_loss, full_loss, 0.01, lr=0.5, check_every=5)
 
 
-def _many(seed: int, count: int, d: int, *, joined: bool) -> Problem:
+def many(seed: int, count: int, d: int, *, joined: bool) -> Problem:
     """`procrustes` for `count` small rotations at once, given as one batch or as parameters of their own."""
     generator, rows = torch.Generator().manual_seed(seed), 2 * d
     R = haar_orthogonal(count, d, d, special=True, random_state=seed)
@@ -73,13 +73,13 @@ def _many(seed: int, count: int, d: int, *, joined: bool) -> Problem:
 def heads(seed: int, data: Path) -> Problem:
     """64 rotations of side 32, as the heads of a network have them: 64 parameters."""
     del data
-    return _many(seed, 64, 32, joined=False)
+    return many(seed, 64, 32, joined=False)
 
 
 def batch(seed: int, data: Path) -> Problem:
     """256 rotations of side 16 as one batch."""
     del data
-    return _many(seed, 256, 16, joined=True)
+    return many(seed, 256, 16, joined=True)
 
 
 def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> Problem:

@@ -27,6 +27,8 @@ def tables(results: Results) -> Iterable[Table]:
     yield from cheap(results.read("orthogonal_cheap") or {})
     yield from streaming(results.read("orthogonal_streaming") or {})
     yield from evolution(results.read("orthogonal_evolution") or {})
+    yield from small(results.read("orthogonal_small") or {})
+    yield from adapters(results.read("orthogonal_adapters") or {})
 
 
 def tasks(found: dict[str, dict], threads: int = 1) -> Iterable[Table]:
@@ -138,3 +140,47 @@ def evolution(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
         cells = [cell for row in rows for cell in (number(row["ms"]), number(row["step"]), f"{row['return']:.0f}")]
         table.rows.append([name, *cells])
     yield table
+
+
+def small(found: dict[str, dict[str, Any]]) -> Iterable[Table]:
+    """Milliseconds to the target on small matrices and the ratio to POGO's rule, by task and kind of CPU."""
+    if not found:
+        return
+    title = "Small matrices: median CPU ms to the target (POGO's rule over it: median, lowest and highest of the seeds)"
+    columns = ["method", *(f"{task}, {kind}" for kind, tasks in found.items() for task in tasks)]
+    note = "POGO's rule is an infinite number where it did not reach the target in time."
+    table = Table("orthogonal-small", title, columns, "orthogonal_small", note)
+    names = dict.fromkeys(name for tasks in found.values() for rows in tasks.values() for name in rows)
+    for name in names:
+        cells = []
+        for rows in (rows for tasks in found.values() for rows in tasks.values()):
+            times = rows.get(name, {}).get("seconds")
+            pogo = rows.get("POGO's rule", {}).get("seconds")
+            if not times or not pogo:
+                cells.append("-")
+                continue
+            ratios = sorted(p / t for t, p in zip(times, pogo, strict=True) if not math.isinf(t))
+            spread = f" ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else ""
+            cells.append(number(1e3 * statistics.median(times)) + ("" if name == "POGO's rule" else spread))
+        table.rows.append([name, *cells])
+    yield table
+
+
+def adapters(found: dict[str, Any]) -> Iterable[Table]:
+    """Orthogonal fine-tuning: one rotation by its block size and norm, and a small transformer."""
+    if found.get("rotation"):
+        title = "Block rotations, d = 512, 256 vectors: CPU ms of forward and backward (error of R)"
+        table = Table("orthogonal-rotation", title, ["method", *found["rotation"]], "orthogonal_adapters")
+        for name in next(iter(found["rotation"].values())):
+            rows = [row[name] for row in found["rotation"].values()]
+            table.rows.append([name, *(f"{number(row['ms'])} ({row['error']:.0e})" for row in rows)])
+        yield table
+    if found.get("transformer"):
+        title = "Orthogonal fine-tuning of a small transformer, 2,000 steps"
+        columns = ["method", "lr", "loss before", "loss after", "CPU s", "MB kept for backward", "error of R"]
+        table = Table("orthogonal-adapters", title, columns, "orthogonal_adapters", "Means over fresh seeds.")
+        for name, row in found["transformer"].items():
+            mean = {key: statistics.mean(run[key] for run in row["runs"]) for key in row["runs"][0]}
+            cells = [number(row["lr"]), f"{mean['before']:.3f}", f"{mean['loss']:.3f}", number(mean["seconds"])]
+            table.rows.append([name, *cells, f"{mean['kept'] / 1e6:.2f}", f"{mean['drift']:.0e}"])
+        yield table
