@@ -93,10 +93,8 @@ def not_finite(X: np.ndarray) -> set[str]:
 
 
 def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.ndarray:
-    """Return X (n, d) if its rows can be compared by `metric`; ValueError names the first that cannot.
-
-    Squared distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero.
-    """
+    """Return X (n, d) if its rows can be compared by `metric`; ValueError names the first that cannot. Squared
+    distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero."""
     limit = 4e18
     if metric == "cosine" and not (rows := X.any(axis=1)).all():
         raise ValueError(zero_rows(name, len(X) - int(rows.sum()), len(X), int(rows.argmin())))
@@ -183,11 +181,9 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
 def check_vectors(
     X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1, finite: bool = True
 ) -> np.ndarray:
-    """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
-
-    TypeError for sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity.
-    Estimators use `validate_vectors`. `finite=False`: the caller looks for NaN and infinity.
-    """
+    """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
+    sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
+    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = np.asarray(from_tensor(X, name))

@@ -23,10 +23,8 @@ MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
 def save_estimator(estimator: BaseEstimator, path: StrPath, kind: str, **about: object) -> None:
-    """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
-
-    `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a parameter comes back as None.
-    """
+    """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator. `about`
+    adds facts to config.json. NotFittedError before `fit`. A generator given as a parameter comes back as None."""
     check_is_fitted(estimator)
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     arrays = {name: x for name, x in fitted.items() if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"}

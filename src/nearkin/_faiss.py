@@ -75,11 +75,9 @@ def at_length(rows: np.ndarray, length: float) -> np.ndarray:
 def nearest_codes(
     index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2", length: float | None = None
 ) -> np.ndarray:
-    """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d).
-
-    Rows are decoded once, not for every query as FAISS does without tables; with a `length` they are compared at that
-    length.
-    """
+    """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d). Rows
+    are decoded once, not for every query as FAISS does without tables; with a `length` they are compared at that
+    length."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
@@ -93,11 +91,9 @@ def nearest_codes(
 
 
 def clear_padding(index: FaissIndex) -> None:
-    """Set the unused places of 4-bit codes behind the last row of the index, or of each of its lists, to zero.
-
-    FAISS (1.15.1) joins new codes to what lies there by a bitwise or, and its `remove_ids` and `merge_from` leave other
-    bits there.
-    """
+    """Set the unused places of 4-bit codes behind the last row of the index, or of each of its lists, to zero. FAISS
+    (1.15.1) joins new codes to what lies there by a bitwise or, and its `remove_ids` and `merge_from` leave other bits
+    there."""
     index = innermost(index)
     if isinstance(index, faiss.IndexFastScan):
         blocks = [(index.codes.get(), index.ntotal)]
@@ -182,11 +178,9 @@ def list_codes(
 
 
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
-    """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers.
-
-    There `merge_from`, which must follow, would write beyond the end of its memory: FAISS (1.15.1) compares rows with
-    bytes in `BlockInvertedLists::add_entries`.
-    """
+    """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers. There
+    `merge_from`, which must follow, would write beyond the end of its memory: FAISS (1.15.1) compares rows with bytes
+    in `BlockInvertedLists::add_entries`."""
     for number in range(target.nlist):
         before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))
         if before % target.bbs or not before or not count:

@@ -94,11 +94,9 @@ _LONG = 20_000_000_000  # multiply-adds of one product, a second of one core, fr
 
 
 def serial_products(multiply_adds: float, long: float = _LONG) -> AbstractContextManager[object]:
-    """While the block runs, BLAS has one thread if its largest product is smaller than `long`.
-
-    Waiting BLAS threads spin: next to another program a fit of short products took 12 times as long on two threads as
-    on one. FAISS keeps its threads.
-    """
+    """While the block runs, BLAS has one thread if its largest product is smaller than `long`. Waiting BLAS threads
+    spin: next to another program a fit of short products took 12 times as long on two threads as on one. FAISS keeps
+    its threads."""
     if multiply_adds >= long:
         return nullcontext()
     return ThreadpoolController().limit(limits=1, user_api="blas")

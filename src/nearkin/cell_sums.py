@@ -9,11 +9,9 @@ from nearkin.statistics import AbstractSums
 
 
 class CellSums(AbstractSums):
-    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells.
-
-    `sums[m, k]` (d,) is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize`
-    gives the cells' means (M, K, d), zero where a cell is empty.
-    """
+    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells. `sums[m, k]` (d,)
+    is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize` gives the cells'
+    means (M, K, d), zero where a cell is empty."""
 
     def __init__(self, n_partitions: int, n_cells: int, d: int) -> None:
         self.sums = np.zeros((n_partitions, n_cells, d))

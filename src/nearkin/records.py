@@ -9,18 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from nearkin import _pairs
 from nearkin._check import check_choice, from_tensor
-from nearkin._pairs import (
-    Features,
-    MatrixLike,
-    check_features,
-    check_split,
-    check_timestamps,
-    check_weights,
-    matrix_entries,
-    merge_pairs,
-    number_ids,
-)
 from nearkin._types import ArrayLike, Chosen
 
 
@@ -106,8 +96,8 @@ class Interactions:
     right_ids: np.ndarray
     timestamps: np.ndarray | None = None
     split: np.ndarray | None = None
-    left_features: Features | None = None
-    right_features: Features | None = None
+    left_features: _pairs.Features | None = None
+    right_features: _pairs.Features | None = None
     source: Reading | None = None
 
     @classmethod
@@ -121,8 +111,8 @@ class Interactions:
         split: ArrayLike | None = None,
         left_ids: ArrayLike | None = None,
         right_ids: ArrayLike | None = None,
-        left_features: MatrixLike | None = None,
-        right_features: MatrixLike | None = None,
+        left_features: _pairs.MatrixLike | None = None,
+        right_features: _pairs.MatrixLike | None = None,
         duplicates: str = "sum",
     ) -> "Interactions":
         """Build the record from one entry per observation; ids of any sortable type are kept.
@@ -134,19 +124,19 @@ class Interactions:
         features of another length.
         """
         check_choice(duplicates, "duplicates", ("sum", "last", "max"))
-        rows, left_ids = number_ids(left, left_ids, "left")
-        cols, right_ids = number_ids(right, right_ids, "right")
+        rows, left_ids = _pairs.number_ids(left, left_ids, "left")
+        cols, right_ids = _pairs.number_ids(right, right_ids, "right")
         if not len(rows):
             raise ValueError("there is no observed pair; left and right must hold at least one entry")
         columns = {"right": cols, "weights": weights, "timestamps": timestamps, "split": split}
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        merged = merge_pairs(
+        merged = _pairs.merge_pairs(
             rows.astype(np.int64) * len(right_ids) + cols,
-            check_weights(weights, len(rows)),
-            check_timestamps(timestamps),
-            check_split(split),
+            _pairs.check_weights(weights, len(rows)),
+            _pairs.check_timestamps(timestamps),
+            _pairs.check_split(split),
             duplicates,
         )
         key, merged_weights, merged_timestamps, merged_split = merged
@@ -159,14 +149,14 @@ class Interactions:
             right_ids=right_ids,
             timestamps=merged_timestamps,
             split=merged_split,
-            left_features=check_features(left_features, "left_features", len(left_ids)),
-            right_features=check_features(right_features, "right_features", len(right_ids)),
+            left_features=_pairs.check_features(left_features, "left_features", len(left_ids)),
+            right_features=_pairs.check_features(right_features, "right_features", len(right_ids)),
         )
 
     @classmethod
-    def from_matrix(cls, matrix: MatrixLike) -> "Interactions":
+    def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
-        left, right, weights, (m, n) = matrix_entries(matrix)
+        left, right, weights, (m, n) = _pairs.matrix_entries(matrix)
         return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
@@ -213,13 +203,15 @@ class Interactions:
             split=None if self.split is None else self.split[keep],
         )
 
-    def with_features(self, *, left: MatrixLike | None = None, right: MatrixLike | None = None) -> "Interactions":
+    def with_features(
+        self, *, left: _pairs.MatrixLike | None = None, right: _pairs.MatrixLike | None = None
+    ) -> "Interactions":
         """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids; None keeps the old."""
         m, n = self.shape
         return replace(
             self,
-            left_features=self.left_features if left is None else check_features(left, "left", m),
-            right_features=self.right_features if right is None else check_features(right, "right", n),
+            left_features=self.left_features if left is None else _pairs.check_features(left, "left", m),
+            right_features=self.right_features if right is None else _pairs.check_features(right, "right", n),
         )
 
 

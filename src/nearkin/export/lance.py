@@ -12,10 +12,11 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._faiss import innermost
 from nearkin._fields import Extra, StrPath
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
-from nearkin.export.source import Source, inner_index
+from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target, Written, check_own_folder, load_extra
 from nearkin.index.searching import normalised
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
@@ -43,7 +44,7 @@ class Lance(Target):
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
         lance, index = load_extra("lance"), source.index
         parts = _parts(source)
-        lists = inner_index(index)
+        lists = innermost(index.faiss_index)
         probes = lists.nprobe if isinstance(lists, faiss.IndexIVF) else 1
         exact = index.kept is not None
         config = {

@@ -10,7 +10,6 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
-from nearkin._faiss import FaissIndex
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
@@ -80,7 +79,7 @@ class Source:
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
         """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
-        lists = inner_index(self.index)
+        lists = innermost(self.index.faiss_index)
         if isinstance(lists, faiss.IndexIVF) and lists.direct_map.no():
             lists.make_direct_map()  # inverted files find a row by its number only with a map, 8 bytes a row
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
@@ -176,8 +175,3 @@ def exact_source(source: Source) -> Source:
         index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))  # pyright: ignore[reportArgumentType]
     index.ids = source.index.ids
     return Source(index)
-
-
-def inner_index(index: Index) -> FaissIndex:
-    """The FAISS index behind the rotation."""
-    return innermost(index.faiss_index)

@@ -152,11 +152,9 @@ def export_index(
 def self_check(
     source: Source, search: Search, target: float, *, k: int = 10, queries: ArrayLike | None = None
 ) -> Check:
-    """Compare the engine's answers with the index's on 100 questions, or on the rows of `queries` (q, d).
-
-    A neighbour counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named
-    twice, or is not in the index, is a miss.
-    """
+    """Compare the engine's answers with the index's on 100 questions, or on the rows of `queries` (q, d). A neighbour
+    counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named twice, or is not
+    in the index, is a miss."""
     asked = source.questions(100) if queries is None else source.asked(queries)
     k = min(k, len(source))
     own = source.distances(asked, source.as_near(asked, k))

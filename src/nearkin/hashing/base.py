@@ -25,11 +25,9 @@ _POSITIVE = ("scale", "mu", "ridge", "margin_penalty")
 
 
 class AbstractHasher(CodesTransformer, ABC):
-    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
-
-    A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
-    `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
-    """
+    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8. A bit is 1 where
+    `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in `numpy.packbits(..., bitorder="little")`;
+    a number of bits that is no multiple of 8 is padded with zero bits."""
 
     n_features_in_: int
 

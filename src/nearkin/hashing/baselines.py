@@ -49,7 +49,6 @@ class SphericalHashing(AbstractHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
-        del y
         self._check_params()
         n_bits, tolerances = self.n_bits, (self.overlap_tol, self.spread_tol)
         X = whole_rows(self, X, min_rows=n_bits + 1)
@@ -154,7 +153,6 @@ class KMeansHash(AbstractHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        del y
         self._check_params()
         n_bits, width = self.n_bits, check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
         X = whole_rows(self, X, min_rows=n_bits + 1)
@@ -302,7 +300,6 @@ class BinaryAutoencoder(AbstractLinearHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        del y
         self._check_params()
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())

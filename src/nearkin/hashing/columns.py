@@ -106,11 +106,9 @@ class OrthogonalColumns:
         self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
-
-        v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An
-        orthonormal basis of that span grows by one vector per column, as the paper's A_k grows by a row and a column.
-        """
+        """Each column given the ones before it, closed form (SCQ, eq. 21 and 23). v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k
+        with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An orthonormal basis of that span
+        grows by one vector per column, as the paper's A_k grows by a row and a column."""
         V = np.empty_like(W)
         basis = np.zeros((W.shape[1], len(W)))  # rows, filled one by one
         for k in range(W.shape[1]):
@@ -234,11 +232,8 @@ def _column_at(nu: float, c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[
 
 
 def _solver(A: np.ndarray, n_negative: int):
-    """A function b -> A^-1 b, or None unless A has exactly `n_negative` negative eigenvalues.
-
-    By Sylvester's law C + nu is positive definite on the complement of Q if A = Q^T (C + nu)^-1 Q has as many as C +
-    nu.
-    """
+    """A function b -> A^-1 b, or None unless A has exactly `n_negative` negative eigenvalues. By Sylvester's law C + nu
+    is positive definite on the complement of Q if A = Q^T (C + nu)^-1 Q has as many as C + nu."""
     if n_negative == 0:
         factor, info = dpotrf(A)
         return None if info else lambda b: dpotrs(factor, b)[0]

@@ -68,11 +68,9 @@ class AbstractLinearHasher(AbstractHasher):
         return transform
 
     def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> faiss.IndexPreTransform:
-        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes, empty or with `codes` (n, bytes).
-
-        It is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns. FAISS
-        computes in float32, so values within rounding of zero may get the other bit than `encode` gives them.
-        """
+        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes, empty or with `codes` (n, bytes). It
+        is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns. FAISS
+        computes in float32, so values within rounding of zero may get the other bit than `encode` gives them."""
         transform = self.linear_transform(0.0 if asymmetric else -1.0)  # padding bits are 0 in our codes
         inner = asymmetric_index(self.n_bits) if asymmetric else faiss.IndexLSH(transform.d_out, transform.d_out, False)
         if codes is not None:
@@ -91,11 +89,9 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
-
-        Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError
-        if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
-        """
+        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration. Among
+        several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError if
+        n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity."""
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
@@ -104,10 +100,8 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
-
         Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
-        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row.
-        """
+        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row."""
         self._check_params()
         source = _checked_blocks(blocks)
         spectrum = principal_axes(source, self._n_components(), current())
@@ -175,7 +169,6 @@ class PCAHash(AbstractSpectralHasher):
     def _columns(
         self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        del generator, callback
         return np.eye(self.n_bits), np.zeros(0)
 
 
@@ -200,7 +193,6 @@ class RandomHyperplanes(AbstractLinearHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
-        del y, callback
         n_bits = check_integer(self.n_bits, "n_bits", low=1, high=MOST_BITS)
         X, shard = training_rows(self, X, min_rows=2)
         d, generator = X.shape[1], shared_generator(self.random_state)

@@ -8,15 +8,7 @@ import numpy as np
 from nearkin._check import check_choice
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.columns import (
-    CentredRows,
-    ColumnStep,
-    OrthogonalColumns,
-    OrthonormalColumns,
-    StiefelColumns,
-    learn_columns,
-    random_columns,
-)
+from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.spectrum import SCALES
 
@@ -39,15 +31,15 @@ class AbstractEncoder(AbstractSpectralHasher):
         return self.scale
 
     @abstractmethod
-    def _step(self, c: np.ndarray) -> ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.ColumnStep:
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
     def _columns(
-        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
+        self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         c = self.scale_**2 * rows.spectrum.variances
-        start = random_columns(len(c), self.n_bits, generator)
-        return learn_columns(
+        start = columns.random_columns(len(c), self.n_bits, generator)
+        return columns.learn_columns(
             lambda V: self.scale_ * rows.sign_moment(V),
             self._step(c),
             start,
@@ -90,8 +82,8 @@ class OnE(AbstractEncoder):
         super()._check_params()
         check_choice(self.solver, "solver", ("columns", "stiefel"))
 
-    def _step(self, c: np.ndarray) -> ColumnStep:
-        return OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)
+    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+        return columns.OrthonormalColumns(c) if self.solver == "columns" else columns.StiefelColumns(c, self.n_inner)
 
 
 @dataclass(eq=False, repr=False)
@@ -124,5 +116,7 @@ class OgE(AbstractEncoder):
     max_iter: int = 100
     random_state: Seed = None
 
-    def _step(self, c: np.ndarray) -> ColumnStep:
-        return OrthogonalColumns(c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean()))
+    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+        return columns.OrthogonalColumns(
+            c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean())
+        )

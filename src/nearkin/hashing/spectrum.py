@@ -43,10 +43,8 @@ class Spectrum:
 
 
 def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
-    """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes.
-
-    The rank counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64.
-    """
+    """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes. The rank
+    counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64."""
     sums, eps = _sums(blocks)
     mean, n_rows = group.merge(sums).finalize(), sums.n_rows
     d = len(mean)
@@ -87,11 +85,9 @@ def _sums(blocks: Blocks) -> tuple[Mean, float]:
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
-    """Return the factor s put on the data before binarization (SCQ, eq. 25); a number is taken unchanged.
-
-    "eq25": s = sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X, which grow
-    with n. "top-eigenvalue": s = sqrt(L / lambda_1), as in the authors' OgE demo.
-    """
+    """Return the factor s put on the data before binarization (SCQ, eq. 25); a number is taken unchanged. "eq25": s =
+    sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X, which grow with n.
+    "top-eigenvalue": s = sqrt(L / lambda_1), as in the authors' OgE demo."""
     if rule == "eq25":
         return float(np.sqrt(n_bits / variances[:n_bits].sum()))
     if rule == "top-eigenvalue":

@@ -13,17 +13,7 @@ import torch
 
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.linalg.skew import (
-    broadcast,
-    check_alike,
-    check_angles,
-    check_changeable,
-    check_groups,
-    for_kernels,
-    left_skew_entries,
-    on_cpu,
-    row_entry,
-)
+from nearkin.linalg import skew
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
@@ -63,32 +53,29 @@ def descend_rows(
     pairs: torch.Tensor,  # (p, 2) integers, disjoint
     length: float,
 ) -> None:
-    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T.
-
-    It is `left_skew_entries` followed by `rotate_rows`, in one call. ValueError if an angle is not finite; then nothing
-    is turned.
-    """
-    check_alike(X, G)
-    if for_kernels(X):
-        axes = check_groups(pairs, len(X), "pairs", size=2)
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T. It is `left_skew_entries` followed by
+    `rotate_rows`, in one call. ValueError if an angle is not finite; then nothing is turned."""
+    skew.check_alike(X, G)
+    if skew.for_kernels(X):
+        axes = skew.check_groups(pairs, len(X), "pairs", size=2)
         if not descend_in_order(X.detach().numpy(), G.detach().numpy(), axes.reshape(-1), float(length)):
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
     else:
-        rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
+        rotate_rows(X, pairs, skew.left_skew_entries(X, G, pairs) * length)
 
 
 def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     """Choose the way: a numba kernel for float32/float64 in CPU memory, gather and scatter by torch elsewhere."""
-    check_changeable(X)
-    if not on_cpu(X):
+    skew.check_changeable(X)
+    if not skew.on_cpu(X):
         return _rotate_torch(X, torch.as_tensor(pairs, device=X.device), torch.as_tensor(theta, device=X.device), axis)
-    loops = not isinstance(X, torch.Tensor) or for_kernels(X)
+    loops = not isinstance(X, torch.Tensor) or skew.for_kernels(X)
     repeats = "across groups" if loops and axis == -1 else "never"
-    pairs = check_groups(pairs, X.shape[axis], "pairs", size=2, repeats=repeats)
-    theta = check_angles(theta, pairs)
+    pairs = skew.check_groups(pairs, X.shape[axis], "pairs", size=2, repeats=repeats)
+    theta = skew.check_angles(theta, pairs)
     batch = tuple(X.shape[:-2])
-    pairs = broadcast(pairs, (*batch, *pairs.shape[-2:]), "pairs")
-    theta = broadcast(theta, (*batch, theta.shape[-1]), "theta")
+    pairs = skew.broadcast(pairs, (*batch, *pairs.shape[-2:]), "pairs")
+    theta = skew.broadcast(theta, (*batch, theta.shape[-1]), "theta")
     if not loops:
         return _rotate_torch(X, torch.from_numpy(pairs.copy()), torch.from_numpy(theta.copy()), axis)
     A = X.detach().numpy() if isinstance(X, torch.Tensor) else X
@@ -133,13 +120,11 @@ def descend_in_order(
     length: float,
 ) -> bool:
     """`descend_rows` of rows that are known to be right; False, and nothing is turned, if G or an angle is not finite.
-
-    All angles come first, which tests G on the way: a separate test and a single pass take longer.
-    """
+    All angles come first, which tests G on the way: a separate test and a single pass take longer."""
     theta, total = np.empty(len(order) // 2), 0.0
     for p in range(len(theta)):
         i, j = order[2 * p], order[2 * p + 1]
-        theta[p] = length * row_entry(X[i], X[j], G[i], G[j])
+        theta[p] = length * skew.row_entry(X[i], X[j], G[i], G[j])
         total += theta[p] * 0
     if len(order) % 2:
         for c in range(G.shape[1]):

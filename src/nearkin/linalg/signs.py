@@ -26,11 +26,9 @@ def affine_values(
     scale: float = 1.0,
     intercept: np.ndarray | None = None,  # (L,)
 ) -> np.ndarray:
-    """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary.
-
-    A BLAS product rounds a row differently alone and in a batch. Values within that rounding error, d u |x| |p| with u
-    the unit roundoff, are computed again in float64 in a fixed order: about one in a thousand.
-    """
+    """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary. A BLAS
+    product rounds a row differently alone and in a batch. Values within that rounding error, d u |x| |p| with u the
+    unit roundoff, are computed again in float64 in a fixed order: about one in a thousand."""
     check_product(X, P)
     d, width = P.shape
     if mean.shape != (d,) or (intercept is not None and intercept.shape != (width,)):

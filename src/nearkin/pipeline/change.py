@@ -234,11 +234,9 @@ def watch(
 def refresh(
     folder: str | os.PathLike, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None
 ) -> Record:
-    """Learn the codes of a saved index again, from its rows and those of a file, and code its rows by them.
-
-    Without kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no
-    change, for an index without codes, or of bits without vectors.
-    """
+    """Learn the codes of a saved index again, from its rows and those of a file, and code its rows by them. Without
+    kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no change,
+    for an index without codes, or of bits without vectors."""
     steps = steps or Steps()
     file.check_finite(metric=read_config(folder, "index")["metric"])
     with ExitStack() as locked:

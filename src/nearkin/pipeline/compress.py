@@ -21,23 +21,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import nearkin as nk
-from nearkin import metrics
+from nearkin import _storage, metrics
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import counted
 from nearkin._shards import shared_generator
-from nearkin._storage import (
-    check_apart,
-    check_inputs,
-    check_space,
-    check_target,
-    checksums_of,
-    read_config,
-    recover,
-    replacing,
-    saving_folder,
-    sweep,
-)
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering, VectorCodes
@@ -90,11 +78,11 @@ def compress_file(
     choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
-    check_target(out)
-    check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
-    check_inputs(out, [*file.files, *source.files])
+    _storage.check_target(out)
+    _storage.check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
+    _storage.check_inputs(out, [*file.files, *source.files])
     if checkpoint is not None:
-        check_apart(checkpoint, out)
+        _storage.check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:
         raise ValueError(f"{source.name} has {source.shape[1]} columns, {file.name} {file.shape[1]}; they must agree")
     if queries is not None:
@@ -309,16 +297,14 @@ def _work_folder(
 def _is_of_job(path: Path, job: Record) -> bool:
     """Whether a work folder of this compression is there; it was made after all rows had been checked."""
     with suppress(ValueError, FileNotFoundError):
-        return read_config(path, _KIND)["job"] == job
+        return _storage.read_config(path, _KIND)["job"] == job
     return False
 
 
 class WorkFolder:
-    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished.
-
-    `job` identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the
-    blocks, so the folder must lie on a file system that all ranks share.
-    """
+    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished. `job`
+    identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the blocks,
+    so the folder must lie on a file system that all ranks share."""
 
     def __init__(self, path: str | os.PathLike, job: Record, n_rows: int, group: Group) -> None:
         self.path, self.group, self.n_rows = Path(path), group, n_rows
@@ -330,15 +316,15 @@ class WorkFolder:
                 f"rank {group.rank} does not see {self.path}, which rank 0 has made; it must lie on a file system that "
                 "all ranks share"
             )
-        self.block_rows = int(read_config(self.path, _KIND)["block_rows"])
+        self.block_rows = int(_storage.read_config(self.path, _KIND)["block_rows"])
         self.n_blocks = -(-n_rows // self.block_rows)
 
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
-        recover(self.path)
+        _storage.recover(self.path)
         _end_removal(self.path)
         if self.path.exists() and any(self.path.iterdir()):
-            found = read_config(self.path, _KIND)["job"]
+            found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
                 key = next(key for key in job if found.get(key) != job[key])
                 raise ValueError(
@@ -347,7 +333,7 @@ class WorkFolder:
                 )
             return
         rows = min(_MOST, max(_FEWEST, -(-self.n_rows // (_BLOCKS_PER_RANK * self.group.size))))
-        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
+        with _storage.saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
             pass
 
     def load_quantizer(self) -> Quantizer | None:
@@ -374,10 +360,10 @@ class WorkFolder:
                 index.add(chunk)
                 done += len(chunk)
                 callback(done, {"total": total})
-            with replacing(self._file(block)) as fresh:
+            with _storage.replacing(self._file(block)) as fresh:
                 write_faiss(index.faiss_index, fresh)
-                with replacing(_sums(self._file(block))) as sums:
-                    sums.write_text(checksums_of(fresh))
+                with _storage.replacing(_sums(self._file(block))) as sums:
+                    sums.write_text(_storage.checksums_of(fresh))
         self.group.barrier()
 
     def join(self, index: Index, length: float | None, callback: Callback) -> None:
@@ -394,7 +380,7 @@ class WorkFolder:
 
     def _is_whole(self, block: int) -> bool:
         file, sums = self._file(block), _sums(self._file(block))
-        return file.is_file() and sums.is_file() and sums.read_bytes() == checksums_of(file).encode()
+        return file.is_file() and sums.is_file() and sums.read_bytes() == _storage.checksums_of(file).encode()
 
     def _file(self, block: int) -> Path:
         return self.path / f"rows-{block * self.block_rows:013d}.faiss"
@@ -407,10 +393,10 @@ def _sums(file: Path) -> Path:
 def remove_work(path: Path) -> None:
     """Remove the files of a work folder, and the folder if it is empty then; any other folder is left alone."""
     try:
-        read_config(path, _KIND)
+        _storage.read_config(path, _KIND)
     except (ValueError, FileNotFoundError):
         return
-    sweep(path)
+    _storage.sweep(path)
     quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
     # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
     # so the quantizer's config goes first and the folder's own goes last.

@@ -90,10 +90,8 @@ def make_ids(
 
 
 def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float) -> tuple[np.ndarray, list[float]]:
-    """Rows (n, d + k), both parts of mean square 1 times their share, and the two factors.
-
-    Items without a vector in `towers` get the mean of the others.
-    """
+    """Rows (n, d + k), both parts of mean square 1 times their share, and the two factors. Items without a vector in
+    `towers` get the mean of the others."""
     T, known = towers.file.read(), towers.ids
     if known is None:
         if len(T) != len(X):

@@ -13,19 +13,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 import nearkin as nk
-from nearkin import metrics
+from nearkin import _storage, metrics
 from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._fields import counted
-from nearkin._storage import (
-    check_inputs,
-    check_space,
-    check_target,
-    pack_ids,
-    read_arrays,
-    replacing_folder,
-    write_arrays,
-)
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
@@ -81,10 +72,8 @@ def _time(value: float) -> str:
 
 
 def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
-
-    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
-    """
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`. Lists of item-kNN that
+    end early are filled up by popularity: a left without a history has no other."""
     if not len(test):
         return {}
     lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
@@ -145,12 +134,12 @@ def embed_pairs(
     nothing. `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
-    check_target(out)
+    _storage.check_target(out)
     check_choice(tables, "--tables", TABLES)
-    check_inputs(out, [path] if start is None else [path, start])
+    _storage.check_inputs(out, [path] if start is None else [path, start])
     columns["split"] = None if split in SPLITS else split
     pairs, known_names, options = _read_as(path, start, columns)
-    check_space(out, 4 * sum(pairs.shape) * (dim or 64))
+    _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
     notes: list[str] = [] if pairs.source is None else list(pairs.source.questions)
     judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
@@ -204,10 +193,8 @@ def embed_pairs(
 def _read_as(
     path: str | PathLike, start: str | PathLike | None, columns: dict[str, Any]
 ) -> tuple[Interactions, SideNames, Record]:
-    """The pairs of a table, read in the columns that the folder `start` was made of where it has them.
-
-    Also the names of both sides in that folder, and the options --timestamp and --min-weight for tables of this form.
-    """
+    """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
+    of both sides in that folder, and the options --timestamp and --min-weight for tables of this form."""
     names = SideNames() if start is None else side_names(start)
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
@@ -234,10 +221,8 @@ def shown(quality: Quality) -> Quality:
 def judge_later(
     towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
 ) -> tuple[Quality, Record, list[str]]:
-    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
-
-    Only pairs of ids that the first model knows count; notes count the others. Also the record of `held_out`.
-    """
+    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one. Only pairs
+    of ids that the first model knows count; notes count the others. Also the record of `held_out`."""
     first, last = (list(towers.values())[at] for at in (0, -1))
     unknown = Unknown(skip=True)
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
@@ -304,10 +289,8 @@ def _fit_and_judge(
     steps: Steps,
 ) -> tuple[Record, Interactions]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
-
     A split of the table itself is used unless `split` is a rule. Otherwise a second fit, on all pairs, keeps the loss
-    that the short fits "trials" chose.
-    """
+    that the short fits "trials" chose."""
     in_table = split not in SPLITS and has_split(pairs)
     rule = split if split in SPLITS else "random"
     judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule}
@@ -338,7 +321,7 @@ def _save_towers(
         "examples": neighbour_examples(model.right_embeddings_, model.right_ids_, model.seen_),
         "history": without_totals(model.history_),
     }
-    with replacing_folder(out) as fresh:
+    with _storage.replacing_folder(out) as fresh:
         model.save(fresh)
         write_record(fresh / RUN, run)
         if tables is not None:
@@ -371,12 +354,10 @@ def train_index(
     about: Fields | None = None,
 ) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
-
     Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
-    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
-    """
+    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`."""
     steps = steps or Steps()
-    check_target(out)
+    _storage.check_target(out)
     layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
 
@@ -398,11 +379,9 @@ def train_index(
 
 
 def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
-    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
-
-    It starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights
-    and for bytes that do not divide `dim`.
-    """
+    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights. It
+    starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights and
+    for bytes that do not divide `dim`."""
     n_rights = pairs.shape[1]
     if n_rights < 16:
         raise ValueError(
@@ -451,7 +430,7 @@ def _save_index(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike
         "history": without_totals(model.history_),
         "examples": neighbour_examples(right, model.right_ids_, kept),
     }
-    with replacing_folder(out) as fresh:
+    with _storage.replacing_folder(out) as fresh:
         index.save(fresh)
         save_left(fresh, model.left_embeddings_, kept)
         write_record(fresh / RUN, run)
@@ -460,12 +439,12 @@ def _save_index(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike
 def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
     """Write the left vectors (m, d) with their ids, and the seen pairs with their weights."""
     arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
-    write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
+    _storage.write_arrays(folder / LEFT, arrays | _storage.pack_ids("left", seen.left_ids))
 
 
 def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
     """Copy the left side of an index whose rows have moved: row i to positions[i], -1 if it was removed."""
-    arrays = read_arrays(old / LEFT)
+    arrays = _storage.read_arrays(old / LEFT)
     indptr, moved = arrays["indptr"], positions[arrays["indices"]]
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     stays = moved >= 0
@@ -474,4 +453,4 @@ def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
     counts = np.bincount(rows, minlength=len(indptr) - 1)
     changed = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
     changed["weights"] = arrays["weights"][stays][order]
-    write_arrays(new / LEFT, arrays | changed)
+    _storage.write_arrays(new / LEFT, arrays | changed)

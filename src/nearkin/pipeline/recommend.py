@@ -58,10 +58,8 @@ def recommend_folder(
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
-
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
-    before any work for unknown ids and for a folder without two sides.
-    """
+    before any work for unknown ids and for a folder without two sides."""
     (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
     with steps.step("load"):
         sides = open_sides(folder, index)

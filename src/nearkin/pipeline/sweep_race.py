@@ -305,16 +305,14 @@ class Race:
         return False
 
     def _tick(self, step: int, record: Fields) -> None:
-        del step, record
         if time.perf_counter() - self._start > self._seconds:
             raise OutOfTime
 
 
 def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> int | None:
     """The smallest of `sizes` expected to reach a recall, by the recalls {bytes: recall} of trained codes.
-
-    logit(recall) is taken as linear in log(bytes); with one trained size the slope is 1 (.8 to 1.3 measured, 2026-11).
-    """
+    logit(recall) is taken as linear in log(bytes); with one trained size the slope is 1 (.8 to 1.3 measured,
+    2026-11)."""
     known = sorted(recalls)
     x, y = np.log(known), np.array([_logit(recalls[size]) for size in known])
     slopes = np.diff(y) / np.diff(x) if len(known) > 1 else np.ones(1)

@@ -69,7 +69,6 @@ class AxisQuantizer(AbstractLengthCodes):
         `callback(step, record)` is called for the codes without and with a byte of length, with the "recall" of each.
         ValueError or TypeError for data that cannot be used.
         """
-        del y
         check_integer(self.n_bytes, "n_bytes", low=1)
         X = check_magnitude(validate_vectors(self, X, reset=True))
         if self.n_bytes > X.shape[1]:

@@ -86,7 +86,6 @@ class Clock:
 
     def tick(self, step: int, record: Fields) -> None:
         """The callback of a candidate's fit: OutOfTime where it would leave too little."""
-        del step, record
         self._ticked = time.perf_counter()
         if self._ticked > self._stop:
             raise OutOfTime
@@ -182,12 +181,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 class Best(NamedTuple):
-    """`quantizer`: the winner, fully fitted; `table`: a record for each candidate that ended, the winner first.
-
-    Of its short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds" of
-    processor time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries and
-    rows.
-    """
+    """`quantizer`: the winner, fully fitted; `table`: a record for each candidate that ended, the winner first. Of its
+    short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds" of processor
+    time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries and rows."""
 
     quantizer: VectorCodes
     table: list[Record]
@@ -426,7 +422,6 @@ class BestCode(BaseEstimator):
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> VectorCodes:
         """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
-        del y
         found = best(X, queries=queries, **self.get_params(), callback=callback)
         self.table_ = found.table
         return found.quantizer

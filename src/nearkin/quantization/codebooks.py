@@ -110,7 +110,6 @@ def exact_updates() -> Update:
     nearest = WarmProcrustes()
 
     def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-        del R
         return nearest(M)
 
     return update

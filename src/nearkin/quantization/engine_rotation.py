@@ -228,7 +228,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         record)` is called after each start that was learned from. ValueError or TypeError, before any work, for a codec
         or rows that cannot be used.
         """
-        del y
         check_integer(self.max_iter, "max_iter", low=1)
         check_choice(self.center, "center", (False, True))
         X = check_magnitude(whole_rows(self, X, min_rows=2))

@@ -22,11 +22,9 @@ def code_bits(n_centroids: int) -> int:
 
 
 def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
-    """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above.
-
-    By FAISS's own encoder where subspaces are narrow. For wide ones its product of all rows rounds as the batch falls,
-    so the nearest is decided in float64 where float32 leaves it open.
-    """
+    """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above. By FAISS's
+    own encoder where subspaces are narrow. For wide ones its product of all rows rounds as the batch falls, so the
+    nearest is decided in float64 where float32 leaves it open."""
     M, K, width = codebooks.shape
     dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
     if size != 1:

@@ -68,7 +68,6 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         `queries` and `callback` are those of `ProductQuantizer.fit`. Among several processes X is this one's part of
         the rows, and all end with the same quantizer. ValueError or TypeError for what cannot be used.
         """
-        del y
         n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
         X, shard = training_rows(self, X)
         if n_bytes > X.shape[1]:

@@ -100,10 +100,8 @@ def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
 
 def descend(R: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float) -> np.ndarray:
     """R (d, d) float32 after steps R <- R (I - a S), S skew, at rates that fall linearly from `rate` to 0.
-
     `gradient(R)` (d, d) may be of other rows at every step. S = R^T G - G^T R by its running mean and size, so that the
-    spectral norm of a S is about `rate` at first. Newton and Schulz's product keeps R on O(d).
-    """
+    spectral norm of a S is about `rate` at first. Newton and Schulz's product keeps R on O(d)."""
     d = len(R)
     mean, square, eps = np.zeros((d, d), np.float32), 0.0, float(np.finfo(np.float32).tiny)
     for step in range(steps):

@@ -8,14 +8,7 @@ import numpy as np
 from scipy.linalg import null_space
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_real,
-    has_unit_rows,
-    validate_vectors,
-)  # fmt: skip
+from nearkin import _check
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer, Source, load_estimator
 from nearkin._faiss import METRIC_TYPES
@@ -37,7 +30,6 @@ from nearkin.quantization.codebooks import (
     squared_error,
     warn_of,
 )
-from nearkin.quantization.faiss_bridge import SCANNED, scan_judge, scan_keeps_enough, scan_recall
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.training import STARTS, Plan, learn
 
@@ -48,11 +40,9 @@ DEAD = 0.02  # a centroid below this share of the mean count moves to where rows
 
 
 class RunningFit:
-    """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` rows.
-
-    The rows are unrotated, so the sums stay valid while the rotation moves; M = X^T Y follows from them under the
-    newest codebooks. M of a batch alone is too noisy for a rotation.
-    """
+    """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` rows. The rows are unrotated, so the
+    sums stay valid while the rotation moves; M = X^T Y follows from them under the newest codebooks. M of a batch alone
+    is too noisy for a rotation."""
 
     def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
         self._update = update
@@ -190,9 +180,8 @@ class ProductQuantizer(ReconstructingTransformer):
         of `history_`. Among several processes X is this one's part of the rows, and all end with the same quantizer.
         Raises ValueError or TypeError, before any work, for parameters or data that cannot be used.
         """
-        del y
         X, shard = training_rows(self, X)
-        self.normalized_ = all(shard.group.exchange(has_unit_rows(X)))
+        self.normalized_ = all(shard.group.exchange(_check.has_unit_rows(X)))
         self._check_parameters(shard.total, X.shape[1])
         rows = TrainingRows.checked(X, shard, weights, queries)
         generator, fewest = shared_generator(self.random_state), max(self.n_centroids, self.n_lists)
@@ -232,7 +221,7 @@ class ProductQuantizer(ReconstructingTransformer):
         """Codes (n, M) of rows X (n, d), uint8 or uint16; with `n_lists`, the list's number comes first, in as many
         little-endian bytes as it needs (FAISS's `sa_encode` layout)."""
         check_is_fitted(self)
-        X = check_magnitude(validate_vectors(self, X))
+        X = _check.check_magnitude(_check.validate_vectors(self, X))
         parts = []
         for Z, lists in self._rotated_chunks(X):
             codes = faiss_bridge.compute_codes(Z, self.codebooks_)
@@ -249,7 +238,7 @@ class ProductQuantizer(ReconstructingTransformer):
     def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
-        X = check_magnitude(validate_vectors(self, X))
+        X = _check.check_magnitude(_check.validate_vectors(self, X))
         total = 0.0
         for Z, _ in self._rotated_chunks(X):
             total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
@@ -265,8 +254,8 @@ class ProductQuantizer(ReconstructingTransformer):
         `metric`: "l2" or "ip". `fast_scan` needs 16 centroids: faster search, distances rounded to 8 bits.
         """
         check_is_fitted(self)
-        check_choice(metric, "metric", METRIC_TYPES)
-        if fast_scan and self.codebooks_.shape[1] != SCANNED:
+        _check.check_choice(metric, "metric", METRIC_TYPES)
+        if fast_scan and self.codebooks_.shape[1] != faiss_bridge.SCANNED:
             raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
         rotation = None if self.rotation is None and not self._padding else self.rotation_
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
@@ -321,15 +310,18 @@ class ProductQuantizer(ReconstructingTransformer):
 
     def _compare_scans(self, rows: TrainingRows) -> dict[str, bool] | None:
         """`fast_scan_`; several processes agree."""
-        if self.n_centroids != SCANNED:
+        if self.n_centroids != faiss_bridge.SCANNED:
             return None
         found: dict[str, bool] = {}
         for metric in METRIC_TYPES:
             allowed = True  # of a process without rows
             if len(rows.X):
-                judge = scan_judge(rows.X, metric, rows.queries)
-                kept = [scan_recall(judge, self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
-                allowed = scan_keeps_enough(judge, *kept)
+                judge = faiss_bridge.scan_judge(rows.X, metric, rows.queries)
+                kept = [
+                    faiss_bridge.scan_recall(judge, self, self.to_faiss(metric, fast_scan=fast))
+                    for fast in (False, True)
+                ]
+                allowed = faiss_bridge.scan_keeps_enough(judge, *kept)
             found[metric] = all(rows.shard.group.exchange(allowed))
         return found
 
@@ -351,7 +343,7 @@ class ProductQuantizer(ReconstructingTransformer):
     def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> tuple[np.ndarray, Group]:
         """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
-        X = check_magnitude(X).astype(np.float32)
+        X = _check.check_magnitude(X).astype(np.float32)
         where = TrainingRows(X, shard).extent()
         far = where.far(X)
         if warn:
@@ -392,18 +384,18 @@ class ProductQuantizer(ReconstructingTransformer):
         return lists, codes
 
     def _check_parameters(self, n: int, d: int) -> None:
-        M = check_integer(self.n_subspaces, "n_subspaces", low=1)
-        K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
-        lists = check_integer(self.n_lists, "n_lists", low=0)
-        check_choice(self.rotation, "rotation", (None, *ROTATIONS[1:]))
-        check_choice(self.init, "init", ("auto", *STARTS))
+        M = _check.check_integer(self.n_subspaces, "n_subspaces", low=1)
+        K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
+        lists = _check.check_integer(self.n_lists, "n_lists", low=0)
+        _check.check_choice(self.rotation, "rotation", (None, *ROTATIONS[1:]))
+        _check.check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
-            check_real(self.step, "step", above=0)
-        check_integer(self.n_blocks or 1, "n_blocks", low=1, high=_MOST_BLOCKS)
-        check_integer(self.max_iter, "max_iter", low=1)
-        check_real(self.tol, "tol", low=0)
-        check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
-        check_integer(self.horizon or 1, "horizon", low=1)
+            _check.check_real(self.step, "step", above=0)
+        _check.check_integer(self.n_blocks or 1, "n_blocks", low=1, high=_MOST_BLOCKS)
+        _check.check_integer(self.max_iter, "max_iter", low=1)
+        _check.check_real(self.tol, "tol", low=0)
+        _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
+        _check.check_integer(self.horizon or 1, "horizon", low=1)
         if d < M:
             raise ValueError(f"n_subspaces is {M}, more than the {d} columns of X; give at most {d}")
         if n < max(K, lists):

@@ -9,16 +9,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import (
-    check_choice,
-    check_codes,
-    check_integer,
-    check_magnitude,
-    check_queries,
-    check_real,
-    has_unit_rows,
-    validate_vectors,
-)
+from nearkin import _check
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._random import draw_seed
@@ -26,20 +17,12 @@ from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
+from nearkin.quantization import faiss_bridge
 from nearkin.quantization import norms as row_norms
 from nearkin.quantization.additive import decode, fill, packed, parts_of, steady_numbers
 from nearkin.quantization.additive_learning import FIRST_BEAM, INNER, KNOWN, AdditiveFit, Settings, learn, lengths
 from nearkin.quantization.additive_learning import query_moment as moment_of
 from nearkin.quantization.codebooks import CoarseQuantizer
-from nearkin.quantization.faiss_bridge import (
-    SCANNED,
-    behind_rotation,
-    code_bits,
-    front_rotation,
-    scan_judge,
-    scan_keeps_enough,
-    scan_recall,
-)
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
 
@@ -101,11 +84,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
         """
-        del y
         self._check_parameters()
-        X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
-        check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
-        self.normalized_ = has_unit_rows(X)
+        X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
+        _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
+        self.normalized_ = _check.has_unit_rows(X)
         query_moment = moment_of(self.ranking, X, queries)
         generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
@@ -138,10 +120,14 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X, generator)
-        elif self.n_centroids == SCANNED:
-            judge = scan_judge(X, "ip", None if queries is None else check_queries(queries, X.shape[1]))
-            kept = [scan_recall(judge, self, self.to_faiss("ip", fast_scan=fast)) for fast in (False, True)]
-            self.fast_scan_ = scan_keeps_enough(judge, *kept)
+        elif self.n_centroids == faiss_bridge.SCANNED:
+            judge = faiss_bridge.scan_judge(
+                X, "ip", None if queries is None else _check.check_queries(queries, X.shape[1])
+            )
+            kept = [
+                faiss_bridge.scan_recall(judge, self, self.to_faiss("ip", fast_scan=fast)) for fast in (False, True)
+            ]
+            self.fast_scan_ = faiss_bridge.scan_keeps_enough(judge, *kept)
         return self
 
     def _learn(self, X: np.ndarray, query_moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
@@ -180,36 +166,36 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
         if self.norm_bits in row_norms.LEARNED_NORMS:
             self.norm_values_ = row_norms.learn_values(norms, 2**self.norm_bits)
-        if self.norm_bits == 8 and self.n_centroids == SCANNED:
-            judge, origin = scan_judge(X, "l2"), self.norm_origin_
-            exact = scan_recall(judge, self, self.to_faiss())
+        if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
+            judge, origin = faiss_bridge.scan_judge(X, "l2"), self.norm_origin_
+            exact = faiss_bridge.scan_recall(judge, self, self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = row_norms.learn_tables(norms, draw_seed(generator))
             self.norm_scale_ = row_norms.learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
-            if not scan_keeps_enough(judge, exact, scan_recall(judge, self, self.to_faiss())):
+            if not faiss_bridge.scan_keeps_enough(judge, exact, faiss_bridge.scan_recall(judge, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
     def _check_parameters(self) -> None:
-        K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
+        K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
         if K & (K - 1):
             raise ValueError(f"n_centroids is {K}; FAISS's codes want a power of two, for example 16 or 256")
-        check_integer(self.n_codebooks, "n_codebooks", low=1)
-        check_choice(self.rotation, "rotation", (None, "procrustes"))
-        check_integer(self.n_lists, "n_lists", low=0)
-        check_integer(self.beam_size, "beam_size", low=1)
-        check_integer(self.max_iter, "max_iter", low=0)
-        check_real(self.smoothing, "smoothing", low=0, high=1)
-        check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
-        check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
-        check_choice(self.norm_bits, "norm_bits", row_norms.NORMS)
+        _check.check_integer(self.n_codebooks, "n_codebooks", low=1)
+        _check.check_choice(self.rotation, "rotation", (None, "procrustes"))
+        _check.check_integer(self.n_lists, "n_lists", low=0)
+        _check.check_integer(self.beam_size, "beam_size", low=1)
+        _check.check_integer(self.max_iter, "max_iter", low=0)
+        _check.check_real(self.smoothing, "smoothing", low=0, high=1)
+        _check.check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
+        _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
+        _check.check_choice(self.norm_bits, "norm_bits", row_norms.NORMS)
 
     # ---- coding ----------------------------------------------------------------------------------------------------
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, bytes) uint8 of rows X (n, d) as FAISS packs them, with `n_lists` after the list's number."""
         check_is_fitted(self)
-        X = check_magnitude(validate_vectors(self, X))
+        X = _check.check_magnitude(_check.validate_vectors(self, X))
         numbers, lists = self._chosen(X)
         index = self._inner() if self.norm_tables_ is None else self._scanned("l2")  # it stays: it owns its quantizer
         if self.coarse_centroids_ is None or lists is None:
@@ -254,14 +240,14 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         """FAISS's quantizer of codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
         splits, M, K, width = codebooks.shape
-        coder = type(self).CODER(splits * width, *self._shape(splits, M), code_bits(K))
+        coder = type(self).CODER(splits * width, *self._shape(splits, M), faiss_bridge.code_bits(K))
         fill(coder, codebooks, min(self.beam_size, widest or self.beam_size))
         return coder
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
         check_is_fitted(self)
-        codes = check_codes(codes, self._inner().sa_code_size())
+        codes = _check.check_codes(codes, self._inner().sa_code_size())
         if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
             n_lists = len(self.coarse_centroids_)
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
@@ -292,11 +278,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         distances are rounded; None: where the norms are for it.
         """
         check_is_fitted(self)
-        check_choice(metric, "metric", METRIC_TYPES)
+        _check.check_choice(metric, "metric", METRIC_TYPES)
         norms = self.norm_tables_ is not None and metric == "l2"
         fast = norms if fast_scan is None else fast_scan
         fits = self.norm_tables_ is not None if metric == "l2" else not self.norm_bits
-        if fast and not (fits and self.codebooks_.shape[2] == SCANNED):
+        if fast and not (fits and self.codebooks_.shape[2] == faiss_bridge.SCANNED):
             raise ValueError(
                 f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and rows of "
                 f"which it keeps enough neighbours; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
@@ -309,13 +295,13 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             )
         inner, origin = self._scanned(metric) if fast else self._inner(metric), self._origin(metric)
         plain = origin is None and not self._is_rotated()
-        return inner if plain else behind_rotation(self.rotation_, inner, origin)
+        return inner if plain else faiss_bridge.behind_rotation(self.rotation_, inner, origin)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
         TypeError for another index. `beam_size` and the least and largest norm are those of the index."""
-        R, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
+        R, inner = faiss_bridge.front_rotation(index)  # `index` stays: it owns what `inner` reads
         if not isinstance(inner, (*cls.FLAT, *cls.INVERTED)):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an {cls.FLAT[0].__name__}")
         coder = faiss.downcast_AdditiveQuantizer(inner.aq)
@@ -340,7 +326,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             made.n_lists = inner.nlist
         made.n_features_in_, made.history_, made.n_iter_ = len(made.rotation_), [], 0
         if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and inner.metric_type == faiss.METRIC_L2:
-            made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, SCANNED)
+            made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, faiss_bridge.SCANNED)
             made.norm_bits, made.norm_scale_ = 8, int(inner.norm_scale)
         return made
 
@@ -360,7 +346,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if there is one: lists' centroids are moved there, else the first codebook."""
         codebooks, origin = self.codebooks_, self._origin(metric)
         splits, M, K, width = codebooks.shape
-        shape = *self._shape(splits, M), code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
+        shape = (
+            *self._shape(splits, M),
+            faiss_bridge.code_bits(K),
+            METRIC_TYPES[metric],
+            self._search_type(metric, fast),
+        )
         if self.coarse_centroids_ is None:
             if origin is not None:
                 codebooks = codebooks.copy()

@@ -62,7 +62,6 @@ class ScalarQuantizer(ReconstructingTransformer):
         `callback(step, record)` is called after each share of clipped rows with its "distortion". ValueError or
         TypeError for data that cannot be used; with 16 bits also for values outside half precision.
         """
-        del y
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = validate_vectors(self, X, reset=True)
         self.normalized_ = has_unit_rows(X)

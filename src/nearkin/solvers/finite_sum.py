@@ -118,10 +118,8 @@ class Solver(Protocol):
 
 class Monitor:
     """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
-
     The objective is evaluated every 5 epochs, and after each one for a callback, which does not change the run. It has
-    converged when the objective fell by less than `tol` per epoch, relative to itself.
-    """
+    converged when the objective fell by less than `tol` per epoch, relative to itself."""
 
     def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
         self._value, self._run = value, run
@@ -201,11 +199,8 @@ def _check_steps(step: float | str, automatic: str, epsilon: float) -> None:
 
 def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
     """|dx|^2 / (|<dx, dy>| + epsilon |dx|^2) for dx = x_s - x_{s-1} and dy = g_{s+1} - g_s (SVRG-SBB eq. 14); 0 if dx
-    is zero.
-
-    It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15), and is unbounded with epsilon =
-    0 (SBB_0). Algorithm 1 prints "Delta x" a second time; it must be Delta y.
-    """
+    is zero. It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15), and is unbounded with
+    epsilon = 0 (SBB_0). Algorithm 1 prints "Delta x" a second time; it must be Delta y."""
     dx, dy = dx.ravel().astype(np.float64), dy.ravel().astype(np.float64)
     square = float(dx @ dx)
     bottom = abs(float(dx @ dy)) + epsilon * square

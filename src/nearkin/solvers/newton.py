@@ -68,11 +68,9 @@ def newton_step(
     tolerance: float = 0.1,
     max_iter: int = 20,
 ) -> NewtonStep:
-    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`.
-
-    Solves (G + damping I) d = -gradient by conjugate gradients, searches along d by Armijo's rule, and lowers the
-    damping above a ratio of 3/4 of the predicted decrease, raises it below 1/4 (Nocedal and Wright, 10.3).
-    """
+    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`. Solves (G + damping I) d =
+    -gradient by conjugate gradients, searches along d by Armijo's rule, and lowers the damping above a ratio of 3/4 of
+    the predicted decrease, raises it below 1/4 (Nocedal and Wright, 10.3)."""
 
     def damped(d: Tensor) -> Tensor:
         return matvec(d) + damping * d

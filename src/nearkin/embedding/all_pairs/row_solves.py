@@ -91,7 +91,6 @@ def _improved(
 
 def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:
     def solve(point: AllPairsPoint, gradient: Tensor, columns: slice) -> Tensor:
-        del columns  # all of them
         return _by_rows(solve_rows_cg, point, point.Q, spectrum, gradient, steps)
 
     return solve

@@ -104,10 +104,8 @@ def reversed_raters(
 
 def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
     """(r,) shares wrong / total, each drawn to their mean m as far as chance alone may have moved it (empirical Bayes).
-
     By chance a share varies by m (1 - m) / total; what the shares vary by beyond this is t, and t / (t + m (1 - m) /
-    total) of a difference is kept. One right and one wrong answer are added to each.
-    """
+    total) of a difference is kept. One right and one wrong answer are added to each."""
     share = (wrong + 1) / (total + 2)
     mean = float(np.average(share, weights=total))
     chance = mean * (1 - mean) / total

@@ -23,13 +23,6 @@ from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.data.formats.parquet import write_columns
 from nearkin.embedding.ordinal import answers, questions
-from nearkin.embedding.ordinal.answers import (
-    bootstrap_embeddings,
-    choose_dimension,
-    count_per_object,
-    rater_reliability,
-    weigh,
-)
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, principal_axes
 from nearkin.metrics.ordinal import satisfied, triplet_error
@@ -170,14 +163,16 @@ class OrdinalEmbedding(BaseEstimator):
             comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
         self.dimension_curve_ = None
         if self.n_components == "auto":
-            self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
+            self.n_components_, self.dimension_curve_ = answers.choose_dimension(
+                comparisons, self._embed_quickly(rng), rng
+            )
         else:
             self.n_components_ = int(self.n_components)
         self.rater_reliability_: dict[object, float] | None = None
         if raters == "estimated":
             embed, p = self._embed_quickly(rng), self.n_components_
-            self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
-            comparisons = replace(comparisons, weights=weigh(comparisons, self.rater_reliability_))
+            self.rater_reliability_ = answers.rater_reliability(comparisons, lambda train: embed(train, p), rng)
+            comparisons = replace(comparisons, weights=answers.weigh(comparisons, self.rater_reliability_))
         if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
         self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
@@ -261,7 +256,7 @@ class OrdinalEmbedding(BaseEstimator):
         def embed(drawn: Comparisons) -> np.ndarray:
             return self._task(drawn, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
 
-        return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
+        return answers.bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
     def report(self) -> Record:
         """Limits of this embedding: unconnected groups, objects with few answers, contradictions."""
@@ -283,7 +278,7 @@ class OrdinalEmbedding(BaseEstimator):
         path = Path(path)
         _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
         points = {f"x{c + 1}": self.embedding_[:, c] for c in range(self.n_components_)}
-        columns = {"object": self.objects_, **points, "answers": count_per_object(self.comparisons_)}
+        columns = {"object": self.objects_, **points, "answers": answers.count_per_object(self.comparisons_)}
         write_columns(path, columns)
 
     @classmethod

@@ -6,28 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from nearkin import _check
+from nearkin import _check, solvers
 from nearkin._distributed import ALONE, Group
 from nearkin._types import Fields
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal import losses
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.records import Comparisons, as_indices
-from nearkin.solvers import (
-    LBFGS,
-    SGD,
-    SVRG,
-    AdaGrad,
-    GradientDescent,
-    Plain,
-    RowScaled,
-    Rule,
-    Sequential,
-    Snapshot,
-    Solution,
-    Solver,
-    VarianceReduced,
-)
 
 BLOCK = 4  # floats per block of a row, the unit of the passes in `losses`
 
@@ -105,14 +90,14 @@ class OrdinalObjective:
         gradient *= self.dtype(self.n_objects / self.n_terms)
         return gradient
 
-    def snapshot(self, x: np.ndarray) -> Snapshot:
+    def snapshot(self, x: np.ndarray) -> solvers.Snapshot:
         """A copy of x, the full gradient and every term's two slopes, which the passes from here reuse."""
         self.check_points(x)
         slopes = np.empty((self.n_terms, 2), self.dtype)
         gradient = np.zeros_like(x)
         losses.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
         gradient *= self.dtype(self.n_objects / self.n_terms)
-        return Snapshot(x.copy(), gradient, slopes)
+        return solvers.Snapshot(x.copy(), gradient, slopes)
 
     def largest_step(self, batch_size: int) -> float:
         """1 / (12 n w), w the largest weight: a bound for most losses, a rule of thumb for the others.
@@ -126,18 +111,18 @@ class OrdinalObjective:
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
         return 1.0 / (12.0 * heaviest * shared * self.n_objects)
 
-    def walk(self, x: np.ndarray, rule: Rule) -> None:
+    def walk(self, x: np.ndarray, rule: solvers.Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
         self.check_points(x)
         terms = self.indices, self._weights, *self._loss
         match rule:
-            case Plain(step):
+            case solvers.Plain(step):
                 losses.sgd_pass(x, *terms, self.dtype(step * self.n_objects))
-            case RowScaled(step, accumulator):
+            case solvers.RowScaled(step, accumulator):
                 if accumulator.shape != (self.n_objects,):
                     raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
                 losses.adagrad_pass(x, accumulator, *terms, self.dtype(step))
-            case VarianceReduced(step, snapshot, batch_size, n_terms):
+            case solvers.VarianceReduced(step, snapshot, batch_size, n_terms):
                 self.check_points(x, snapshot.x, snapshot.gradient)
                 for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
                     _check.check_integer(value, name, low=1)  # a batch of none would never end
@@ -234,23 +219,21 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-SOLVERS: dict[str, Solver] = {
-    "auto": Sequential(AdaGrad(), SVRG(), DEFAULTS.adagrad_epochs),
-    "svrg-sbb": SVRG(),
-    "svrg": SVRG(step=1.0),
-    "sgd": SGD(),
-    "adagrad": AdaGrad(),
-    "gd": GradientDescent(),
-    "l-bfgs": LBFGS(),
+SOLVERS: dict[str, solvers.Solver] = {
+    "auto": solvers.Sequential(solvers.AdaGrad(), solvers.SVRG(), DEFAULTS.adagrad_epochs),
+    "svrg-sbb": solvers.SVRG(),
+    "svrg": solvers.SVRG(step=1.0),
+    "sgd": solvers.SGD(),
+    "adagrad": solvers.AdaGrad(),
+    "gd": solvers.GradientDescent(),
+    "l-bfgs": solvers.LBFGS(),
 }
 
 
-def find_solver(solver: str | Solver, loss: OrdinalLoss) -> Solver:
-    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else.
-
-    "auto" is AdaGrad, which needs no first step, then SVRG-SBB, which ends lower. Losses that grow slowly ("ckl",
-    "t-ste", "soe") begin with SVRG-SBB: AdaGrad's first steps are too long for them.
-    """
+def find_solver(solver: str | solvers.Solver, loss: OrdinalLoss) -> solvers.Solver:
+    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is AdaGrad, which
+    needs no first step, then SVRG-SBB, which ends lower. Losses that grow slowly ("ckl", "t-ste", "soe") begin with
+    SVRG-SBB: AdaGrad's first steps are too long for them."""
     if isinstance(solver, str):
         name = _check.check_choice(solver, "solver", SOLVERS)
         return SOLVERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
@@ -270,7 +253,7 @@ class Task:
         comparisons: Comparisons,
         n_components: int,
         loss: OrdinalLoss,
-        solver: str | Solver,
+        solver: str | solvers.Solver,
         rng: np.random.Generator,
         group: Group = ALONE,
     ) -> None:
@@ -279,7 +262,7 @@ class Task:
         joint = solver == "auto" and events is not None
         self._solver = find_solver("l-bfgs" if joint else solver, loss)
         if events is not None:
-            if not isinstance(self._solver, LBFGS | GradientDescent):
+            if not isinstance(self._solver, solvers.LBFGS | solvers.GradientDescent):
                 raise ValueError(
                     f"solver is {solver!r}, which takes comparisons one by one, but comparisons has events, answers of "
                     "several comparisons each; use 'auto' or 'l-bfgs', or fit(..., choices='separate')"
@@ -289,13 +272,15 @@ class Task:
             return
         order = rng.permutation(len(comparisons))
         weights = None if weights is None else weights[order]
-        self._dtype = np.float64 if isinstance(self._solver, LBFGS) else np.float32  # its line search needs the digits
+        self._dtype = (
+            np.float64 if isinstance(self._solver, solvers.LBFGS) else np.float32
+        )  # its line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
-        if solver == "svrg" and isinstance(self._solver, SVRG):
+        if solver == "svrg" and isinstance(self._solver, solvers.SVRG):
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
             self._solver = replace(self._solver, step=min(1.0, longest))  # 1 suits most data, if single terms allow it
 
-    def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
+    def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, solvers.Solution]:
         """Run every start (n, p) for a few epochs, the best to the end, by validation if any; records have "start"."""
         epochs = DEFAULTS.trial_epochs
         trials = len(starts) * epochs if len(starts) > 1 else 0
@@ -309,7 +294,7 @@ class Task:
 
     def solve(
         self, start: np.ndarray, run: Run, *, done: int = 0, about: Fields | None = None
-    ) -> tuple[np.ndarray, Solution]:
+    ) -> tuple[np.ndarray, solvers.Solution]:
         """Embed from `start` (n, p): the points found (n, p) and the solver's report. The callback's steps count from
         `done`, its records include `about`. Raises FloatingPointError if the run diverges."""
         validate, callback, p = run.validate, run.callback, self._p

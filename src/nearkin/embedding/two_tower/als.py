@@ -56,7 +56,6 @@ class ALS(AbstractSolver):
         return "als" if self.block_size is None else "ials++"
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        del loss
         objective = pair.objective
         counts = np.diff(objective.interactions.indptr), np.diff(objective.interactions.columns.indptr)
         left, right = (
@@ -149,11 +148,8 @@ class ALS(AbstractSolver):
 
 class BranchRegression:
     """Fit g(x_i) to given embeddings p_i = e_i + g(x_i) in the norm of the ids' penalty, sum of weight_i |p_i -
-    g(x_i)|^2.
-
-    For fixed p_i the best branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the
-    exact last linear layer at a cost of m h^2. Rows without a pair have weight 0.
-    """
+    g(x_i)|^2. For fixed p_i the best branch is this regression, and no pair is touched. One `step` is an epoch of Adam,
+    then the exact last linear layer at a cost of m h^2. Rows without a pair have weight 0."""
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:
         if not isinstance(side.tower, ResidualTower) or side.tower.branch is None:
@@ -204,11 +200,9 @@ class BranchRegression:
 
 
 def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> Tensor:
-    """(A + d I)^-1 B with the damping d of least generalized cross-validation error (Golub, Heath and Wahba 1979).
-
-    A = X^T X (h, h), B = X^T Y (h, k), squares = |Y|^2 over n rows; the error is |Y - X S|^2 / (n - trace of the hat
-    matrix)^2. One eigendecomposition serves every damping.
-    """
+    """(A + d I)^-1 B with the damping d of least generalized cross-validation error (Golub, Heath and Wahba 1979). A =
+    X^T X (h, h), B = X^T Y (h, k), squares = |Y|^2 over n rows; the error is |Y - X S|^2 / (n - trace of the hat
+    matrix)^2. One eigendecomposition serves every damping."""
     spectrum, turn = torch.linalg.eigh(A)
     spectrum = spectrum.clamp(min=0)
     turned = turn.T @ B

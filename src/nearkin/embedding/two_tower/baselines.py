@@ -209,7 +209,6 @@ class SOGram(AbstractTowerSolver):
     rate: ClassVar[float] = 0.1  # weight of a batch in the running Gramians
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        del loss
         self.pair, self.grams = pair, list[Tensor]()
         batch_loss = self.batch_loss(pair.objective.loss(0.0))
         self._batches = MiniBatches(pair, batch_loss, batch_size=self.batch_size, learning_rate=self.learning_rate)

@@ -35,11 +35,9 @@ MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
 
 @dataclass(frozen=True)
 class Defaults:
-    """Candidates, and the lengths of their short fits.
-
-    Test Recall@20 / NDCG@20 of the choice and of `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1867 / .1567
-    and .1522 / .1291, ml100k .4024 / .2963 and .3855 / .2803. Planted sets set the last round's length.
-    """
+    """Candidates, and the lengths of their short fits. Test Recall@20 / NDCG@20 of the choice and of
+    `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1867 / .1567 and .1522 / .1291, ml100k .4024 / .2963 and
+    .3855 / .2803. Planted sets set the last round's length."""
 
     weight_power: float = 0.25  # of the second candidate of all pairs; see `AllPairs` for the gain
     cost_power: float = 0.2
@@ -126,11 +124,9 @@ def choose_regularization(
     callback: Callback | None = None,
     group: Group = ALONE,
 ) -> Chosen:
-    """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables.
-
-    From strong to weak, each starting from the tables of the one before, until the metric no longer rises by 2 %.
-    Without held-out pairs: a quarter of the noise level and the given tables.
-    """
+    """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables. From strong to
+    weak, each starting from the tables of the one before, until the metric no longer rises by 2 %. Without held-out
+    pairs: a quarter of the noise level and the given tables."""
     if ranking is None:
         return Chosen(DEFAULTS.fallback * noise, P, Q)
     best: tuple[float, Chosen] | None = None

@@ -125,7 +125,6 @@ class TwoTower(BaseEstimator):
         a folder from which an interrupted fit continues; ValueError if it began with other data or settings (max_iter,
         max_seconds and patience may differ).
         """
-        del y
         settings = check_settings(self, interactions, validation)
         options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
         return self._keep(interactions, fit_towers(settings, interactions, validation, **options))
@@ -251,7 +250,6 @@ class TwoTower(BaseEstimator):
 
     def score(self, interactions: Interactions, y: object = None, *, k: int = 100) -> float:
         """NDCG@k of held-out pairs over the same ids; the pairs of fit are left out of the rankings."""
-        del y
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]
 
     def evaluate(self, interactions: Interactions, *, k: int | Sequence[int] = (20, 100)) -> dict[str, float]:

@@ -23,7 +23,6 @@ class AbstractAllPairs(AbstractTowerSolver):
     """A solver of the exact loss over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair."""
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        del loss
         self.pair, self.loss = pair, pair.objective.loss(0.0)
         self.scale = 1 / self.loss.observed_weight
         self.parameters = pair.parameters()

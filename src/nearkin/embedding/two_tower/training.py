@@ -62,7 +62,6 @@ class AbstractSolver(BaseEstimator, ABC):
 
     def check(self, all_pairs: bool) -> None:
         """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
-        del all_pairs
         check_choice(self.start, "start", STARTS)
         for name, value in self.get_params().items():
             if name in _LIMITS and not (value is None and (name in _OPTIONAL or getattr(type(self), name) is None)):
