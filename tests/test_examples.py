@@ -29,7 +29,7 @@ FEWER = {  # constants of the longer ones without options
     "one_optimizer": {"STEPS": 30},
     "rotate_before_rounding": {"STEPS": 60},
 }
-EXTRAS = {"evolution_strategies": "gymnasium"}  # what an example needs beyond nearkin itself
+EXTRAS = {"evolution_strategies": "gymnasium", "langchain_store": "langchain_core"}  # beyond nearkin itself
 
 
 def stop(*_: object) -> None:
@@ -42,7 +42,7 @@ def test_example(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path.stem in EXTRAS:
-        pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}, which nearkin[rl] installs")
+        pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}")
     monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
     out = tmp_path / "figure.png" if path.stem in SMALL else tmp_path
     monkeypatch.setattr("sys.argv", [path.name, *SMALL.get(path.stem, []), "--out", str(out)])
@@ -72,6 +72,25 @@ def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, m
     example = runpy.run_path(str(FOLDER / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
+
+
+def test_a_store_of_langchain_finds_filters_and_forgets() -> None:
+    pytest.importorskip("langchain_core", reason="needs langchain-core")
+    spec = importlib.util.spec_from_file_location("langchain_store", FOLDER / "langchain_store.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    texts = ["red apple", "brown fox", "apple pie", "dogs"]
+    store = module.NearkinStore.from_texts(texts, module.Letters(), [{"n": n} for n in range(4)], ids=list("abcd"))
+    found = store.similarity_search_with_score("apple", k=9)
+    assert {document.id for document, _ in found[:2]} == {"a", "c"}
+    assert len(found) == 4
+    (dogs,) = store.similarity_search("apple", filter=lambda document: document.metadata["n"] == 3)
+    assert dogs.page_content == "dogs"
+    store.add_texts(["apple"], ids=["d"])
+    assert store.as_retriever(search_kwargs={"k": 1}).invoke("apple")[0].id == "d"
+    store.delete(["d"])
+    assert "d" not in {document.id for document in store.similarity_search("apple", k=9)}
+    assert [document.page_content for document in store.get_by_ids(["a", "d"])] == ["red apple"]
 
 
 def test_tables_for_r_hold_the_answers() -> None:

@@ -19,7 +19,18 @@ def polars(columns):
     return pytest.importorskip("polars").DataFrame(columns)
 
 
-@pytest.fixture(params=[arrow, pandas, polars])
+def duckdb(columns):
+    engine = pytest.importorskip("duckdb")
+    held = pa.table(columns)  # the query reads it by this name
+    assert held.num_rows
+    return engine.sql("select * from held")
+
+
+def lazy(columns):
+    return polars(columns).lazy()
+
+
+@pytest.fixture(params=[arrow, pandas, polars, lazy, duckdb])
 def frame(request):
     return request.param
 

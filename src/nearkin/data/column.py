@@ -243,17 +243,18 @@ def is_code(column: Column) -> bool:
 
 
 def is_frame(source: Extra) -> bool:
-    """Whether `source` is a DataFrame that narwhals knows (a path, a list and an array are none)."""
+    """Whether `source` is a DataFrame or a query that narwhals knows (a path, a list and an array are none)."""
     import narwhals as nw  # only where tables are read
 
-    return nw.dependencies.is_into_dataframe(source)
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
 def frame_columns(source: Extra) -> list[Column]:
     """The columns of a DataFrame or an Arrow table; nulls are marked, never turned into values."""
     import narwhals as nw  # only where tables are read
 
-    frame = nw.from_native(source, eager_only=True)
+    known = nw.from_native(source)
+    frame = known.collect() if isinstance(known, nw.LazyFrame) else known  # queries of DuckDB and Polars
     if len(set(frame.columns)) < len(frame.columns):
         raise ValueError(f"the table has two columns of one name: {', '.join(map(str, frame.columns))}; rename one")
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
