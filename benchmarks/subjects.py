@@ -50,6 +50,12 @@ _SUBJECTS = (
     ),
     Subject("codecs", "The best code at every size"),
     Subject("engines", "A rotation for engines' own codes"),
+    Subject(
+        "answers",
+        "Answers among some rows, and codes under drift",
+        ("among --quick", "watch --quick"),
+        ("among", "watch"),
+    ),
     Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(
         "orthogonal",

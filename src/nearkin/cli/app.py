@@ -67,10 +67,7 @@ class CommandGroup(TyperGroup):
         given = list(sys.argv[1:] if args is None else args)
         for at in [at for at, word in enumerate(given[:-1]) if word == "--log"]:
             given[at : at + 2] = [f"--log={given[at + 1]}"]
-        front = [
-            word for word in given if word.partition("=")[0] in _EVERYWHERE
-        ]  # options of all commands, at any place
-        args = front + [word for word in given if word.partition("=")[0] not in _EVERYWHERE]
+        args = sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE)  # these come first
         together = False
         try:
             # under torchrun join_processes gives the processes of a run; without it one

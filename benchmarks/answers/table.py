@@ -1,0 +1,36 @@
+"""Searches among some of the rows, and alarms about drift."""
+
+from collections.abc import Iterable
+
+from benchmarks.table import Results, Table, number
+
+
+def tables(results: Results) -> Iterable[Table]:
+    found = results.read("answers_among")
+    if found:
+        table = Table(
+            "answers-among",
+            "Search among some of the rows, beside FAISS's IDSelector",
+            ["codes", "rows allowed", "who", "CPU ms a query", "recall 10@10", "places filled"],
+            "answers_among",
+            "20,000 SIFT rows, 100 queries, one thread.",
+        )
+        for row in found:
+            cells = [number(row.get(name)) for name in ("ms_a_query", "recall", "filled")]
+            who = f"{row['who']}: refused" if "refused" in row else row["who"]
+            table.rows.append([row["kind"], f"{row['share']:.0%}", who, *cells])
+        yield table
+    found = results.read("answers_watch")
+    if found:
+        table = Table(
+            "answers-watch",
+            "How often `nearkin watch` finds a drift",
+            ["new rows", "draws", "called a drift", "points that learning again gains"],
+            "answers_watch",
+            "2,000 GIST descriptors on 16 axes, 3,000 new rows, product codes of 2 bytes.",
+        )
+        for row in found:
+            kind = "of the same kind" if row["angle"] == 0 else "turned"
+            gain = f"{100 * row['mean_gain']:+.1f} (sd {100 * row['sd_gain']:.1f})"
+            table.rows.append([kind, str(row["draws"]), str(row["called"]), gain])
+        yield table
