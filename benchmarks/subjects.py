@@ -49,6 +49,7 @@ _SUBJECTS = (
         ("rotation", "run"),
     ),
     Subject("codecs", "The best code at every size"),
+    Subject("ids", "Semantic ids", ("--quick",), ("--seeds 5",)),
     Subject("engines", "A rotation for engines' own codes"),
     Subject(
         "answers",

@@ -1,0 +1,99 @@
+"""Makers of semantic ids: sharing, use of the codes, neighbours by prefix, new items, and a small decoder.
+
+    python -m benchmarks ids --parts makers new --semantic-id FOLDER
+    python -m benchmarks ids --parts decoder --seeds 5
+
+1. makers: 40,000 sentence vectors (wordnet_minilm), three codes of 256 values, one seed.
+2. new: ids learned from 36,000 of them, and given to the 4,000 others.
+3. decoder: the last item of each person in MovieLens-100K, by a transformer of two layers that writes ids.
+
+semantic-id needs NumPy 2, and the other peers NumPy 1.26: --semantic-id names the folder in which pip put it (pip
+install --target FOLDER --no-deps semantic-id==0.2.5).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from benchmarks.harness import cpu_seconds, limit_threads, save
+from benchmarks.ids import decoder
+from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
+from benchmarks.options import parser
+from nearkin._faiss import nearest_rows
+
+PARTS = ("makers", "new", "decoder")
+ROWS, QUERIES = 40_000, 1000
+
+
+def sentences(folder: Path) -> np.ndarray:
+    return np.load(folder / "wordnet_minilm.npz")["X"].astype(np.float32)[:ROWS]
+
+
+def makers(X: np.ndarray, chosen: dict[str, Maker]) -> list[dict[str, Any]]:
+    asked = np.random.default_rng(0).choice(len(X), QUERIES, replace=False)
+    near = nearest_rows(X, X[asked], 11)[:, 1:]
+    rows = []
+    for name, maker in chosen.items():
+        seconds, made = cpu_seconds(lambda maker=maker: maker(X, 3, 256, 0))
+        _, key, counts = np.unique(made.nearest, axis=0, return_inverse=True, return_counts=True)
+        shares = [np.bincount(column, minlength=256) / len(X) for column in made.nearest.T]
+        same = np.cumprod(made.ids[near] == made.ids[asked, None], axis=2)
+        rows.append({
+            "maker": name, "seconds": seconds, "shared": float((counts[key] > 1).mean()), "most": int(counts.max()),
+            "tokens": made.ids.shape[1], "counters": int(made.ids[:, 3].max()) + 1 if made.ids.shape[1] > 3 else 0,
+            "used": [int((share > 0).sum()) for share in shares],
+            "perplexity": [float(np.exp(-(p[p > 0] * np.log(p[p > 0])).sum())) for p in shares],
+            "error": made.error, "kept": same.mean((0, 1)).tolist()[:3],
+        })  # fmt: skip
+        print(rows[-1], flush=True)
+    return rows
+
+
+def new_items(X: np.ndarray) -> dict[str, Any]:
+    """Ids of new rows: how many old ids changed, and how many new rows left their nearest id, prefix, first code."""
+    order = np.random.default_rng(0).permutation(len(X))
+    old, new = X[order[: len(X) * 9 // 10]], X[order[len(X) * 9 // 10 :]]
+    made = nk.SemanticIds(random_state=0).fit(old)
+    before, shared = made.ids_.copy(), made.shared_
+    nearest = made.transform(new)
+    seconds, ids = cpu_seconds(lambda: made.assign(new))
+    errors = [float(((new - made.decode(found)) ** 2).sum(1).mean()) for found in (nearest, ids)]
+    result = {
+        "old": len(old), "new": len(new), "shared": shared, "seconds": seconds, "error": errors,
+        "changed": int((made.ids_[: len(old)] != before).any(1).sum()),
+        "moved": [float((nearest[:, :depth] != ids[:, :depth]).any(1).mean()) for depth in (1, 2, 3)],
+    }  # fmt: skip
+    print(result, flush=True)
+    return result
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options.add_argument("--seeds", type=int, default=5, help="of the decoder")
+    options.add_argument("--semantic-id", type=Path, help="folder that holds the package semantic_id")
+    options = options.parse_args()
+    limit_threads(options.threads)
+    found = find_semantic_id(options.semantic_id)
+    chosen = {name: maker for name, maker in MAKERS.items() if found or not name.startswith("semantic-id")}
+    settings = {"data": options.data, "quick": options.quick, "threads": options.threads}
+    rows = 4_000 if options.quick else ROWS
+    if "makers" in options.parts:
+        real = {name: maker for name, maker in chosen.items() if name != "at random"}
+        save("ids_makers", makers(sentences(options.data)[:rows], real), **settings)
+    if "new" in options.parts:
+        save("ids_new", new_items(sentences(options.data)[:rows]), **settings)
+    if "decoder" in options.parts:
+        log = decoder.read(options.data / "ml100k.npz")
+        results: list[dict[str, Any]] = []
+        for seed in range(1 if options.quick else options.seeds):
+            for name, vectors, maker in decoder.cases(log, chosen, seed):
+                results.append(decoder.judge(name, vectors, maker, log, seed, epochs=1 if options.quick else None))
+                print(results[-1], flush=True)
+            save("ids_decoder", results, **settings, seeds=seed + 1)
+
+
+if __name__ == "__main__":
+    main()
