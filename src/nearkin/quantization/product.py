@@ -82,8 +82,8 @@ class ProductQuantizer(ReconstructingTransformer):
     n_subspaces: M, the number of codes of a row, at most d. With 256 centroids it is the number of bytes. Where it
         does not divide d, rows are padded to d' = M ceil(d / M) columns.
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
-    rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-steepest" (GCD-R, GCD-G,
-        GCD-S), or "cayley".
+    rotation: None (plain PQ), "procrustes" (OPQ, overrelaxed), "givens-random" | "givens-greedy" | "givens-steepest"
+        (GCD-R, GCD-G, GCD-S), or "cayley".
     init: "auto" races "identity", "pca" and "random" on a subsample and learns from those that end it close together;
         the codes that keep most neighbours win. `history_` has the rounds of the winner.
         "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first
@@ -94,7 +94,8 @@ class ProductQuantizer(ReconstructingTransformer):
         0.2 d / mean ||x||^2 is as large as is stable).
     n_blocks: Givens blocks for one update; None for d/8, at least 8 (5 for "givens-steepest", whose matchings are
         slow), and for four in `partial_fit`.
-    max_iter, tol: rounds of learning, at most; they stop when the distortion falls by less than `tol` a round.
+    max_iter, tol: rounds of learning, at most; they stop when the distortion falls by less than `tol` a round, but for
+        "procrustes", whose turns go beyond the best rotation by a share that falls to 0 at the last round.
     max_points_per_centroid: rows used for training, at most, for each centroid; FAISS's default.
     horizon: rows that `partial_fit` averages over; None for 64 rows for each centroid.
     random_state: seed, NumPy generator or RandomState.
@@ -115,7 +116,8 @@ class ProductQuantizer(ReconstructingTransformer):
 
     The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
 
-    References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1.
+    References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1; Salakhutdinov and Roweis 2003
+    (overrelaxation).
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
