@@ -30,16 +30,20 @@ def fitted(request, vectors):
 
 
 def test_codes_are_faiss_codes(fitted, vectors):
-    """`encode`, the filled FAISS index and FAISS's own encoder agree code by code."""
+    """`encode`, the filled FAISS index and FAISS's own encoder agree code by code, but for centroids equally near."""
     X = vectors[1]
     index = fitted.to_faiss()
     theirs = index.sa_encode(X)
     rows = fitted.decode(fitted.encode(X))
-    np.testing.assert_allclose(index.sa_decode(theirs), rows, atol=1e-4)
+    decoded = index.sa_decode(theirs)
+    differ = np.abs(decoded - rows).max(axis=1) > 1e-4
+    assert differ.mean() <= 0.002
+    errors = [np.square(X.astype(np.float64) - found).sum(axis=1) for found in (decoded, rows)]
+    np.testing.assert_allclose(*errors, rtol=1e-5)
     if fitted.n_centroids in (64, 16, 32, 100, 300) and not fitted.n_lists:
         codec = inner(index).pq
         unpacked = faiss.unpack_bitstrings(theirs, codec.M, codec.nbits)
-        np.testing.assert_array_equal(unpacked, fitted.encode(X))
+        np.testing.assert_array_equal(unpacked[~differ], fitted.encode(X)[~differ])
 
 
 def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
