@@ -168,7 +168,9 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
     """The array of a torch tensor, without its graph and on the CPU; anything else unchanged. bfloat16 gives float32.
-    ValueError for a tensor of the meta device."""
+
+    ValueError for a tensor of the meta device.
+    """
     if not hasattr(X, "detach"):
         return X
     try:

@@ -41,8 +41,10 @@ def load_estimator(
     kind: str,
     renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Estimator:
-    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another. `source`
-    is the folder, or what was read of it. `renamed`: old names of parameters to new ones."""
+    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
+
+    `source` is the folder, or what was read of it. `renamed`: old names of parameters to new ones.
+    """
     found = read_saved(source, kind)
     with damage_named(found.path):
         return _made(cls, found, renamed)
@@ -103,8 +105,10 @@ class SavedEstimator(BaseEstimator):
 
 
 class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
-    """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ... With it come
-    `get_feature_names_out` and `set_output(transform="pandas" | "polars")`."""
+    """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ...
+
+    With it come `get_feature_names_out` and `set_output(transform="pandas" | "polars")`.
+    """
 
     n_features_in_: int
 

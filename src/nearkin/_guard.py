@@ -16,9 +16,11 @@ _free = threading.Condition()
 
 
 class Guard:
-    """A lock that searches share and changes hold alone; waiting changes come before new searches. A thread that holds
-    it may take it again, but a search may not turn into a change: RuntimeError, where otherwise the thread would wait
-    for itself. A fork waits for changes to end; searches of other threads are not in the child."""
+    """A lock that searches share and changes hold alone; waiting changes come before new searches.
+
+    A thread that holds it may take it again, but a search may not turn into a change: RuntimeError, where otherwise
+    the thread would wait for itself. A fork waits for changes to end; searches of other threads are not in the child.
+    """
 
     def __init__(self) -> None:
         self._readers: Counter[int] = Counter()  # thread -> how often

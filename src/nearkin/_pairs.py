@@ -169,8 +169,10 @@ def check_features(features: MatrixLike | None, name: str, count: int) -> Featur
 def merge_pairs(
     key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Sort the pairs by key and merge those that are equal, under the first of their times. The first time keeps splits
-    by time honest: a pair that was observed before the cut belongs to training."""
+    """Sort the pairs by key and merge those that are equal, under the first of their times.
+
+    The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
+    """
     order = np.argsort(key)  # fast and unstable: equal keys, which are few, are put in order afterwards
     ordered = key[order]
     same = ordered[1:] == ordered[:-1]

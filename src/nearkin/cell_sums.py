@@ -9,9 +9,11 @@ from nearkin.statistics import AbstractSums
 
 
 class CellSums(AbstractSums):
-    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells. `sums[m, k]` (d,)
-    is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize` gives the cells'
-    means (M, K, d), zero where a cell is empty."""
+    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells.
+
+    `sums[m, k]` (d,) is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize`
+    gives the cells' means (M, K, d), zero where a cell is empty.
+    """
 
     def __init__(self, n_partitions: int, n_cells: int, d: int) -> None:
         self.sums = np.zeros((n_partitions, n_cells, d))
@@ -21,8 +23,10 @@ class CellSums(AbstractSums):
         return [self.sums, self.counts]
 
     def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,). Each
-        block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64."""
+        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,).
+
+        Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
+        """
         self._check(X, codes)
         size = block_rows(self.sums.shape[1])
         block = self.sums if X.dtype == self.sums.dtype else np.empty(self.sums.shape, X.dtype)

@@ -302,8 +302,10 @@ def as_quadruplets(rows: np.ndarray) -> np.ndarray:
 
 
 def as_indices(array: ArrayLike, name: str) -> np.ndarray:
-    """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers. Raises
-    TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape."""
+    """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers.
+
+    Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
+    """
     array = np.asarray(from_tensor(array, name))
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(

@@ -59,8 +59,10 @@ class Mean(AbstractMean):
 
 
 class Gram(AbstractMean):
-    """X^T X of rows less a mean (d,) known before, in float64: `finalize` gives the covariance (d, d). Two passes, the
-    mean first, because X^T X - n m m^T loses the digits of a variance that is small against the mean."""
+    """X^T X of rows less a mean (d,) known before, in float64: `finalize` gives the covariance (d, d).
+
+    Two passes, the mean first, because X^T X - n m m^T loses the digits of a variance that is small against the mean.
+    """
 
     def __init__(self, mean: np.ndarray) -> None:
         super().__init__(len(mean), len(mean))

@@ -88,8 +88,10 @@ class Manifest:
 
 
 def users_files(folder: Path) -> list[Path]:
-    """Paths in a saved folder of what nearkin did not put there: hidden files, empty folders, a report.html. Visible
-    files that a manifest does not list are here too; without one, or in a growing folder, they are ours."""
+    """Paths in a saved folder of what nearkin did not put there: hidden files, empty folders, a report.html.
+
+    Visible files that a manifest does not list are here too; without one, or in a growing folder, they are ours.
+    """
     manifest, found = read_manifest(folder), list[Path]()
     complete = manifest is not None and not manifest.growing
     listed = set[str]() if manifest is None else set(manifest.files)

@@ -160,8 +160,10 @@ def search_vectors(
     connection: Extra, table: str, Q: np.ndarray, k: int = 10, *, form: str = "vector", metric: str = "l2",
     ef_search: int = EF_SEARCH,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Scores and ids (q, k) of the rows nearest to Q (q, d), by the HNSW index of a table of vectors. Scores are
-    PostgreSQL's: the distance for "l2", the negative inner product for "ip", 1 - the cosine for "cosine"."""
+    """Scores and ids (q, k) of the rows nearest to Q (q, d), by the HNSW index of a table of vectors.
+
+    Scores are PostgreSQL's: the distance for "l2", the negative inner product for "ip", 1 - the cosine for "cosine".
+    """
     kind = load_extra("pgvector").Vector if form == "vector" else load_extra("pgvector").HalfVector
     far = f"vector {_OPERATORS[metric][0]} %s"
     return _nearest(connection, table, far, [kind(row) for row in Q], k, ef_search)

@@ -25,9 +25,11 @@ _POSITIVE = ("scale", "mu", "ridge", "margin_penalty")
 
 
 class AbstractHasher(CodesTransformer, ABC):
-    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8. A bit is 1 where
-    `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in `numpy.packbits(..., bitorder="little")`;
-    a number of bits that is no multiple of 8 is padded with zero bits."""
+    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
+
+    A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
+    `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
+    """
 
     n_features_in_: int
 
@@ -75,7 +77,9 @@ class AbstractHasher(CodesTransformer, ABC):
 
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """Return (Hamming distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
-        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances."""
+
+        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances.
+        """
         return hamming_search(self.encode(Q), codes, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:

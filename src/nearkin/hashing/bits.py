@@ -74,9 +74,11 @@ def spherical_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np
 
 
 def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and ids (q, k): a real query p (L,) against stored signs b by <p, b>, largest first. |p - b|^2 =
-    |p|^2 + L - 2 <p, b>, so this is the order of the asymmetric distance. Keeping the query's magnitudes costs one
-    table of 256 entries per byte and query."""
+    """Return scores and ids (q, k): a real query p (L,) against stored signs b by <p, b>, largest first.
+
+    |p - b|^2 = |p|^2 + L - 2 <p, b>, so this is the order of the asymmetric distance. Keeping the query's magnitudes
+    costs one table of 256 entries per byte and query.
+    """
     codes = check_codes(codes, n_bytes(values.shape[1]), min_rows=1)
     index = asymmetric_index(values.shape[1])
     index.add_sa_codes(codes)

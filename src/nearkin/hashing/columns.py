@@ -106,9 +106,11 @@ class OrthogonalColumns:
         self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Each column given the ones before it, closed form (SCQ, eq. 21 and 23). v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k
-        with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An orthonormal basis of that span
-        grows by one vector per column, as the paper's A_k grows by a row and a column."""
+        """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
+
+        v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An
+        orthonormal basis of that span grows by one vector per column, as the paper's A_k grows by a row and a column.
+        """
         V = np.empty_like(W)
         basis = np.zeros((W.shape[1], len(W)))  # rows, filled one by one
         for k in range(W.shape[1]):

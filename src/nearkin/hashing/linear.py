@@ -89,9 +89,11 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration. Among
-        several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError if
-        n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity."""
+        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
+
+        Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError
+        if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
+        """
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
@@ -100,8 +102,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
+
         Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
-        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row."""
+        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row.
+        """
         self._check_params()
         source = _checked_blocks(blocks)
         spectrum = principal_axes(source, self._n_components(), current())

@@ -14,8 +14,10 @@ from nearkin.hashing.spectrum import SCALES
 
 
 class AbstractEncoder(AbstractSpectralHasher):
-    """One projection that compresses and quantizes at once: its columns are free to leave the top principal axes. A
-    subclass has `_step` and the parameters `n_bits`, `scale`, `n_components`, `tol`, `max_iter` and `random_state`."""
+    """One projection that compresses and quantizes at once: its columns are free to leave the top principal axes.
+
+    A subclass has `_step` and the parameters `n_bits`, `scale`, `n_components`, `tol`, `max_iter` and `random_state`.
+    """
 
     scale: str | float
     n_components: int | None

@@ -37,8 +37,11 @@ _reading = threading.Lock()  # FAISS's limits belong to the process
 
 
 def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
-    """The FAISS index in a file; `binary` is for packed bits. The lists of an inverted file must name each row once.
-    ValueError for a file that is not a regular one, is damaged, or holds anything that nearkin does not write."""
+    """The FAISS index in a file; `binary` is for packed bits.
+
+    The lists of an inverted file must name each row once. ValueError for a file that is not a regular one, is damaged,
+    or holds anything that nearkin does not write.
+    """
     with open_file(path) as file:
         try:
             found = _read(file, binary)

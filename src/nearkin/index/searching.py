@@ -473,8 +473,10 @@ def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, me
 
 
 def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
-    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last. Equal
-    scores keep their order."""
+    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
+
+    Equal scores keep their order.
+    """
     scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
     order = np.argsort(scores if by_distance else -scores, axis=1, kind="stable")[:, :k]
     rows = np.arange(len(scores))[:, None]

@@ -19,8 +19,10 @@ SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
 
 
 def unique_q(M: Array) -> Array:
-    """Return the Q of M = Q R (..., d, k), array or tensor, with R's diagonal positive: Q is then a function of M. Of a
-    Gaussian M it is uniform, by the Haar measure (Mezzadri 2007); without the signs it is not."""
+    """Return the Q of M = Q R (..., d, k), array or tensor, with R's diagonal positive: Q is then a function of M.
+
+    Of a Gaussian M it is uniform, by the Haar measure (Mezzadri 2007); without the signs it is not.
+    """
     if isinstance(M, np.ndarray):
         Q, R = np.linalg.qr(M)
         return Q * np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0).astype(M.dtype)[..., None, :]

@@ -30,8 +30,10 @@ def deviation(X: Array) -> Array:
 
 
 def orthogonality_error(X: Any) -> float:
-    """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns. The
-    columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32."""
+    """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns.
+
+    The columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32.
+    """
     if X.ndim < 2:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
     xp = _namespace(X)
@@ -45,7 +47,9 @@ def orthogonality_error(X: Any) -> float:
 
 def newton_schulz(X: Array, steps: int = 1) -> Array:
     """Return X (..., d, k) after steps of X <- X (3 I - X^T X) / 2, which squares a small distance from orthonormality.
-    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation."""
+
+    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation.
+    """
     for _ in range(steps):
         X = X - X @ deviation(X) / 2
     return X
@@ -62,8 +66,10 @@ def singular_vectors(X: Array) -> tuple[Array, Array]:
 
 
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
-    """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor. With `special`
-    (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary."""
+    """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
+
+    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
+    """
     if special and X.shape[-2] != X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
     xp = _namespace(X)

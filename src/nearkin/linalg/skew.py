@@ -149,8 +149,10 @@ def check_groups(
     size: int | None = None,
     repeats: Repeats = "never",
 ) -> np.ndarray:
-    """Return groups as int64 if they hold axes in 0..n-1; ValueError or TypeError otherwise. `size` is the s that is
-    asked for. `repeats`: whether an axis may stand in several groups, or even twice in one."""
+    """Return groups as int64 if they hold axes in 0..n-1; ValueError or TypeError otherwise.
+
+    `size` is the s that is asked for. `repeats`: whether an axis may stand in several groups, or even twice in one.
+    """
     array = as_numpy(groups)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} has dtype {array.dtype}; it must be integers, the numbers of axes")

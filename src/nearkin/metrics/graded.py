@@ -47,8 +47,10 @@ def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.n
 
 
 def paired_interval(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Interval:
-    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries. Both are
-    values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993)."""
+    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries.
+
+    Both are values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993).
+    """
     differences, generator = one - other, np.random.default_rng(seed)
     counts = np.diff(np.r_[0 : _RESAMPLES : max(1, _NUMBERS // len(one)), _RESAMPLES]).tolist()
     means = [differences[generator.integers(len(one), size=(count, len(one)))].mean(axis=1) for count in counts]

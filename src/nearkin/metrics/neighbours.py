@@ -28,7 +28,9 @@ Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 @dataclass(frozen=True)
 class ExactNeighbours:
     """The k nearest rows of each query, and what is as near: `tied` (q,) marks queries that have rows at one distance.
-    `ids` (q, k), nearest first, are row numbers or whatever `distances` takes."""
+
+    `ids` (q, k), nearest first, are row numbers or whatever `distances` takes.
+    """
 
     ids: np.ndarray
     tied: np.ndarray

@@ -82,8 +82,10 @@ def change_rows(
 
 
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
-    """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs. `before`
-    (n,) are the ids that the rows had, in the old order."""
+    """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs.
+
+    `before` (n,) are the ids that the rows had, in the old order.
+    """
     with replacing_folder(path) as fresh:
         index.save(fresh)
         if run is not None:

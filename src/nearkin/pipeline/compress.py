@@ -302,9 +302,11 @@ def _is_of_job(path: Path, job: Record) -> bool:
 
 
 class WorkFolder:
-    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished. `job`
-    identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the blocks,
-    so the folder must lie on a file system that all ranks share."""
+    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished.
+
+    `job` identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the
+    blocks, so the folder must lie on a file system that all ranks share.
+    """
 
     def __init__(self, path: str | os.PathLike, job: Record, n_rows: int, group: Group) -> None:
         self.path, self.group, self.n_rows = Path(path), group, n_rows

@@ -127,8 +127,10 @@ def _judge(
 def save_demo(
     out: str | os.PathLike, random_state: Seed = 0, steps: Steps | None = None
 ) -> tuple[list[DemoTrial], str]:
-    """Run the demo and save the folder `out`: the trials, an index of 4-byte codes, the labels and the images. Returns
-    the trials and the command that shows the index. ValueError before any work if the folder holds other files."""
+    """Run the demo and save the folder `out`: the trials, an index of 4-byte codes, the labels and the images.
+
+    Returns the trials and the command that shows the index. ValueError before any work if the folder holds other files.
+    """
     check_target(out, KIND)
     trials, data = run_demo(random_state, steps), digits()
     config = {"trials": [{name: value for name, value in asdict(t).items() if name != "ids"} for t in trials]}

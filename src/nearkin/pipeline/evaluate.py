@@ -222,8 +222,10 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
 def judge_codes(
     index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, callback: Callback = ignore
 ) -> Record:
-    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it. The
-    queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour."""
+    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
+
+    The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
+    """
     rows = None
     if Q is None:
         rows = rows_as_queries(file, run)

@@ -33,8 +33,10 @@ class SideNames(NamedTuple):
 
 
 class GivenVectors(NamedTuple):
-    """The vectors that a command was given; for those of a saved folder also their ids and metric. `left` (m, d) are
-    the left vectors of a folder of pairs whose right vectors these are: they are its queries."""
+    """The vectors that a command was given; for those of a saved folder also their ids and metric.
+
+    `left` (m, d) are the left vectors of a folder of pairs whose right vectors these are: they are its queries.
+    """
 
     file: VectorFile
     ids: np.ndarray | None = None
@@ -63,8 +65,10 @@ def open_file(path: str | os.PathLike) -> VectorFile:
 def open_given(
     path: str | os.PathLike, side: str | None = None, default: str = "right", ids: str | os.PathLike | None = None
 ) -> GivenVectors:
-    """The vectors of a file or of a folder's `side`, and their ids, those in the file `ids` if it is given. ValueError
-    for a side of anything but pairs, no vectors, and a file with several columns that may hold ids."""
+    """The vectors of a file or of a folder's `side`, and their ids, those in the file `ids` if it is given.
+
+    ValueError for a side of anything but pairs, no vectors, and a file with several columns that may hold ids.
+    """
     folder = Path(path)
     if not folder.is_dir():
         if side is not None:
@@ -126,8 +130,10 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
 def open_queries(
     path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None
 ) -> GivenQueries:
-    """The queries in a file or, of a folder of pairs, its left side. Their names are the column in the file `ids`, else
-    the ids that `path` holds, else row numbers."""
+    """The queries in a file or, of a folder of pairs, its left side.
+
+    Their names are the column in the file `ids`, else the ids that `path` holds, else row numbers.
+    """
     given = open_given(path, side, "left", ids)
     given.file.check_finite()
     X, names = given.file.read(), given.ids
@@ -184,8 +190,10 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
 
 
 def find_ids(wanted: object, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
-    """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones. With `unknown`
-    that skips, those that are not among the ids are left out."""
+    """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
+
+    With `unknown` that skips, those that are not among the ids are left out.
+    """
     positions = {str(value): place for place, value in enumerate(ids.tolist())}
     names = [str(value) for value in np.asarray(wanted).tolist()]
     missing = [value for value in names if value not in positions]

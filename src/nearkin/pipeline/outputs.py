@@ -84,8 +84,10 @@ def array_header(shape: tuple[int, int]) -> bytes:
 def write_vectors(
     out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str, callback: Callback
 ) -> None:
-    """Write rows of `shape` (n, d) that come in chunks, whole or not at all. .npy: an array float32; .parquet: a column
-    "vector" of lists, marked by the command that made it."""
+    """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
+
+    .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
+    """
     n, width = shape
 
     def made() -> Iterator[np.ndarray]:
@@ -127,9 +129,11 @@ def write_answers(
     blocks: Iterable[tuple[ArrayLike, np.ndarray, np.ndarray]],
     columns: Sequence[str] = COLUMNS,
 ) -> None:
-    """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all. Tables
-    (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty places
-    of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`."""
+    """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all.
+
+    Tables (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty
+    places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`.
+    """
     path = check_answers_path(path)
     ending = path.suffix.lower()
     with replacing(path) as fresh, ExitStack() as files:

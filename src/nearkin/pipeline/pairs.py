@@ -72,8 +72,10 @@ def _time(value: float) -> str:
 
 
 def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`. Lists of item-kNN that
-    end early are filled up by popularity: a left without a history has no other."""
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
+
+    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
+    """
     if not len(test):
         return {}
     lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
@@ -221,8 +223,10 @@ def shown(quality: Quality) -> Quality:
 def judge_later(
     towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
 ) -> tuple[Quality, Record, list[str]]:
-    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one. Only pairs
-    of ids that the first model knows count; notes count the others. Also the record of `held_out`."""
+    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
+
+    Only pairs of ids that the first model knows count; notes count the others. Also the record of `held_out`.
+    """
     first, last = (list(towers.values())[at] for at in (0, -1))
     unknown = Unknown(skip=True)
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
@@ -354,8 +358,10 @@ def train_index(
     about: Fields | None = None,
 ) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
+
     Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
-    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`."""
+    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
+    """
     steps = steps or Steps()
     _storage.check_target(out)
     layer = make_layer(pairs, n_bytes, dim, random_state)
@@ -379,9 +385,11 @@ def train_index(
 
 
 def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
-    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights. It
-    starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights and
-    for bytes that do not divide `dim`."""
+    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
+
+    It starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights
+    and for bytes that do not divide `dim`.
+    """
     n_rights = pairs.shape[1]
     if n_rights < 16:
         raise ValueError(

@@ -58,8 +58,10 @@ def recommend_folder(
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
+
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
-    before any work for unknown ids and for a folder without two sides."""
+    before any work for unknown ids and for a folder without two sides.
+    """
     (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
     with steps.step("load"):
         sides = open_sides(folder, index)
@@ -168,8 +170,10 @@ def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:
 
 
 def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None) -> Sides:
-    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other. `index` is a
-    folder of `nearkin compress` made from the first one's right side, which then ranks with its codes."""
+    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
+
+    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
+    """
     sides = one_version(folder, _sides)
     return sides if index is None else _with_index(sides, nk.Index.load(index), str(index))
 
@@ -178,7 +182,9 @@ def search_left(
     folder: str | os.PathLike, left_ids: ArrayLike, index: nk.Index, k: int = 10, *, with_seen: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and right ids, both (b, k), that the folder's opened index gives left ids; no seen pairs unless wanted.
-    ValueError for a folder without a left side and for an unknown id."""
+
+    ValueError for a folder without a left side and for an unknown id.
+    """
     sides, k = one_version(folder, lambda path: _sides(path, index)), check_integer(k, "k", low=1)
     rows = find_ids(left_ids, sides.left_ids, "left id")
     scores, numbers = recommend(sides.left, sides.right, k, seen=None if with_seen else sides.seen, rows=rows)

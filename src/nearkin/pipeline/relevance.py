@@ -18,8 +18,10 @@ _UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
 class Relevance(NamedTuple):
-    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more). Columns
-    from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out."""
+    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
+
+    Columns from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out.
+    """
 
     queries: np.ndarray
     grades: sp.csr_matrix
@@ -28,7 +30,9 @@ class Relevance(NamedTuple):
     @classmethod
     def of(cls, judged: Judgements, query_ids: np.ndarray, row_ids: np.ndarray | None, n: int) -> "Relevance":
         """Join judgements with the ids of queries (q,) and of n rows, None for 0, 1, 2, ...; they are compared as text.
-        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row."""
+
+        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row.
+        """
         notes: list[str] = []
         asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
         own = np.arange(n) if row_ids is None else row_ids

@@ -85,9 +85,11 @@ def rotate_file(
     random_state: Seed = None,
     steps: Steps | None = None,
 ) -> Record:
-    """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet). Options as of
-    `nearkin rotate`. The rotation is saved in the folder `out` with the ending .rotation, for `rotate_with`. ValueError
-    before any work for an engine in which a rotation gains nothing."""
+    """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
+
+    Options as of `nearkin rotate`. The rotation is saved in the folder `out` with the ending .rotation, for
+    `rotate_with`. ValueError before any work for an engine in which a rotation gains nothing.
+    """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])
     _check_out(out)

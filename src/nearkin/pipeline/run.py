@@ -23,8 +23,10 @@ Watch = Callable[[str], AbstractContextManager[Callback]]
 
 
 class Steps:
-    """Times the named steps of a job in `seconds`. `watch(name)` is entered around each step and yields the callback
-    for its progress. The default ignores progress."""
+    """Times the named steps of a job in `seconds`.
+
+    `watch(name)` is entered around each step and yields the callback for its progress. The default ignores progress.
+    """
 
     def __init__(self, watch: Watch | None = None) -> None:
         self._watch = watch or (lambda name: nullcontext(ignore))

@@ -73,8 +73,10 @@ class Sweep:
         return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
 
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
-        """Columns and rows of the table of trained codes, shortest first. "codes" is the recall by codes alone, "x4"
-        that of four times k candidates rescored."""
+        """Columns and rows of the table of trained codes, shortest first.
+
+        "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
+        """
         deepest = [o for o in (4, 16) if any(o in trial.recall for trial in self.trials)]
         ordered = sorted(self.trials, key=lambda t: (t.n_bytes, t.method))
         return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [

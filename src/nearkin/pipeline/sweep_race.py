@@ -138,8 +138,11 @@ def frontier(trials: Sequence[Trial]) -> list[Trial]:
 
 @dataclass(frozen=True)
 class Bench:
-    """The data that every code is measured on. sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d):
-    queries; truth: their k exact neighbours. Rows and queries have length 1 already for "cosine"."""
+    """The data that every code is measured on.
+
+    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: their k exact neighbours. Rows
+    and queries have length 1 already for "cosine".
+    """
 
     sample: np.ndarray
     X: np.ndarray
@@ -184,7 +187,9 @@ class Bench:
 @dataclass(frozen=True)
 class RelevanceBench(Bench):
     """The same, but judged by people's `grades` (q, n): the "recall" of a trial is the share of NDCG@10 that it keeps.
-    A query's value is 1 and its change of NDCG@10 in units of the mean by exact search, so that means are shares."""
+
+    A query's value is 1 and its change of NDCG@10 in units of the mean by exact search, so that means are shares.
+    """
 
     grades: sp.csr_matrix = field(kw_only=True)
 
@@ -221,8 +226,10 @@ _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1
 
 
 class Race:
-    """Codes of rows of d columns, trained one after the other and measured by `bench`. `trials` are the trained codes;
-    `out_of_time`: codes were left out because `seconds` were over."""
+    """Codes of rows of d columns, trained one after the other and measured by `bench`.
+
+    `trials` are the trained codes; `out_of_time`: codes were left out because `seconds` were over.
+    """
 
     def __init__(
         self, bench: Bench, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
@@ -233,8 +240,10 @@ class Race:
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
-        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones. The first method gives
-        both answers before the others are tried."""
+        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones.
+
+        The first method gives both answers before the others are tried.
+        """
         for method in (name for name in _SURE if name in methods):
             if self._best(_ALONE) is None:
                 self._keep(self._bench.measure(Code(method, self._sizes(method)[0])))

@@ -139,9 +139,11 @@ class Neighbourhoods:
         return cls(X, near)
 
     def drawn(self, generator: np.random.Generator) -> np.ndarray:
-        """A new row (n, d) for each: turned by a random angle, about its neighbourhood's mean, towards a neighbour. m +
-        cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one covariance it
-        keeps that covariance, where a mean of the two would have less."""
+        """A new row (n, d) for each: turned by a random angle, about its neighbourhood's mean, towards a neighbour.
+
+        m + cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one
+        covariance it keeps that covariance, where a mean of the two would have less.
+        """
         n, k = self.near.shape
         if not k:
             return self.X
@@ -162,8 +164,10 @@ class Neighbourhoods:
 @dataclass
 class Part:
     """`turn` (w, w) is what rows are multiplied by before codes are chosen, the axes that the bits reach first.
+
     `codebooks` (M, K, r) are along the first r of them, those of `whole` along all; with `column`, the weight of the
-    error's column, they have that column, less `middle`, after the others."""
+    error's column, they have that column, less `middle`, after the others.
+    """
 
     turn: np.ndarray
     codebooks: np.ndarray

@@ -67,8 +67,10 @@ class OutOfTime(Exception):
 
 
 class Clock:
-    """The seconds given to a race, of which the full fit of codes that may win will need a part. If `n_encoded` rows
-    are to be encoded, the seconds are those beyond what the first code takes, to learn and encode."""
+    """The seconds given to a race, of which the full fit of codes that may win will need a part.
+
+    If `n_encoded` rows are to be encoded, the seconds are those beyond what the first code takes, to learn and encode.
+    """
 
     def __init__(self, seconds: float, n_encoded: int = 0) -> None:
         self._end, self._n_encoded = time.perf_counter() + seconds, n_encoded
@@ -407,8 +409,10 @@ def _chain(units: int, target: int, used: set[int]) -> int:
 
 @dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
-    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner. Its
-    fields are arguments of `best`. Afterwards `table_` is the table of the race."""
+    """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
+
+    Its fields are arguments of `best`. Afterwards `table_` is the table of the race.
+    """
 
     n_bytes: int
     seconds: float | None = None

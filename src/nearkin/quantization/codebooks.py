@@ -232,8 +232,10 @@ def kmeans(
     weights: np.ndarray | None = None,
     group: Group = ALONE,
 ) -> np.ndarray:
-    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32. `weights` (n,) say
-    how often a row counts. The processes of a group, each given the same Z, deal out the subspaces."""
+    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
+
+    `weights` (n,) say how often a row counts. The processes of a group, each given the same Z, deal out the subspaces.
+    """
     width = Z.shape[1] // n_subspaces
     codebooks = np.zeros((n_subspaces, n_centroids, width), np.float32)
     for m in range(group.rank, n_subspaces, group.size):
@@ -343,8 +345,10 @@ class ClusterSums(CellSums):
         return moved, mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
-        """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d). A centroid that at most
-        `fewest` rows chose moves next to one of the most chosen, to win rows."""
+        """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
+
+        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to win rows.
+        """
         width = self.d // self.n_subspaces
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
         for m in range(self.n_subspaces):
@@ -372,7 +376,10 @@ class Prepared:
 
 def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, generator: np.random.Generator) -> Prepared:
     """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, set far rows aside, and scale what
-    float32 could not square. No row is far if fewer than `fewest` would be left."""
+    float32 could not square.
+
+    No row is far if fewer than `fewest` would be left.
+    """
     numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # what the user calls the rows
     if rows.shard.total > most:
         numbers = rows.shard.here(np.sort(generator.choice(rows.shard.total, most, replace=False)))

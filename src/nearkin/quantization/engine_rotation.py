@@ -416,8 +416,10 @@ def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.rando
 
 
 def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.ndarray]:
-    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean. With
-    axis=None the one width is about 0."""
+    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean.
+
+    With axis=None the one width is about 0.
+    """
     Z = X @ R
     if axis is not None:
         Z -= Z.mean(axis=axis, keepdims=True)

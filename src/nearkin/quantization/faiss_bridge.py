@@ -96,8 +96,10 @@ def empty_index(
 
 
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
-    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds. `index` is
-    given away."""
+    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
+
+    `index` is given away.
+    """
     transform = linear_transform(rotation, origin)
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True

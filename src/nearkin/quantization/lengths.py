@@ -51,7 +51,9 @@ class AbstractLengthCodes(ReconstructingTransformer):
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip".
-        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`."""
+
+        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        """
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
         return empty_index(self.rotation_, self.codebooks_, None, metric, fast_scan=False)

@@ -66,8 +66,10 @@ def disagreement(
     scores: Scores,
     codes: Callable[[np.ndarray], np.ndarray] = np.sign,
 ) -> tuple[float, np.ndarray]:
-    """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d). The slope of
-    tanh replaces that of `codes`; for codes=np.tanh the gradient is exact."""
+    """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d).
+
+    The slope of tanh replaces that of `codes`; for codes=np.tanh the gradient is exact.
+    """
     z = rows @ R
     soft = np.tanh(z / _WIDTH)
     found, slopes = scores(z, codes(z / _WIDTH))

@@ -266,8 +266,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return self.ranking in KNOWN.values()
 
     def scans_fast(self, metric: str) -> bool:
-        """Whether an index by `metric` uses FAISS's fast scan by default. It needs 16 centroids, by "l2" `norm_bits=8`,
-        by "ip" none, and rows whose neighbours it keeps, to .005."""
+        """Whether an index by `metric` uses FAISS's fast scan by default.
+
+        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows whose neighbours it keeps, to .005.
+        """
         return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
@@ -300,7 +302,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
-        TypeError for another index. `beam_size` and the least and largest norm are those of the index."""
+
+        TypeError for another index. `beam_size` and the least and largest norm are those of the index.
+        """
         R, inner = faiss_bridge.front_rotation(index)  # `index` stays: it owns what `inner` reads
         if not isinstance(inner, (*cls.FLAT, *cls.INVERTED)):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an {cls.FLAT[0].__name__}")

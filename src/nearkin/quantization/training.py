@@ -266,7 +266,9 @@ def _joined(state: State, axes: np.ndarray) -> State:
 @dataclass(frozen=True)
 class Start:
     """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached.
-    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them."""
+
+    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them.
+    """
 
     rotation: np.ndarray
     space: Space | None

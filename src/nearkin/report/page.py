@@ -81,9 +81,11 @@ def table(
     formats: Mapping[int, str] | None = None,
     best: Mapping[int, str] | None = None,
 ) -> str:
-    """A table that scrolls sideways on a narrow screen; text is set left, numbers right. `formats` maps a column's
-    number to a format such as ".2f". Rows with the same first cell form a group; `best` maps a column to "min" or
-    "max", and its best cell of every group is set in bold."""
+    """A table that scrolls sideways on a narrow screen; text is set left, numbers right.
+
+    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group; `best` maps
+    a column to "min" or "max", and its best cell of every group is set in bold.
+    """
     bold, formats = _best_cells(rows, best or {}), formats or {}
     text = {j for j in range(len(columns)) if any(_is_text(row[j]) for row in rows)}
     grouped = len({row[0] for row in rows}) < len(rows)

@@ -210,8 +210,10 @@ def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
 
 
 def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
-    """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient. It costs one
-    gradient. With epsilon = 0 a positive floor keeps this first step finite."""
+    """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient.
+
+    It costs one gradient. With epsilon = 0 a positive floor keeps this first step finite.
+    """
     length = float(np.linalg.norm(gradient.astype(np.float64)))
     if length == 0.0:
         return 0.0

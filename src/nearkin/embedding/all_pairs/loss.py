@@ -120,8 +120,10 @@ class Constants(NamedTuple):
 
 
 def vector(values: ArrayLike, name: str, size: int, low: float | None = 0, *, narrow: bool = False) -> Tensor:
-    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`. `narrow` keeps
-    float32 arrays in float32."""
+    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`.
+
+    `narrow` keeps float32 arrays in float32.
+    """
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     array = array.astype(np.float32 if narrow and array.dtype == np.float32 else np.float64)
     if array.shape not in ((), (size,)):

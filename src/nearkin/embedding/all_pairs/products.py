@@ -36,8 +36,10 @@ compiled = cached_njit(nogil=True, fastmath=True, error_model="numpy")
 
 
 class PairProducts:
-    """The places of the observed pairs, in row and in column order, and what is multiplied there. `values` are (nnz,)
-    tensors in row order; P, W are (m, k) and Q, H (n, k) tensors of one dtype and device."""
+    """The places of the observed pairs, in row and in column order, and what is multiplied there.
+
+    `values` are (nnz,) tensors in row order; P, W are (m, k) and Q, H (n, k) tensors of one dtype and device.
+    """
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, columns: ColumnOrder) -> None:
         self.indptr, self.indices, self.columns = indptr, indices, columns

@@ -176,8 +176,10 @@ def _times(size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
-    """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them. An integer
-    array is taken to index `objects` already."""
+    """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them.
+
+    An integer array is taken to index `objects` already.
+    """
     if not isinstance(comparisons, Comparisons):
         comparisons = as_comparisons(comparisons)
         if comparisons.n_objects > len(objects):

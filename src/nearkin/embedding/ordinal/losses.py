@@ -85,9 +85,11 @@ class OrdinalLoss:
 
 
 def get_loss(name: str, n_components: int, parameter: float | None = None) -> OrdinalLoss:
-    """The loss called `name` for embeddings in `n_components` dimensions. `parameter` is mu > 0 for "ckl" (0.05), alpha
-    > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49) and the margin > 0 for "soe" (0.1); the other losses
-    have none. Raises ValueError for another name or a bad parameter."""
+    """The loss called `name` for embeddings in `n_components` dimensions.
+
+    `parameter` is mu > 0 for "ckl" (0.05), alpha > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49) and the
+    margin > 0 for "soe" (0.1); the other losses have none. Raises ValueError for another name or a bad parameter.
+    """
     _check.check_choice(name, "loss", LOSSES)
     defaults = {"ckl": MU, "t-ste": float(max(n_components - 1, 1)), "soe": MARGIN}
     if name not in defaults:

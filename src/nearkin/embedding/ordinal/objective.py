@@ -32,8 +32,10 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64. Weights
-    are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight."""
+    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64.
+
+    Weights are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight.
+    """
     indices = as_indices(indices, "comparisons")
     if len(indices) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
@@ -320,7 +322,9 @@ class Task:
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
     """X (n, p) centred and rotated to its principal axes, largest variance first; rows not in `placed` (n,) become 0.
-    On each axis the coordinate of largest magnitude is positive, so equal points give equal coordinates."""
+
+    On each axis the coordinate of largest magnitude is positive, so equal points give equal coordinates.
+    """
     X = X.astype(np.float64)
     X = np.where(placed[:, None], X - X[placed].mean(axis=0), 0.0)
     _, axes = np.linalg.eigh(X.T @ X)

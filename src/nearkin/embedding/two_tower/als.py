@@ -200,9 +200,11 @@ class BranchRegression:
 
 
 def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> Tensor:
-    """(A + d I)^-1 B with the damping d of least generalized cross-validation error (Golub, Heath and Wahba 1979). A =
-    X^T X (h, h), B = X^T Y (h, k), squares = |Y|^2 over n rows; the error is |Y - X S|^2 / (n - trace of the hat
-    matrix)^2. One eigendecomposition serves every damping."""
+    """(A + d I)^-1 B with the damping d of least generalized cross-validation error (Golub, Heath and Wahba 1979).
+
+    A = X^T X (h, h), B = X^T Y (h, k), squares = |Y|^2 over n rows; the error is |Y - X S|^2 / (n - trace of the hat
+    matrix)^2. One eigendecomposition serves every damping.
+    """
     spectrum, turn = torch.linalg.eigh(A)
     spectrum = spectrum.clamp(min=0)
     turned = turn.T @ B

@@ -35,9 +35,11 @@ MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
 
 @dataclass(frozen=True)
 class Defaults:
-    """Candidates, and the lengths of their short fits. Test Recall@20 / NDCG@20 of the choice and of
-    `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1867 / .1567 and .1522 / .1291, ml100k .4024 / .2963 and
-    .3855 / .2803. Planted sets set the last round's length."""
+    """Candidates, and the lengths of their short fits.
+
+    Test Recall@20 / NDCG@20 of the choice and of `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1867 / .1567
+    and .1522 / .1291, ml100k .4024 / .2963 and .3855 / .2803. Planted sets set the last round's length.
+    """
 
     weight_power: float = 0.25  # of the second candidate of all pairs; see `AllPairs` for the gain
     cost_power: float = 0.2
@@ -163,7 +165,9 @@ def choose_loss(
     group: Group,
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
-    It is all pairs, without a short fit, if no other loss can be trained or too few pairs judge it."""
+
+    It is all pairs, without a short fit, if no other loss can be trained or too few pairs judge it.
+    """
     if settings.only_all_pairs is not None:
         return _all_pairs(settings.only_all_pairs)
     train, held = interactions, validation

@@ -227,7 +227,9 @@ class CosineSoftmax(BaseEstimator):
 
 def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.csr_matrix:
     """(m, n) labels whose rows keep their sums, a share of each on its list (d,) of columns, best first, -1 for none.
-    The r-th of a list gets its part in proportion to 1 / r; a row without a list is unchanged."""
+
+    The r-th of a list gets its part in proportion to 1 / r; a row without a list is unchanged.
+    """
     weights = np.where(lists >= 0, 1 / np.arange(1.0, lists.shape[1] + 1), 0.0)
     listed = np.asarray(weights.sum(axis=1) > 0, dtype=float)
     parts = share * np.asarray(labels.sum(1)) * weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)

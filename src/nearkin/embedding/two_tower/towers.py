@@ -79,8 +79,10 @@ class FeatureBranch(nn.Module):
 
 
 class ResidualTower(nn.Module):
-    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i). Without features it is a
-    plain table; called without rows, for entities never seen, it is the branch alone."""
+    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i).
+
+    Without features it is a plain table; called without rows, for entities never seen, it is the branch alone.
+    """
 
     def __init__(
         self, n_rows: int, n_components: int, branch: FeatureBranch | None, table: Tensor | None = None

@@ -41,8 +41,10 @@ MOMENTS = (0.9, 0.99)
 
 
 class Phases(nn.Module):
-    """Which phase it is and what has been collected, all of it buffers of the `state_dict`. `fewest` rows a start needs
-    at least; `wanted` are collected before it."""
+    """Which phase it is and what has been collected, all of it buffers of the `state_dict`.
+
+    `fewest` rows a start needs at least; `wanted` are collected before it.
+    """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
     _known: int | None = None  # the phase, so that a device is not asked for it in every step

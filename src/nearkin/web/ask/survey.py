@@ -151,8 +151,10 @@ class Plan:
 
 
 class Journal:
-    """A file of one JSON line an event, only ever appended to, and open in one process. `events` are those of earlier
-    runs. ValueError where another process has the file open, or where it is damaged."""
+    """A file of one JSON line an event, only ever appended to, and open in one process.
+
+    `events` are those of earlier runs. ValueError where another process has the file open, or where it is damaged.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -174,7 +176,9 @@ class Journal:
 
     def append(self, event: Fields, *, durable: bool = True) -> None:
         """Write an event; with `durable` it survives a power cut once this returns, else the death of this process.
-        OSError where that fails, such as on a full disk; the file then ends with the event before."""
+
+        OSError where that fails, such as on a full disk; the file then ends with the event before.
+        """
         line, number = json.dumps(event, ensure_ascii=False).encode() + b"\n", self._file.fileno()
         try:
             if os.fstat(number).st_size != self._end:  # an earlier failure could not be undone at once
@@ -227,7 +231,9 @@ class AnswerTable:
 @dataclass
 class Rater:
     """A person who answers: the open question, the answered ones in order, and the keys of all that was asked.
-    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID."""
+
+    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID.
+    """
 
     key: str  # the secret of the rater's address
     name: str

@@ -29,8 +29,10 @@ _SIZE = 160  # pixels of a picture's longer side on a page
 
 
 class Pictures:
-    """One picture a row, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG. The smallest
-    and largest number among an array's first thousand pictures are shown black and white."""
+    """One picture a row, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG.
+
+    The smallest and largest number among an array's first thousand pictures are shown black and white.
+    """
 
     def __init__(self, array: np.ndarray | None = None, files: Sequence[Path | None] = ()) -> None:
         self._array, self._files = array, files
@@ -101,7 +103,9 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
     """Pictures of a folder, whose files are called as the ids (cat.jpg for cat), or an array (.npy, .npz:key).
-    ValueError if no file is called so, or the array is not (n, h, w), (n, h, w, 3) or (n, h, w, 4)."""
+
+    ValueError if no file is called so, or the array is not (n, h, w), (n, h, w, 3) or (n, h, w, 4).
+    """
     if os.path.isdir(path):
         files = {file.stem: file for file in Path(path).iterdir() if file.suffix.lower() in _ENDINGS}
         found = [files.get(name) for name in ids]
@@ -191,8 +195,10 @@ class Answer:
 
 @dataclass
 class Collection:
-    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it. `left` is the left side of an
-    index that was trained with its towers."""
+    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
+
+    `left` is the left side of an index that was trained with its towers.
+    """
 
     views: list[IndexView]
     ids: np.ndarray | None
@@ -273,8 +279,10 @@ class Collection:
         return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b). A row
-        is not counted as its neighbour; of rows at one distance any is right. nan without exact rows."""
+        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
+
+        A row is not counted as its neighbour; of rows at one distance any is right. nan without exact rows.
+        """
         if self.exact is None:
             return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)

@@ -171,8 +171,11 @@ def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
 
 
 def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray:
-    """`rows` (m,) by scikit-learn's t-SNE, (m, 2). Of more than `SAMPLE` rows a random sample is laid out; each other
-    one is put at the mean, weighted by 1 / distance, of the three nearest of them."""
+    """`rows` (m,) by scikit-learn's t-SNE, (m, 2).
+
+    Of more than `SAMPLE` rows a random sample is laid out; each other one is put at the mean, weighted by
+    1 / distance, of the three nearest of them.
+    """
     rng = np.random.default_rng(0)
     drawn = np.arange(len(rows)) if len(rows) <= SAMPLE else np.sort(rng.choice(len(rows), SAMPLE, replace=False))
     X = collection.normalised(rows[drawn])
@@ -392,8 +395,10 @@ def explore(
 
 
 def single_page(explorer: Explorer) -> str:
-    """The whole page of an explorer whose columns are complete: its code and all answers inside. A policy in the page
-    forbids all code but its own, by checksum, and everything from outside."""
+    """The whole page of an explorer whose columns are complete: its code and all answers inside.
+
+    A policy in the page forbids all code but its own, by checksum, and everything from outside.
+    """
     data = json.dumps(_data(explorer)).replace("<", "\\u003c")  # no text of other people can end the element
     page = serving.static_text("explore.html")
     style, script = (
