@@ -18,6 +18,7 @@ OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
     *(
         "among",
+        "towers",
         "truth",
         "base",
         "labels",

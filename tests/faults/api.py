@@ -120,6 +120,8 @@ _PRODUCT = {"n_centroids": lambda: 4, "max_iter": lambda: 1}
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "Comparisons": {"indices": lambda: TRIPLETS, "objects": lambda: np.arange(3)},
     **dict.fromkeys(("hamming_histograms", "hamming_radius_precision"), _LABELLED),
+    "BlockRotation": {"d": lambda: 4, "block_size": lambda: 2},
+    "SGDG": _PARAMS | {"stiefel": lambda: True},
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "neighbours_kept": {"Q": lambda: X[:6]},
     "triplet_error": {"comparisons": lambda: TRIPLETS},

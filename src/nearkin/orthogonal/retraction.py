@@ -267,7 +267,7 @@ def cayley(
     bound = bound or largest_norm(fourth) ** 0.5
     if not bound <= LONG_PRODUCTS:
         if not bool(torch.isfinite(Q).all()):
-            raise ValueError("a skew matrix contains NaN or infinity: it gives no rotation; lower the learning rate")
+            raise ValueError("a skew matrix contains NaN or infinity: it gives no rotation; lower lr")
         return _cayley_by_solve(torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device).expand_as(Q), Q, -2.0)
     enough = 8 * torch.finfo(Q.dtype).eps
     (a, b, c, d), error = (1.0, 1.0, 1.0, 1.0), bound**4  # near zero the series; the identity is exact
