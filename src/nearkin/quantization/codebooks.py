@@ -133,7 +133,7 @@ def refine(
 
     `beyond` is overrelaxation (Salakhutdinov and Roweis, Adaptive overrelaxed bound optimization methods, ICML 2003):
     each turn goes past the best rotation for the present codes, first by `beyond` times its own length, by nothing in
-    the last round. Codes that follow the rotation hold it back, so that plain alternation stops early. All rounds run.
+    the last round. Codes that follow the rotation hold it back, so that plain alternation stops early.
 
     The rows should be centred: a mean would dominate M and hold every rotation back.
     """
@@ -157,7 +157,8 @@ def refine(
                 codebooks = sums.centroids(rotation)
         # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
         distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / n)
-        share = beyond * (1 - (index + 1) / rounds)
+        flat = index >= 3 and np.ptp(distortions[-4:]) <= 3 * tol * abs(distortions[-4])
+        share = 0.0 if flat else beyond * (1 - (index + 1) / rounds)
         if share:
             rotation = further(rotation + np.float32(share) * (rotation - state.rotation))
             codebooks = sums.centroids(rotation)
@@ -165,7 +166,7 @@ def refine(
         state = State(rotation, codebooks)
         seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
         callback(index + 1, {"objective": distortions[-1], "distortion": distortions[-1], "total": rounds, **seconds})
-        if index >= 3 and not share and distortions[-4] - distortions[-1] <= 3 * tol * abs(distortions[-4]):
+        if flat:
             break
     return state
 

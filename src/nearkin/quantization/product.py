@@ -94,8 +94,7 @@ class ProductQuantizer(ReconstructingTransformer):
         0.2 d / mean ||x||^2 is as large as is stable).
     n_blocks: Givens blocks for one update; None for d/8, at least 8 (5 for "givens-steepest", whose matchings are
         slow), and for four in `partial_fit`.
-    max_iter, tol: rounds of learning, at most; they stop when the distortion falls by less than `tol` a round, but for
-        "procrustes", whose turns go beyond the best rotation by a share that falls to 0 at the last round.
+    max_iter, tol: rounds of learning, at most; they stop when the distortion changes by less than `tol` a round.
     max_points_per_centroid: rows used for training, at most, for each centroid; FAISS's default.
     horizon: rows that `partial_fit` averages over; None for 64 rows for each centroid.
     random_state: seed, NumPy generator or RandomState.
