@@ -4,8 +4,10 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.options import RESULTS
+from benchmarks.options import RESULTS, ROOT
 
 _IN_A_ROW = 5  # calls before it is another's turn
 
@@ -80,11 +82,12 @@ def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def save(name: str, results: Any, **settings: Any) -> Path:
-    """Write results/NAME.json with the settings, the versions and the machine."""
+    """Write results/NAME.json with the settings, the commit, the versions and the machine."""
     packages = ("nearkin", "numpy", "torch", "faiss-cpu", "numba", "scikit-learn")
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "python": platform.python_version()}
     record = {
         "settings": {key: value.name if isinstance(value, Path) else value for key, value in settings.items()},
+        "commit": commit(),
         "versions": {package: version(package) for package in packages},
         "machine": machine,
         "results": results,
@@ -93,6 +96,17 @@ def save(name: str, results: Any, **settings: Any) -> Path:
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+@cache
+def commit() -> str:
+    """The commit of the tree that measures, with "+" if files differ from it; empty without git."""
+    try:
+        git = partial(subprocess.run, cwd=ROOT, capture_output=True, text=True, check=True)
+        changed = git(["git", "status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py"]).stdout
+        return git(["git", "rev-parse", "--short=8", "HEAD"]).stdout.strip() + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _cpu() -> str:

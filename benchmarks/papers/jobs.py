@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import save
+from benchmarks.harness import commit, save
 from benchmarks.options import RESULTS
 from benchmarks.table import Results
 
@@ -30,7 +30,7 @@ class Job:
 
     def rows(self) -> list[Row]:
         found = self.measure()
-        return [self.key | row for row in (found if isinstance(found, list) else [found])]
+        return [self.key | row | {"commit": commit()} for row in (found if isinstance(found, list) else [found])]
 
 
 @dataclass(frozen=True)

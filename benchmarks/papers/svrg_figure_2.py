@@ -25,6 +25,7 @@ from nearkin.metrics import triplet_error
 from nearkin.solvers import SGD, SVRG, GradientDescent
 
 BATCH_STEP = 0.5
+BATCHES = (5, 10, 20)  # beside single terms
 
 
 @dataclass(frozen=True)
@@ -48,28 +49,29 @@ def methods(loss: str) -> dict[str, tuple[Any, int, str]]:
         "SVRG": (published["svrg published step"][0], 3, "U(0, 1)"),
         "SVRG-SBB_0": (SVRG(epsilon=0.0, capped=False), 3, "U(0, 1)"),
         "SVRG-SBB": (SVRG(epsilon=2.5, capped=False), 3, "U(0, 1)"),
-        "SVRG-SBB, batches of 10": (SVRG(epsilon=2.5, capped=False, batch_size=10), 3, "U(0, 1)"),
+        **{f"SVRG-SBB, batches of {b}": (SVRG(epsilon=2.5, capped=False, batch_size=b), 3, "U(0, 1)") for b in BATCHES},
         "SVRG-SBB, our epsilon": (SVRG(epsilon=0.1), 3, "U(0, 1)"),
         "SVRG-SBB, our epsilon and start": (SVRG(epsilon=0.1), 3, "N(0, .1)"),
     }
 
 
-def curve(loss: str, solver: Any, epochs: int, start: str, seed: int) -> list[float]:
-    """Held-out error before the first and after every epoch; a run that overflows ends as a guess, 0.5."""
+def curve(loss: str, solver: Any, epochs: int, start: str, seed: int) -> tuple[list[float], list[float]]:
+    """Held-out error before the first and after every epoch, 0.5 after an overflow; the step of every epoch."""
     train, test = synthetic(N, M, seed=0)
     problem: Any = OrdinalObjective(train.indices, N, get_loss(loss, P))
     if not isinstance(solver, GradientDescent):
         problem = UniformDraws(problem, np.random.default_rng([seed, 8]))
     first = pad_rows(STARTS[start](np.random.default_rng([seed, 9])))
-    errors = [triplet_error(unpad_rows(first, P), test)]
+    errors, steps = [triplet_error(unpad_rows(first, P), test)], list[float]()
 
     def keep(epoch: int, record: dict[str, Any]) -> None:
         del epoch
+        steps.append(float(record.get("step_size", np.nan)))
         errors.append(triplet_error(unpad_rows(record["x"], P), test))
 
     with suppress(FloatingPointError, ValueError):  # an exploded embedding has no distances to compare
         solver.minimize(problem, first, Run(epochs, callback=keep))
-    return errors + [0.5] * (epochs + 1 - len(errors))
+    return errors + [0.5] * (epochs + 1 - len(errors)), steps
 
 
 def jobs(data: Path, size: Size) -> Iterator[Job]:
@@ -81,11 +83,17 @@ def jobs(data: Path, size: Size) -> Iterator[Job]:
 
 
 def measured(loss: str, solver: Any, passes: int, start: str, size: Size) -> Row:
-    """Quartiles of the error after every epoch, passes to the target, how many runs rose again."""
+    """Quartiles of the error after every epoch, passes of every start to the target (None: never), runs that rose.
+
+    Of the steps: how many times the largest of a run's second half is its smallest, for every start (Figure 1).
+    """
     epochs = size.passes // passes
-    curves = np.array([curve(loss, solver, epochs, start, seed) for seed in range(size.starts)])
+    runs = [curve(loss, solver, epochs, start, seed) for seed in range(size.starts)]
+    curves = np.array([errors for errors, _ in runs])
+    late = [steps[len(steps) // 2 :] for _, steps in runs]
+    swings = [float(f"{max(steps) / min(steps):.4g}") if steps and min(steps) > 0 else None for steps in late]
     low, middle, high = np.percentile(curves, [25, 50, 75], axis=0).round(4).tolist()
-    arrived = [int(np.argmax(c <= TARGET)) * passes for c in curves if (c <= TARGET).any()]
+    arrived = [int(np.argmax(c <= TARGET)) * passes if (c <= TARGET).any() else None for c in curves]
     risen = int((curves[:, -1] > curves.min(axis=1) + 0.05).sum())
     row: Row = {"passes": passes, "of": size.starts, "reached": arrived, "rose again": risen}
-    return row | {"low": low, "median": middle, "high": high}
+    return row | {"low": low, "median": middle, "high": high, "largest over smallest step": swings}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,34 +25,36 @@ PASSES = {"svrg-sbb": 3, "svrg-sbb0": 3, "svrg": 3, "sgd": 1}  # gradient passes
 
 @dataclass(frozen=True)
 class Size:
-    """Answers about the cities that are learned from; gradient passes and splits of the artists' answers."""
+    """Answers about the cities that are learned from, and their draws; passes and splits of the artists' answers."""
 
     answers: int = 2000
+    draws: int = 10
     budget: int = 60
     splits: int = 10
 
 
-FULL, SMALL = Size(), Size(200, 6, 1)
+FULL, SMALL = Size(), Size(200, 1, 6, 1)
 
 
 def eurodist(data: Path, size: Size) -> Iterator[Job]:
     """21 cities from 2,000 of the 3,990 answers, judged by the others and by the road distances."""
-    yield Job({"method": "metric scaling"}, partial(mapped, data, size, "", ""))
-    for loss in LOSSES:
-        for solver in MAPPED:
-            yield Job({"method": f"{loss}, {solver}"}, partial(mapped, data, size, loss, solver))
+    for seed in range(size.draws):
+        yield Job({"method": "metric scaling", "seed": seed}, partial(mapped, data, size, "", "", seed))
+        for loss, solver in product(LOSSES, MAPPED):
+            key = {"method": f"{loss}, {solver}", "seed": seed}
+            yield Job(key, partial(mapped, data, size, loss, solver, seed))
 
 
-def mapped(data: Path, size: Size, loss: str, solver: str) -> Row:
+def mapped(data: Path, size: Size, loss: str, solver: str, seed: int) -> Row:
     """How well a map of the cities agrees with held-out answers, with the roads and with metric scaling."""
     _, distances = read_distances(data / "eurodist.csv")
-    train, test = np.split(ask(distances), [size.answers])
+    train, test = np.split(np.random.default_rng([seed, 5]).permutation(ask(distances)), [size.answers])
     X = reference = metric_scaling(distances)
     if loss:
         if solver == "projected-gram":
             X = convex_embedding(train, 2, get_loss(loss, 2), Run(100, 1e-3))
         else:
-            X = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(train).embedding_
+            X = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=seed).fit(train).embedding_
         X = align(X.astype(float), reference)
     upper = np.triu_indices(len(X), 1)
     apart = np.linalg.norm(X[:, None] - X, axis=2)
