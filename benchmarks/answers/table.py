@@ -17,8 +17,7 @@ def tables(results: Results) -> Iterable[Table]:
         )
         for row in found:
             cells = [number(row.get(name)) for name in ("ms_a_query", "recall", "filled")]
-            who = f"{row['who']}: refused" if "refused" in row else row["who"]
-            table.rows.append([row["kind"], f"{row['share']:.0%}", who, *cells])
+            table.rows.append([row["kind"], f"{row['share']:.0%}", row["who"], *cells])
         yield table
     found = results.read("answers_watch")
     if found:

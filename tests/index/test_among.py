@@ -1,5 +1,6 @@
 """A search among allowed rows is the search of an index of these rows; `upsert` is `update` and `add` in one step."""
 
+import faiss
 import numpy as np
 import pytest
 
@@ -16,6 +17,12 @@ KINDS = {
     "sums": (lambda: ResidualQuantizer(4, 32, max_iter=2, beam_size=2, random_state=0), "l2"),
     "bits": (lambda: nk.ITQ(n_bits=8, random_state=0), "hamming"),
 }
+LISTS = {
+    "product codes": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "l2"),
+    "by inner product": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "ip"),
+    "4 bits": (lambda: nk.ProductQuantizer(4, 16, n_lists=20, max_iter=2, random_state=0), "l2"),
+    "sums": (lambda: ResidualQuantizer(4, 32, n_lists=20, max_iter=2, beam_size=2, random_state=0), "l2"),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -24,7 +31,7 @@ def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) ->
     quantizer = make()
     quantizer = None if quantizer is None else quantizer.fit(X)
     names = np.array([f"row {i}" for i in range(len(X))])
-    index = nk.Index.build(X, quantizer, names, metric, n_probe=1)
+    index = nk.Index.build(X, quantizer, names, metric, n_probe=20)
     for allowed in (np.arange(7), np.random.default_rng(2).permutation(400)[:200]):
         part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False if kind == "4 bits" else None)
         part.add(X[allowed], names[allowed])
@@ -34,6 +41,44 @@ def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) ->
             scores, ids = index.search(Q, 5, among=among)
             np.testing.assert_allclose(scores, expected, atol=1e-4)
             assert set(ids.ravel()) <= set(names[allowed])
+
+
+@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize("n_queries", [1, 20])
+def test_as_many_allowed_rows_are_compared_as_the_lists_of_a_search_have(kind: str, n_queries: int) -> None:
+    """A query looks into the nearest lists of an index of the allowed rows, until these have enough rows."""
+    make, metric = LISTS[kind]
+    quantizer = make().fit(X)
+    index = nk.Index.build(X, quantizer, metric=metric, n_probe=2)
+    for allowed in (np.arange(150, 160), np.sort(np.random.default_rng(2).permutation(400)[:200]), np.arange(400)):
+        part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False).add(X[allowed], allowed + 7)
+        centres = faiss.extract_index_ivf(part.faiss_index)
+        turned = Q if centres is part.faiss_index else faiss.downcast_index(part.faiss_index).chain.at(0).apply(Q)
+        wanted, expected = max(5 if part.lengths is None else 40, 400 * 2 // 20), []
+        for query in range(n_queries):
+            near = centres.quantizer.search(turned[query : query + 1], 20)[1][0].tolist()
+            rows = np.cumsum([centres.invlists.list_size(number) for number in near])
+            part.n_probe = min(20, 1 + int(np.searchsorted(rows, wanted)))
+            expected.append(part.search(Q[query : query + 1], 5))
+        scores, ids = index.search(Q[:n_queries], 5, among=allowed)
+        np.testing.assert_allclose(scores, np.concatenate([each[0] for each in expected]), atol=1e-4)
+        np.testing.assert_array_equal(ids + 7, np.concatenate([each[1] for each in expected]))
+
+
+def test_rows_far_from_the_query_are_found_if_they_alone_are_allowed() -> None:
+    """Rows of two lists, and queries near the other lists: the nearest lists have no allowed row."""
+    index = nk.Index.build(X, LISTS["product codes"][0](), n_probe=1)
+    lists = faiss.extract_index_ivf(index.faiss_index)
+    for number in range(0, 20, 2):
+        pair = [
+            np.sort(faiss.rev_swig_ptr(lists.invlists.get_ids(i), lists.invlists.list_size(i)))
+            for i in (number, number + 1)
+        ]
+        allowed = np.concatenate(pair)
+        for k in (1, len(allowed)):
+            ids = index.search(Q, k, among=allowed)[1]
+            assert np.isin(ids, allowed).all()
+            assert all(len(set(row)) == k for row in ids.tolist())
 
 
 @pytest.mark.parametrize("kind", ["exact", "lists", "bits"])

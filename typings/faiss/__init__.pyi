@@ -134,6 +134,9 @@ class IDSelectorRange(IDSelector):
 class IDSelectorBitmap(IDSelector):
     def __init__(self, n: int, bitmap: Pointer[int]) -> None: ...
 
+class SearchParametersIVF(SearchParameters):
+    def __init__(self, *, sel: IDSelector = ..., nprobe: int = ...) -> None: ...
+
 class DirectMap:
     NoMap: int
     Array: int
@@ -248,6 +251,18 @@ class IndexIVF(Index):
     invlists: InvertedLists
     code_size: int
     direct_map: DirectMap
+    def search_preassigned_c(
+        self,
+        n: int,
+        x: Pointer[Any],
+        k: int,
+        assign: Pointer[Any],
+        centroid_dis: Pointer[Any],
+        distances: Pointer[Any],
+        labels: Pointer[Any],
+        store_pairs: bool,
+        params: SearchParametersIVF = ...,
+    ) -> None: ...
     def encode_vectors(
         self, n: int, x: Pointer[Any], list_nos: Pointer[Any], codes: Pointer[Any], include_listnos: bool = ...
     ) -> None: ...

@@ -333,10 +333,10 @@ class Index:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
         among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or one for each
-            query, as a list of q of these or a mask (q, len(self)). They are compared by their codes one by
-            one, those of an inverted file in all lists, so that k answers are found if k rows are allowed. Else the
-            last places have id -1 (or "") and an infinite score (the largest int32 for "hamming"). ValueError for an
-            unknown id, or if no row is allowed.
+            query, as a list of q of these or a mask (q, len(self)). An inverted file compares as many of them as
+            `n_probe` lists have rows, those of the lists nearest to the query, so that k answers are found if k rows
+            are allowed. Else the last places have id -1 (or "") and an infinite score (the largest int32 for
+            "hamming"). ValueError for an unknown id, or if no row is allowed.
         oversample: take `oversample * k` candidates by their codes and re-rank them by the exact vectors, which
             `keep_vectors=True` kept; the scores are then exact (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.

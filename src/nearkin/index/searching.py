@@ -26,6 +26,7 @@ _VISITS = 2  # of a list by several queries, from which its decoding once pays
 _LOOKED_UP = 128  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
 _TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a table, and of one decoded number
 _DECODED = 1 << 20  # numbers of decoded rows at a time
+_FEW = 8  # queries; fewer are quicker answered by FAISS's tables than by decoding allowed rows of lists once
 _ROWS = 65_536  # whose codes are unpacked at a time
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
@@ -104,11 +105,7 @@ class SumTables:
         """FAISS's own memory of the codes (n, bytes) of a list, and their positions (n,)."""
         inner = self._inner
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            size = inner.invlists.list_size(number)
-            if not size:
-                return np.empty((0, inner.code_size), np.uint8), np.empty(0, np.int64)
-            codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size)
-            return codes.reshape(size, -1), faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+            return _list_codes(inner, number)
         codes = faiss.rev_swig_ptr(inner.codes.data(), inner.ntotal * inner.code_size)
         return codes.reshape(inner.ntotal, -1), np.arange(inner.ntotal)
 
@@ -244,23 +241,43 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Rank
 def nearest_among(
     index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept, ranking: Ranking | None = None
 ) -> Found:
-    """As `nearest`, among rows at sorted positions `allowed` (m,): all are decoded and compared, whatever lists they
-    are in and without a fast scan's rounding."""
-    wanted_rows, k = k, k if ranking is None else ranking.candidates(k)
+    """As `nearest`, among rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file,
+    each query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
+    answers, k = k, k if ranking is None else ranking.candidates(k)
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
         asked = kept.turned(index, asked)
-    if isinstance(inner, faiss.IndexIVF):
-        wanted = np.zeros(inner.ntotal, bool)
-        wanted[allowed] = True
-        every = np.broadcast_to(np.arange(inner.nlist), (len(Q), inner.nlist))
-        scores, positions = _in_lists(inner, asked, k, every, wanted)
+    wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
+    if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
+        scores, positions = _flat(inner, asked, k, allowed, kept)
     else:
-        scores, positions = _flat(inner, asked, k, allowed)
+        scores, positions = _among_lists(cast(faiss.IndexIVF, inner), asked, k, allowed, wanted, kept)
     if ranking is not None:
-        return ranking.ranked(index, asked, positions, wanted_rows, kept)
+        return ranking.ranked(index, asked, positions, answers, kept)
     scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf
     return scores, positions
+
+
+def _among_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int, allowed: np.ndarray, wanted: int, kept: Kept) -> Found:
+    """Of the allowed rows in the lists nearest to each query (q, d') that have `wanted` of them together."""
+    mask = np.zeros(inner.ntotal, bool)
+    mask[allowed] = True
+    counts = np.bincount(kept.places(inner)[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
+    probed = min(inner.nlist, -(-wanted * inner.nlist // len(allowed)))
+    while True:
+        distances, lists = inner.quantizer.search(Q, probed)
+        before = np.cumsum(counts[lists], axis=1) - counts[lists]
+        if probed == inner.nlist or (before[:, -1] >= wanted).all():
+            break
+        probed = min(inner.nlist, 2 * probed)
+    lists[(before >= wanted) | (counts[lists] == 0)] = -1
+    if not isinstance(inner, faiss.IndexIVFPQ):
+        return _in_lists(inner, Q, k, lists, mask)
+    bitmap, best = np.packbits(mask, bitorder="little"), faiss.ResultHeap(len(Q), k)
+    some = faiss.SearchParametersIVF(sel=faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap)), nprobe=probed)
+    asked, given, near, scores, ids = map(faiss.swig_ptr, (Q, lists, distances, best.D, best.I))
+    inner.search_preassigned_c(len(Q), asked, k, given, near, scores, ids, False, some)
+    return best.D, best.I
 
 
 def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -298,17 +315,22 @@ def _quicker_decoded(inner: faiss.IndexPQ, n_queries: int) -> bool:
     return n_queries * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d
 
 
-def _flat(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Found:
+def _flat(
+    inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None, kept: Kept | None = None
+) -> Found:
     """Of all rows, or of those at positions `allowed` (m,), decoded block by block."""
     by_distance = inner.metric_type == faiss.METRIC_L2
     best, rows = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
-    # about one row, products of squares round less
-    middle = inner.reconstruct(0) if by_distance else np.zeros(inner.d, np.float32)
-    asked, n_rows = Q - middle, inner.ntotal if allowed is None else len(allowed)
+    middle, n_rows = np.zeros(inner.d, np.float32), inner.ntotal if allowed is None else len(allowed)
     for first in range(0, n_rows, rows):
         some = None if allowed is None else allowed[first : first + rows]
-        block = inner.reconstruct_n(first, min(rows, n_rows - first)) if some is None else inner.reconstruct_batch(some)
-        distances, numbers = faiss.knn(asked, block - middle, min(k, len(block)), metric=inner.metric_type)
+        if some is None or kept is None:
+            block = inner.reconstruct_n(first, min(rows, n_rows - first))
+        else:
+            block = decoded(inner, some, kept)[0]
+        if by_distance and not first:
+            middle = block[0].copy()  # about one row, products of squares round less
+        distances, numbers = faiss.knn(Q - middle, block - middle, min(k, len(block)), metric=inner.metric_type)
         best.add_result(distances, numbers + first if some is None else some[numbers])
     best.finalize()
     return best.D, best.I
@@ -324,7 +346,7 @@ def _in_lists(
 ) -> Found:
     """Of the rows in the lists (q, n_probe) that the queries (q, d') visit, each list decoded once. `wanted` (n,) bool
     marks the rows that may be answers; None for all."""
-    by_distance = inner.metric_type == faiss.METRIC_L2
+    by_distance, codec = inner.metric_type == faiss.METRIC_L2, _codec(inner)
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
     best = faiss.ResultHeap(len(Q), k, keep_max=not by_distance)
@@ -332,9 +354,10 @@ def _in_lists(
         number = int(visited.flat[group[0]])
         if number < 0 or not inner.invlists.list_size(number):
             continue
-        some, (ids, rows) = group // visited.shape[1], _decoded_list(inner, number, wanted)
-        if not len(ids):
-            continue
+        some, (codes, ids) = group // visited.shape[1], _list_codes(inner, number)
+        if wanted is not None:
+            codes, ids = codes[wanted[ids]], ids[wanted[ids]]
+        rows = codec.decode(np.ascontiguousarray(codes))
         asked, centre = Q[some], inner.quantizer.reconstruct(number)
         if inner.by_residual:
             asked, rows = (asked - centre, rows) if by_distance else (asked, rows + centre)
@@ -344,21 +367,18 @@ def _in_lists(
     return best.D, best.I
 
 
-def _decoded_list(
-    inner: faiss.IndexIVF, number: int, wanted: np.ndarray | None, places: np.ndarray | slice = slice(None)
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n,) of the rows at some places of a list, those wanted, and their decoded codes (n, d'), less its
-    centre."""
-    codec = cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
+def _list_codes(inner: faiss.IndexIVF, number: int, places: np.ndarray | slice = slice(None)) -> Found:
+    """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
     if isinstance(inner, faiss.IndexIVFFastScan):
         ids, codes = list_codes(inner, number, places)
-    else:
-        size = inner.invlists.list_size(number)
-        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)[places]
-        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
-    if wanted is not None:
-        ids, codes = ids[wanted[ids]], codes[wanted[ids]]
-    return ids, codec.decode(np.ascontiguousarray(codes))
+        return codes, ids
+    size = inner.invlists.list_size(number)
+    codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
+    return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
+
+
+def _codec(inner: faiss.IndexIVF) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
+    return cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
 
 
 def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray | None]:
@@ -370,13 +390,13 @@ def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.n
         codes = faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size)
         own = codes.reshape(flat.ntotal, -1)[positions]
         return flat.sa_decode(own), own
-    rows, places = np.empty((len(positions), inner.d), np.float32), kept.places(inner)[positions]
-    order = np.argsort(places[:, 0], kind="stable")
+    codec, places = _codec(inner), kept.places(inner)[positions]
+    order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), codec.code_size), np.uint8)
     for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
-        number = int(places[group[0], 0])
-        rows[group] = _decoded_list(inner, number, None, places[group, 1])[1]
-        if inner.by_residual:
-            rows[group] += inner.quantizer.reconstruct(number)
+        codes[group] = _list_codes(inner, int(places[group[0], 0]), places[group, 1])[0]
+    rows = codec.decode(codes)
+    if inner.by_residual:
+        rows += inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64))
     return rows, None
 
 
