@@ -2,13 +2,12 @@
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve
 
 from nearkin._check import check_instance, check_integer, check_real
 from nearkin._compile import cached_njit
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions
-
-BLOCK = 512  # rights whose cosines with all others are held at a time
 
 
 def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +52,7 @@ def sparse_ease(
     near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
     X = _ones(interactions)
-    weights = _regress(near, sp.csr_matrix(X.T @ X), check_real(ridge, "ridge", above=0))
+    weights = _regress(near, sp.triu(X.T @ X, format="csr"), check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
     return _lists(interactions, sp.csr_matrix(into.T), k, exclude_seen)
 
@@ -75,8 +74,8 @@ def _lists(interactions: Interactions, similar: sp.csr_matrix, k: int, exclude: 
 
 @cached_njit(nogil=True)
 def best_of_history(indptr, indices, starts, others, values, exclude, scores, numbers):
-    """Fill the rows of `scores` and `numbers`; only rights that some right of the history reaches are met."""
-    n, k = len(starts) - 1, scores.shape[1]
+    """Fill the rows of `scores` and `numbers`; only those that some entry of the history reaches are met."""
+    n, k = max(len(starts), len(indptr)) - 1, scores.shape[1]  # `others` are numbers of one of the two
     total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for row in range(len(indptr) - 1):
         count = 0
@@ -107,56 +106,54 @@ def best_of_history(indptr, indices, starts, others, values, exclude, scores, nu
 
 
 def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarray:
-    """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`."""
-    place, weights = np.full(len(gram.indptr) - 1, -1), []
+    """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`; `gram` is the upper
+    triangle of G."""
+    widest, weights = int(np.diff(near.indptr).max(initial=0)), []
+    place = np.full(len(gram.indptr) - 1, widest + 1, np.int32)
     for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
-        A, b = _system(j, neighbours, gram.indptr, gram.indices, gram.data, ridge, place)
-        weights.append(np.linalg.solve(A, b).astype(np.float32))
+        A = _block(np.append(neighbours, j), gram.indptr, gram.indices, gram.data, place, widest + 1)
+        A.flat[:: len(A) + 1] += ridge
+        # NumPy's solve takes all threads, which wait for each other far longer than so small a system takes
+        found = solve(A[:-1, :-1], A[:-1, -1], assume_a="pos", check_finite=False)
+        weights.append(found.astype(np.float32))
     return np.concatenate(weights)
 
 
 @cached_njit()
-def _system(j, near, starts, columns, gram, ridge, place):
-    """G_NN + ridge and G_Nj of the neighbours N; `place` holds -1 for each right, before and afterwards."""
-    for s in range(len(near)):
-        place[near[s]] = s
-    A, b = np.zeros((len(near), len(near))), np.zeros(len(near))
-    for s in range(len(near)):
-        for e in range(starts[near[s]], starts[near[s] + 1]):
-            column = columns[e]
-            if place[column] >= 0:
-                A[s, place[column]] = gram[e]
-            if column == j:
-                b[s] = gram[e]
-        A[s, s] += ridge
-    for s in range(len(near)):
-        place[near[s]] = -1
-    return A, b
+def _block(numbers, starts, columns, values, place, outside):
+    """The rows and columns `numbers` of a symmetric matrix of which the upper triangle is given.
+
+    `place` holds `outside` for each column, before and afterwards. Entries of other columns are written to a column
+    that nobody reads: to test each of them costs more.
+    """
+    n = len(numbers)
+    A = np.zeros((n, outside + 1))
+    for s in range(n):
+        place[numbers[s]] = s
+    for s in range(n):
+        for e in range(starts[numbers[s]], starts[numbers[s] + 1]):
+            A[s, place[columns[e]]] = values[e]
+    for s in range(n):
+        place[numbers[s]] = outside
+        for t in range(s):
+            A[s, t] = A[t, s] = max(A[s, t], A[t, s])
+    return A[:, :n].copy()
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:
-    """(n, n) the largest cosines of each right's column with the others', in blocks of rights."""
+    """(n, n) the largest cosines of each right's column with the others'."""
     n = interactions.shape[1]
-    columns = _ones(interactions).T.tocsr()
+    rows = _ones(interactions)
+    columns = rows.T.tocsr()
     lengths = np.sqrt(np.maximum(np.diff(columns.indptr), 1)).astype(np.float32)
-    columns = sp.diags(1 / lengths).astype(np.float32) @ columns
-    other, parts = columns.T.tocsr(), []
-    for start in range(0, n, BLOCK):
-        block = (columns[start : start + BLOCK] @ other).tolil()
-        block.setdiag(0, k=start)
-        parts.append(_largest(sp.csr_matrix(block), n_neighbours))
-    return sp.csr_matrix(sp.vstack(parts))
-
-
-def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    numbers = np.arange(len(matrix.indptr) - 1)
-    order = np.lexsort((-np.asarray(matrix.data, np.float64), np.repeat(numbers, np.diff(matrix.indptr))))
-    starts = np.asarray(matrix.indptr, dtype=np.int64)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
-    kept = sp.csr_matrix((np.where(rank < count, matrix.data, 0), matrix.indices, matrix.indptr), matrix.shape)
-    kept.eliminate_zeros()
-    return kept
+    # a right's "history" is its lefts, each of which leads to the rights that it has
+    sums, others = np.full((n, n_neighbours + 1), -np.inf, np.float32), np.full((n, n_neighbours + 1), -1)
+    values = 1 / lengths[rows.indices]
+    best_of_history(columns.indptr, columns.indices, rows.indptr, rows.indices, values, False, sums, others)
+    kept = (others >= 0) & (others != np.arange(n)[:, None])
+    kept &= np.cumsum(kept, axis=1) <= n_neighbours  # the right itself is last or missing among equal columns
+    right, place = np.nonzero(kept)
+    return sp.csr_matrix((sums[right, place] / lengths[right], (right, others[right, place])), (n, n))
 
 
 def _ones(interactions: Interactions) -> sp.csr_matrix:
