@@ -7,6 +7,7 @@ from nearkin._storage.arrays import read_arrays as read_arrays
 from nearkin._storage.arrays import read_saved as read_saved
 from nearkin._storage.arrays import unpack_ids as unpack_ids
 from nearkin._storage.arrays import write_arrays as write_arrays
+from nearkin._storage.arrays import write_rows as write_rows
 from nearkin._storage.atomic import changing as changing
 from nearkin._storage.atomic import is_workspace as is_workspace
 from nearkin._storage.atomic import recover as recover

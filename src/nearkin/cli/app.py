@@ -67,6 +67,7 @@ class CommandGroup(TyperGroup):
         given = list(sys.argv[1:] if args is None else args)
         for at in [at for at, word in enumerate(given[:-1]) if word == "--log"]:
             given[at : at + 2] = [f"--log={given[at + 1]}"]
+        given = [f"{word}=auto" if word == "--keep-vectors" else word for word in given]  # its value is optional
         args = sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE)  # these come first
         together = False
         try:

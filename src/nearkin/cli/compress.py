@@ -29,7 +29,7 @@ def compress(
     metric: Metric = None,
     ids: File = None,
     side: Side = None,
-    keep_vectors: Annotated[bool, typer.Option("--keep-vectors")] = False,
+    keep_vectors: Annotated[str | None, typer.Option("--keep-vectors", metavar="[=TYPE]")] = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
     seed: Seed = 0,
 ) -> None:
@@ -71,7 +71,9 @@ def compress(
     - train_rows: Rows to learn from, drawn at random. [default: 65536]
     - minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
       [default: as long as reading takes, at least 20 seconds; no limit with --method best]
-    - keep_vectors: Keep exact vectors next to the codes, for search --oversample.
+    - keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
+      bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
+      integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
@@ -97,7 +99,7 @@ def compress(
         train_rows=train_rows,
         metric=pipeline.methods.choose_metric(chosen, metric),
         ids=given.ids,
-        keep_vectors=keep_vectors,
+        keep_vectors=keep_vectors == "auto" or keep_vectors or False,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
         about={"method": name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
@@ -130,6 +132,9 @@ def _for_people(record: Fields) -> dict[str, object]:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
     shown |= pipeline.run.size_in_words(record, record["bytes_on_disk"])
+    if record["kept_vectors"] is not None:
+        kept, code = record["kept_vectors"]["bytes"], record["bytes_per_vector"]
+        shown["vectors kept"] = f"{record['kept_vectors']['type']}, {kept:,} bytes each; {kept + code:,} with the code"
     if record["lengths"] is not None:
         shown["lengths kept"] = record["lengths"]
     if record["distortion"] is not None:

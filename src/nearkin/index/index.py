@@ -45,7 +45,7 @@ class Index:
     again. `row_length` is None for rows of different lengths, and in folders that were saved without it.
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
-    users' ids or None for 0, 1, 2, ...; `kept` the exact rows or None.
+    users' ids or None for 0, 1, 2, ...; `kept` the rows kept for rescoring or None.
 
     Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
     raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
@@ -83,7 +83,7 @@ class Index:
         quantizer: Quantizer | None = None,
         metric: str = "l2",
         *,
-        keep_vectors: bool = False,
+        keep_vectors: bool | str = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
     ) -> Self:
@@ -110,7 +110,7 @@ class Index:
         ids: ArrayLike | None = None,
         metric: str = "l2",
         *,
-        keep_vectors: bool = False,
+        keep_vectors: bool | str = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
         callback: Callback | None = None,
@@ -123,7 +123,9 @@ class Index:
             index's own copy, which must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
-        keep_vectors: keep the exact rows too, so that `search(..., oversample=...)` can re-rank by them.
+        keep_vectors: keep the rows too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
+            "float16" (half the bytes) or "int8" (a quarter, and four bytes a row). True takes the shorter of the first
+            two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 8.
         callback(rows_done, {"total": n}) follows the adding.
@@ -132,14 +134,15 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
+        given = X.dtype if isinstance(X, np.ndarray) else np.float32
         X = check_magnitude(check_vectors(X), metric=metric)
+        kept = KeptVectors.wanted(keep_vectors, X.shape[1], given)
         if quantizer is not None:
             from nearkin.index.building import fitted
 
             quantizer = fitted(quantizer, X, metric)
-        index = cls.empty(
-            X.shape[1], quantizer, metric, keep_vectors=keep_vectors, fast_scan=fast_scan, n_probe=n_probe
-        )
+        index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe)
+        index.kept = kept
         return index.add(X, ids, callback=callback)
 
     def __len__(self) -> int:
@@ -179,7 +182,7 @@ class Index:
 
         Rows are encoded first, then added in one step.
         """
-        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
+        X = self._checked(X)
         if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
         with self._guard.reading():
@@ -240,7 +243,7 @@ class Index:
         self, X: ArrayLike, ids: ArrayLike, find: Callable[[np.ndarray], np.ndarray], callback: Callback | None
     ) -> Self:
         """Add rows X (m, d) of ids (m,) in the place of the rows whose positions `find` gives; it raises for others."""
-        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
+        X = self._checked(X)
         ids = identifiers.check_ids(ids, len(X))
         with self._guard.reading():
             find(ids)
@@ -248,6 +251,13 @@ class Index:
         with self._guard.writing(), uninterrupted():
             self._replace(X, codes, ids, find(ids))
         return self
+
+    def _checked(self, X: ArrayLike) -> np.ndarray:
+        """Rows X (n, d) that the index can take, kept vectors included."""
+        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
+        if self.kept is not None:
+            self.kept.check(X)
+        return X
 
     def _known_of(self, ids: np.ndarray) -> np.ndarray:
         """Positions of those ids that the index has; ValueError or TypeError where the others cannot be added."""
@@ -337,8 +347,8 @@ class Index:
             `n_probe` lists have rows, those of the lists nearest to the query, so that k answers are found if k rows
             are allowed. Else the last places have id -1 (or "") and an infinite score (the largest int32 for
             "hamming"). ValueError for an unknown id, or if no row is allowed.
-        oversample: take `oversample * k` candidates by their codes and re-rank them by the exact vectors, which
-            `keep_vectors=True` kept; the scores are then exact (squared L2 distances where the metric is "hamming").
+        oversample: take `oversample * k` candidates by their codes and re-rank them by the vectors that `keep_vectors`
+            kept; the scores are then those of the kept vectors (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
         callback(queries_done, {"total": q}) follows the search.
 
@@ -349,7 +359,7 @@ class Index:
         if oversample is not None:
             oversample = check_real(oversample, "oversample", low=1)
             if self.kept is None:
-                raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
+                raise ValueError("oversample needs kept vectors; build the index with keep_vectors=True")
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():

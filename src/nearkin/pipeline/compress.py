@@ -35,7 +35,7 @@ from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.lengths import length_of_chunks, takes_length
 from nearkin.index.saved import load_quantizer
-from nearkin.index.searching import normalised
+from nearkin.index.searching import KeptVectors, normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode
@@ -63,7 +63,7 @@ def compress_file(
     train_rows: int | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
-    keep_vectors: bool = False,
+    keep_vectors: bool | str = False,
     random_state: Seed = None,
     steps: Steps | None = None,
     about: Fields | None = None,
@@ -79,7 +79,8 @@ def compress_file(
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out)
-    _storage.check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
+    kept = KeptVectors.wanted(keep_vectors, file.shape[1], file.dtype)
+    _storage.check_space(out, len(file) * (kept.row_bytes if kept else 1))  # a code has at least one byte
     _storage.check_inputs(out, [*file.files, *source.files])
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
@@ -106,6 +107,9 @@ def compress_file(
         resumed = checkpoint is not None and group.exchange(_is_of_job(Path(checkpoint), job))[0]
         for vectors in () if resumed else files:  # checked before the folder was made
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
+        if kept is not None and not np.can_cast(file.dtype, kept.dtype) and not resumed:
+            for chunk in file.part(*group.share(len(file))).chunks():
+                kept.check(chunk)
         group.barrier()
     _check_enough(source, n_centroids)
     if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
@@ -124,11 +128,12 @@ def compress_file(
             run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
             if isinstance(quantizer, BestCode) and hasattr(quantizer, "table_"):  # else fitted before an interruption
                 run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
+            run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
                 run = {**record, "seconds": steps.seconds, "history": history}
-                save_index(index, out, run, file if keep_vectors else None, callback)
+                save_index(index, out, run, file, kept, callback)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 

@@ -22,14 +22,13 @@ from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
-from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
+from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep, write_rows
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
 from nearkin.data.files import locate_all
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.batch_encoder import BatchEncoder, binary_column
-from nearkin.pipeline.run import write_array
 
 SUFFIXES = (".npy", ".parquet")
 MANIFEST = "manifest.json"
@@ -263,7 +262,7 @@ def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
                 _encode_parquet(file, source, encoder, fresh)
             else:
                 shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
-                write_array(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype.str)
+                write_rows(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype)
             checksum, size = _sha256(fresh), fresh.stat().st_size
     except OSError as error:
         text = f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"

@@ -259,7 +259,7 @@ def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, ove
         measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
         if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
-        kept = 4 * index.n_features * len(index) if times is not None else 0
+        kept = index.kept.row_bytes * len(index) if times is not None and index.kept is not None else 0
         about = {"search": name, "oversample": times, "bytes_per_vector": index.bytes_per_vector, "bytes_kept": kept}
         searches.append(about | measures)
     recalls = {name: value for name, value in searches[-1].items() if "recall@" in name}

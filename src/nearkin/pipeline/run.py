@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from nearkin._fields import counted
-from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder
+from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
 from nearkin._storage.manifest import MANIFEST
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
+from nearkin.index.searching import KeptVectors
 
 RUN, EVALUATION = "run.json", "evaluation.json"
 KEPT = "vectors.npy"  # the name that Index.load looks for
@@ -42,27 +41,21 @@ class Steps:
 
 
 def save_index(
-    index: Index, out: str | os.PathLike, run: Fields, vectors: VectorFile | None = None, callback: Callback = ignore
+    index: Index,
+    out: str | os.PathLike,
+    run: Fields,
+    vectors: VectorFile | None = None,
+    kept: KeptVectors | None = None,
+    callback: Callback = ignore,
 ) -> None:
-    """Save an index, the record of its run and, chunk by chunk, exact `vectors` for rescoring; whole or not at all."""
+    """Save an index, the record of its run and, chunk by chunk, `vectors` for rescoring as they are `kept`; whole or
+    not at all."""
     with replacing_folder(out) as fresh:
         index.save(fresh)
         write_record(fresh / RUN, run)
-        if vectors is not None:
-            write_array(fresh / KEPT, vectors.chunks(), vectors.shape, "<f4", callback)
-
-
-def write_array(
-    path: Path, chunks: Iterator[np.ndarray], shape: tuple[int, int], dtype: str, callback: Callback = ignore
-) -> None:
-    """Write an .npy file as a stream: the pages of a memory map would count as our memory until they are on disk."""
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
-        done = 0
-        for chunk in chunks:
-            file.write(np.ascontiguousarray(chunk, dtype).data)
-            done += len(chunk)
-            callback(done, {"total": shape[0]})
+        if vectors is not None and kept is not None:
+            shape = len(vectors), kept.row_bytes // kept.dtype.itemsize
+            write_rows(fresh / KEPT, map(kept.stored, vectors.chunks()), shape, kept.dtype, callback)
 
 
 def rows_in(folder: str | os.PathLike) -> int:
