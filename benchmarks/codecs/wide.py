@@ -94,10 +94,14 @@ def apart(folder: str, name: str, threads: int) -> Record:
 
 def measured(folder: Path, name: str) -> Record:
     """Seconds of one thread, peak memory in MB, bytes a row with and without kept vectors, recall 10@10."""
-    file, Q, true = nk.data.open_vectors(folder / "rows.npy"), np.load(folder / "queries.npy"), np.load(folder / "true.npy")
+    file, Q, true = (
+        nk.data.open_vectors(folder / "rows.npy"),
+        np.load(folder / "queries.npy"),
+        np.load(folder / "true.npy"),
+    )
     who, text = name.split(" ", 1)
     kept = text.split(", ")[1].removesuffix(" kept") if text.endswith(" kept") else None
-    sampling, sample = cpu_seconds(lambda: file.sample(LEARNED, 0))
+    sample = file.sample(LEARNED, 0)
     if who == "FAISS":
         index = faiss.index_factory(file.shape[1], text, faiss.METRIC_INNER_PRODUCT)
         fit, _ = cpu_seconds(lambda: index.train(sample))

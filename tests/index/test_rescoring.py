@@ -100,3 +100,53 @@ def test_an_index_that_keeps_vectors_is_loaded_before_its_first_row(tmp_path):
     nk.Index.empty(4, keep_vectors=True).save(tmp_path / "idx")
     loaded = nk.Index.load(tmp_path / "idx").add(np.eye(4, dtype=np.float32))
     assert loaded.search(np.eye(4)[:1], 1, oversample=4)[1].tolist() == [[0]]
+
+
+@pytest.mark.parametrize(("kind", "bytes_"), [("float32", 32), ("float16", 16), ("int8", 12)])
+def test_kept_vectors_take_the_bytes_of_their_type_and_survive_changes(tmp_path, rng, kind, bytes_):
+    """float16 rounds to 11 bits, int8 to 127 steps of a row's largest entry; both are saved as they lie in memory."""
+    X = rng.normal(size=(600, 8)).astype(np.float32) * np.geomspace(1e-3, 1e3, 600)[:, None].astype(np.float32)
+    quantizer = nk.ProductQuantizer(2, 16, rotation=None, max_iter=1, random_state=0)
+    index = nk.Index.build(X[:500], quantizer, keep_vectors=kind).add(X[500:]).remove(np.arange(0, 600, 7))
+    index.save(tmp_path / "idx")
+    loaded = nk.Index.load(tmp_path / "idx")
+    left = np.delete(X, np.arange(0, 600, 7), axis=0)
+    within = {"float32": 0.0, "float16": 2.0**-11, "int8": 0.501 / 127}[kind]
+    for kept in (index.kept, loaded.kept, loaded.add(X[:1]).kept):
+        assert kept is not None
+        assert (kept.dtype.name, kept.row_bytes) == (kind, bytes_)
+        error = np.abs(kept.rows(np.arange(len(left))) - left)
+        assert (error <= within * np.abs(left).max(axis=1, keepdims=True) + 2.0**-25).all()
+    assert (tmp_path / "idx" / "vectors.npy").stat().st_size == 128 + len(left) * bytes_
+    scores, found = loaded.search(left[:20], 1, oversample=200)
+    assert (found[:, 0] == np.delete(np.arange(600), np.arange(0, 600, 7))[:20]).mean() > 0.9
+    assert scores.max() <= 8 * (within * np.abs(left[:20]).max()) ** 2 + 1e-9
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint8, bool])
+def test_rows_that_float16_holds_exactly_are_kept_so_by_default(dtype, rng):
+    X = rng.integers(0, 100, (40, 4)).astype(dtype)
+    kept = nk.Index.build(X, keep_vectors=True).kept
+    assert kept is not None
+    assert kept.dtype == np.float16
+    np.testing.assert_array_equal(kept.rows(np.arange(40)), X.astype(np.float32))
+    assert nk.Index.build(X.astype(np.float32), keep_vectors=True).kept.dtype == np.float32  # pyright: ignore
+
+
+def test_whole_numbers_and_rows_of_zeros_are_exact_in_int8():
+    X = np.array([[-127, 3, 0], [0, 0, 0], [127, 126, 1]], np.float32)
+    kept = nk.Index.build(X, keep_vectors="int8").kept
+    assert kept is not None
+    np.testing.assert_array_equal(kept.rows(np.arange(3)), X)
+
+
+def test_what_cannot_be_kept_is_refused_before_the_work():
+    X = np.array([[1.0, 70_000.0]], np.float32)
+    with pytest.raises(ValueError, match=r"'float16', .* up to 65,504, and the rows have 70,000; type keep_vectors="):
+        nk.Index.build(X, keep_vectors="float16")
+    with pytest.raises(ValueError, match="keep_vectors is 'float8'; it must be"):
+        nk.Index.build(X, keep_vectors="float8")
+    index = nk.Index.build(X / 2, keep_vectors="float16")
+    with pytest.raises(ValueError, match="65,504"):
+        index.add(X)
+    assert len(index) == 1

@@ -108,9 +108,12 @@ class AxisQuantizer(AbstractLengthCodes):
         for byte, group in enumerate(groups):
             self.levels_[byte, : len(group)] = levels = _levels(axes.variances[group])
             self.rotation_[:, byte * width : byte * width + len(group)] = axes.axes[:, group]
+            values = np.sort(axes.axes[:, group[levels > 1]].T @ axes.some.T)
             for place, (axis, count) in enumerate(zip(group, levels, strict=True)):
                 stride = int(np.prod(levels[:place]))
-                grid = _grid(np.sort(axes.values[:, axis]), count)
+                grid = (
+                    _grid(values[np.count_nonzero(levels[:place] > 1)], count) if count > 1 else np.zeros(1, np.float32)
+                )
                 self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + axes.centre[axis]
         self.mean_, self.length_, self.lengths_ = axes.mean, length, np.empty(0, np.float32)
         if with_length:
@@ -142,14 +145,14 @@ class AxisQuantizer(AbstractLengthCodes):
 
 
 class _Axes(NamedTuple):
-    """Principal axes (d, d) of rows, their variances (d,), the rows' mean (d,), its place on the axes, and values
-    (m, d) of some rows about it."""
+    """Principal axes (d, d) of rows, their variances (d,), the rows' mean (d,), its place on the axes, and some rows
+    (m, d) about it."""
 
     axes: np.ndarray
     variances: np.ndarray
     mean: np.ndarray
     centre: np.ndarray
-    values: np.ndarray
+    some: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray) -> "_Axes":
@@ -159,7 +162,7 @@ class _Axes(NamedTuple):
         axes, variances = principal_axes(centred / size)
         # what rounding leaves of constant columns is no variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        return cls(axes, variances, mean, mean @ axes, centred[:_GRID_ROWS] @ axes)
+        return cls(axes, variances, mean, mean @ axes, centred[:_GRID_ROWS])
 
 
 def _dealt(variances: np.ndarray, n_bytes: int) -> list[np.ndarray]:
@@ -214,11 +217,11 @@ def _grid(values: np.ndarray, count: int) -> np.ndarray:
     """The `count` ascending points that round sorted values (n,) with the least squared error (Lloyd 1982)."""
     points = np.quantile(values, (np.arange(count) + 0.5) / count)
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    for _ in range(_LLOYD if count > 1 else 0):
+    for _ in range(_LLOYD):
         ends = np.concatenate([[0], np.searchsorted(values, (points[1:] + points[:-1]) / 2), [len(values)]])
         sizes = np.diff(ends)
         points = np.where(sizes > 0, np.diff(sums[ends]) / np.maximum(sizes, 1), points)
-    return points.astype(np.float32) if count > 1 else np.zeros(1, np.float32)
+    return points.astype(np.float32)
 
 
 @cached_njit(nogil=True)

@@ -223,9 +223,9 @@ class ProductQuantizer(ReconstructingTransformer):
         little-endian bytes as it needs (FAISS's `sa_encode` layout)."""
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
-        parts = []
-        for Z, lists in self._rotated_chunks(X):
-            codes = faiss_bridge.compute_codes(Z, self.codebooks_)
+        parts, (R, codebooks) = [], self._deciding()
+        for Z, lists in self._rotated_chunks(X, R):
+            codes = faiss_bridge.compute_codes(Z, codebooks)
             parts.append(codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.n_lists), codes]))
         return np.concatenate(parts)
 
@@ -241,7 +241,7 @@ class ProductQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         total = 0.0
-        for Z, _ in self._rotated_chunks(X):
+        for Z, _ in self._rotated_chunks(X, self.rotation_):
             total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
         return total / len(X)
 
@@ -359,10 +359,19 @@ class ProductQuantizer(ReconstructingTransformer):
         d, padded = self.rotation_.shape
         return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
-    def _rotated_chunks(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rotated rows (with `n_lists`, of their residuals) and the numbers of their lists. A row is rotated
-        to the same last bit alone and in a batch."""
-        R, plain = self.rotation_.astype(np.float64), self.rotation is None and not self._padding
+    def _deciding(self) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of the rotation in which centroids differ, which decide a code, and the codebooks (M, K, w) there."""
+        M, _, width = self.codebooks_.shape
+        used = (self.codebooks_ != self.codebooks_[:, :1]).any(axis=(0, 1))
+        if used.all() or not used.any() or self.rotation is None:
+            return self.rotation_, self.codebooks_
+        columns = self.rotation_.reshape(-1, M, width)[:, :, used]
+        return columns.reshape(len(columns), -1), self.codebooks_[:, :, used]
+
+    def _rotated_chunks(self, X: np.ndarray, R: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Chunks of rows turned by R (with `n_lists`, of their residuals), and the numbers of their lists. A row is
+        turned to the same last bit alone and in a batch."""
+        R, plain = R.astype(np.float64), self.rotation is None and not self._padding
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             lists = None

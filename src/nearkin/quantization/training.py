@@ -61,7 +61,7 @@ class Defaults:
     distortion_weight: float = 0.1  # of relative distortion against recall, which 500 queries measure to about .01
     space_from: int = 64  # columns from which leaving axes out saves time
     space_share: float = 0.5  # of the axes, up to which others are left out: with .8, sentences at 24 bytes lost .024
-    wider: int = 3  # times as many axes in the last rounds from the identity
+    wider: int = 3  # times as many axes in the last rounds from the identity, and while codebooks settle
     identity_rounds: int = 16  # from which that start learns in a space: with 10 it kept .006 less
     identity_from: int = 128  # columns from which that saves time
 
@@ -71,7 +71,7 @@ DEFAULTS = Defaults()
 
 class Space(NamedTuple):
     """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are learned at
-    first. What codes determine along the others is learned when codebooks settle at full width."""
+    first. What codes determine along the next ones is learned when codebooks settle."""
 
     axes: np.ndarray
     width: int
@@ -89,6 +89,12 @@ class Space(NamedTuple):
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows X (n, d) along these axes, (n, width)."""
         return np.ascontiguousarray(X @ self.axes[:, : self.width])
+
+    @property
+    def wider(self) -> "Space":
+        """The same axes, of which more are learned along; all of them where they are few."""
+        d, width = len(self.axes), DEFAULTS.wider * self.width
+        return Space(self.axes, width if width <= DEFAULTS.space_share * d else d)
 
     def grown(self, state: State) -> State:
         """The same rotation and codebooks along these `width` axes, of which `state` has some of the first."""
@@ -198,7 +204,6 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     for start in starts:
         begun = len(history)
         state = _alternated(start, rows, plan, seed, generator, record)
-        state = refine(rows, state, None, DEFAULTS.last_iterations, callback=record)
         learned.append(Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history[begun:]))
         kept.append(_recall(judge, state) if judge else 0.0)
     return learned[int(np.argmax(kept))]
@@ -207,14 +212,14 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
 def _alternated(
     start: "Start", rows: TrainingRows, plan: Plan, seed: int, generator: np.random.Generator, callback: Callback
 ) -> State:
-    """Rotation and codebooks after all rounds from a start, over all columns; `seed` draws the first codebooks."""
+    """Rotation and codebooks after all rounds from a start, settled; `seed` draws the first codebooks."""
     shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
     first = kmeans(start.seen(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
     energy = _energy(rows.X, shard)
 
-    def along(space: Space | None, state: State, update: Update | None, rounds: int) -> State:
+    def along(space: Space | None, state: State, update: Update | None, rounds: int, tol: float = plan.tol) -> State:
         """Rounds with the rows along that space; what it leaves out is part of the error."""
         seen = rows if space is None else replace(rows, X=space.rows(rows.X))
         left_out = 0.0 if space is None else energy - _energy(seen.X, shard)
@@ -223,15 +228,19 @@ def _alternated(
             error = entry["distortion"] + left_out
             callback(step, {**entry, "objective": error, "distortion": error})
 
-        beyond = DEFAULTS.beyond if plan.rotation == "procrustes" else 0.0
-        return refine(seen, state, update, rounds, tol=plan.tol, beyond=beyond, callback=whole)
+        beyond = DEFAULTS.beyond if plan.rotation == "procrustes" and update is not None else 0.0
+        return refine(seen, state, update, rounds, tol=tol, beyond=beyond, callback=whole)
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
     wide = 0 if start.wider is None else plan.max_iter // DEFAULTS.wide_rounds
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if start.wider is not None:
         state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
-    return start.widened(state)
+    last = start.wider if start.space is None or start.wider is not None else start.space.wider
+    if last is None or last.width == len(last.axes):
+        return along(None, start.widened(state), None, DEFAULTS.last_iterations, 0.0)
+    state = state if last is start.wider else last.grown(state)
+    return last.widened(along(last, state, None, DEFAULTS.last_iterations, 0.0))
 
 
 def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge:
@@ -330,9 +339,8 @@ def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Star
     columns, blocks = np.arange(d).reshape(n_subspaces, -1), np.zeros_like(space.axes)
     for block in columns:
         blocks[np.ix_(block, block)] = principal_axes(X[:, block])[0]
-    wider = DEFAULTS.wider * space.width if DEFAULTS.wider * space.width <= DEFAULTS.space_share * d else d
-    axes = space.axes.copy()
-    for first, last in pairwise(sorted({0, space.width, wider, d})):
+    axes, wider = space.axes.copy(), space.wider.width
+    for first, last in pairwise((0, space.width, wider)):
         some = space.axes[:, first:last]
         targets = blocks[:, columns[:, first // n_subspaces : last // n_subspaces].ravel()]
         axes[:, first:last] = some @ nearest_orthogonal(some.T @ targets)
