@@ -177,6 +177,11 @@ def list_codes(
     return ids[places], faiss.pack_bitstrings(codes.astype(np.int32), 4)
 
 
+def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:
+    """Codes (n, bytes) of the rows at these positions (n,)."""
+    return faiss.pack_bitstrings(_got(_blocks(index), positions, _layout(index.M, index.bbs)).astype(np.int32), 4)
+
+
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
     """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers. There
     `merge_from`, which must follow, would write beyond the end of its memory: FAISS (1.15.1) compares rows with bytes

@@ -112,6 +112,50 @@ def test_the_same_seed_gives_the_same_codes_whatever_group_fits(X: np.ndarray, m
     np.testing.assert_array_equal(again.lengths_, model.lengths_)
 
 
+@pytest.mark.parametrize(("n_centroids", "n_lists"), [(256, 6), (16, 0), (16, 6)])
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_lists_and_half_bytes_hold_the_length_too(
+    X: np.ndarray, n_centroids: int, n_lists: int, metric: str, tmp_path: Path
+) -> None:
+    """Scores are those of the decoded rows, after rows came and went and the index was saved, alone and in a batch."""
+    model = NormExplicitQuantizer(12, n_centroids, n_lists=n_lists, max_iter=2, random_state=0).fit(X)
+    codes = model.encode(X)
+    assert len(model.lengths_) == 256
+    assert codes.shape == (1500, 12 + bool(n_lists))
+    np.testing.assert_array_equal(np.concatenate([model.encode(row[None]) for row in X[:20]]), codes[:20])
+    np.testing.assert_array_equal(codes[:, -1], model.length_codes(X))
+    inside = slice(10, -10)  # the levels end at the .1 % quantiles
+    order = np.argsort(lengths(X, model.mean_))[inside]
+    found = lengths(model.decode(codes), model.mean_)
+    np.testing.assert_allclose(found[order], lengths(X, model.mean_)[order], rtol=0.02)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(NormExplicitQuantizer.load(tmp_path / "model").decode(codes), model.decode(codes))
+    for fast in (None, True) if n_centroids == 16 else (None,):
+        index = nk.Index.build(X, model, metric=metric, fast_scan=fast, n_probe=n_lists or None)
+        index.remove(np.arange(0, 200, 3)).update([7], X[:1])
+        index.save(tmp_path / "idx")
+        for searched in (index, nk.Index.load(tmp_path / "idx")):
+            scores, ids = searched.search(X[300:420], 5)
+            rows = np.where((ids == 7)[..., None], model.decode(codes[:1]), model.decode(codes)[ids]).astype(np.float64)
+            Q = X[300:420, None]
+            expected = np.square(Q - rows).sum(2) if metric == "l2" else (Q * rows).sum(2)
+            np.testing.assert_allclose(scores, expected, rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(searched.search(X[300:301], 5)[0][0], scores[0], rtol=1e-3, atol=1e-3)
+
+
+def test_a_length_in_lists_of_half_bytes_keeps_more_neighbours(X: np.ndarray) -> None:
+    exact = nk.Index.build(X[300:]).search(X[:300], 10)[1]
+    kept = {}
+    for n_lists in (0, 6):
+        codes = (
+            nk.ProductQuantizer(24, 16, n_lists=n_lists, max_iter=3, random_state=0),
+            NormExplicitQuantizer(12, 16, n_lists=n_lists, max_iter=3, random_state=0),
+        )
+        indexes = [nk.Index.build(X[300:], code, n_probe=n_lists or None) for code in codes]
+        kept[n_lists] = [recall_k_at_k(index.search(X[:300], 10)[1], exact, 10) for index in indexes]
+        assert kept[n_lists][1] > kept[n_lists][0] + 0.02, kept
+
+
 HARD = {
     "three rows": lambda X: X[:3],
     "fewer rows than centroids": lambda X: X[:70],
@@ -143,5 +187,9 @@ def test_what_cannot_be_coded_is_refused(X: np.ndarray) -> None:
         NormExplicitQuantizer(65).fit(X)
     with pytest.raises(ValueError, match="n_bytes is 0"):
         NormExplicitQuantizer(0).fit(X)
+    with pytest.raises(ValueError, match="n_bytes is 33, more than half the 64 columns of X; give at most 32"):
+        NormExplicitQuantizer(33, 16).fit(X)
+    with pytest.raises(ValueError, match="n_centroids is 32"):
+        NormExplicitQuantizer(3, 32).fit(X)
     with pytest.raises(ValueError, match="X contains NaN"):
         NormExplicitQuantizer(3).fit(np.where(np.arange(1500)[:, None] == 4, np.nan, X))

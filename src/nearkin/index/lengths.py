@@ -77,6 +77,6 @@ class Lengths(NamedTuple):
     def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
         rows, codes = decoded(innermost(index), positions, kept)
-        if self.codes is not None and codes is not None:
+        if self.codes is not None:
             return self.codes.restored(rows, codes)
         return at_length(kept.real(index, rows), cast(float, self.length))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
-from nearkin._faiss import BlockIndex, bias, innermost, list_codes
+from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
 from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
@@ -384,10 +384,10 @@ def _codec(inner: faiss.IndexIVF) -> faiss.ProductQuantizer | faiss.AdditiveQuan
     return cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
 
 
-def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) if they lie in one array."""
+def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
     if isinstance(inner, faiss.IndexFastScan):
-        return inner.reconstruct_batch(positions), None
+        return inner.reconstruct_batch(positions), block_codes(inner, positions)
     if not isinstance(inner, faiss.IndexIVF):
         flat = cast(faiss.IndexPQ, inner)  # or another one of flat codes
         codes = faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size)
@@ -400,7 +400,7 @@ def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.n
     rows = codec.decode(codes)
     if inner.by_residual:
         rows += inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64))
-    return rows, None
+    return rows, codes
 
 
 class KeptVectors:

@@ -183,9 +183,8 @@ def _check_enough(source: VectorFile, n_centroids: int) -> None:
 
 def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if there is nothing that they can choose."""
-    rotated = isinstance(quantizer, NormExplicitQuantizer) or (
-        isinstance(quantizer, nk.ProductQuantizer) and quantizer.rotation is not None and not quantizer.n_lists
-    )
+    rotated = isinstance(quantizer, NormExplicitQuantizer | nk.ProductQuantizer) and not quantizer.n_lists
+    rotated = rotated and (isinstance(quantizer, NormExplicitQuantizer) or quantizer.rotation is not None)
     if not rotated and not isinstance(quantizer, BestCode):
         raise ValueError(
             "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "

@@ -92,8 +92,8 @@ class Method:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
         others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
-        if self.name == PRODUCT and size.n_centroids == 256 and not size.n_coarse:
-            return nk.quantization.NormExplicitQuantizer(codes, random_state=random_state)
+        if self.name == PRODUCT and size.n_centroids in (16, 256):
+            return nk.quantization.NormExplicitQuantizer(size.bytes(), size.n_centroids, **others)
         if product:
             rotation = {PRODUCT: "procrustes", "none": None}.get(self.name, self.name)
             return nk.ProductQuantizer(codes, size.n_centroids, rotation, **others)

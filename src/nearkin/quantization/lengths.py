@@ -15,7 +15,7 @@ from nearkin._faiss import METRIC_TYPES, at_length, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.faiss_bridge import empty_index
+from nearkin.quantization.faiss_bridge import SCANNED, empty_index
 
 LEVELS = 256  # values of the byte
 _QUERIES, _JUDGED, NEAR = 1_000, 4_096, 10  # rows that judge a fit, rows they are compared with, neighbours of each
@@ -44,8 +44,11 @@ class AbstractLengthCodes(ReconstructingTransformer):
 
     def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d') in the rotated space, of codes (n, n_bytes), at their own length."""
+        return self.at_lengths(rows, codes, self.mean_ @ self.rotation_)
+
+    def at_lengths(self, rows: np.ndarray, codes: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """Decoded rows (n, d) at their own length, about the rows' mean `centre` (d,) in their space."""
         if len(self.lengths_):
-            centre = self.mean_ @ self.rotation_
             return centre + unit_rows(rows - centre) * self.lengths_[codes[:, -1]][:, None]
         return rows if self.length_ is None else at_length(rows, self.length_)
 
@@ -61,10 +64,12 @@ class AbstractLengthCodes(ReconstructingTransformer):
     def _check_loaded(self) -> None:
         d, (M, K, width) = self.n_features_in_, self.codebooks_.shape
         shapes = self.rotation_.shape, self.mean_.shape, self.lengths_.shape
-        if (self.n_bytes, LEVELS) != (M, K) or shapes not in [((d, M * width), (d,), (n,)) for n in (0, LEVELS)]:
+        if (M, K) not in ((self.n_bytes, LEVELS), (2 * self.n_bytes, SCANNED)) or shapes not in [
+            ((d, M * width), (d,), (n,)) for n in (0, LEVELS)
+        ]:
             raise ValueError(f"codebooks_ is {self.codebooks_.shape}, and rotation_, mean_ and lengths_ are {shapes}")
         super()._check_loaded()
-        self.decode(np.zeros((1, M), np.uint8))
+        self.decode(self.encode(np.zeros((1, d), np.float32)))
 
     def length_codes(self, X: np.ndarray) -> np.ndarray:
         """The last byte (n,) of rows X (n, d): the level nearest to the row's length about the mean."""

@@ -2,17 +2,20 @@
 
 from typing import Self
 
+import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_magnitude, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, validate_vectors
 from nearkin._distributed import alone
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.orthonormal import row_length
-from nearkin.quantization.lengths import AbstractLengthCodes, length_levels
+from nearkin.quantization.codebooks import CoarseQuantizer
+from nearkin.quantization.faiss_bridge import SCANNED, packed
+from nearkin.quantization.lengths import LEVELS, AbstractLengthCodes, length_levels
 from nearkin.quantization.product import ProductQuantizer
 
 _SAMPLE = 8_192  # rows that the mean, the lengths and the choice are of, at most
@@ -30,20 +33,24 @@ class NormExplicitQuantizer(AbstractLengthCodes):
 
     Parameters
     ----------
-    n_bytes: bytes of a code, at most the number of columns.
+    n_bytes: bytes of a code; at most the number of columns, of 16 centroids half of it.
+    n_centroids: 256, one byte each, or 16, half a byte each.
+    n_lists: number of inverted lists; 0 for none. A code begins with the number of its list, in bytes of its own.
     max_iter: rounds of learning, at most.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
     ----------
     rotation_ (d, d') float32: rows are quantized as `X @ rotation_`.
-    codebooks_ (n_bytes, 256, w) float32: centroids of each byte in the rotated space; zeros for the byte of the length.
+    codebooks_ (M, n_centroids, w) float32: centroids in the rotated space, of one or two codes a byte; zeros for the
+        byte of the length.
+    coarse_centroids_ (n_lists, d) float32, or None.
     mean_ (d,) float32: of the rows.
     length_: length of all rows, None where rows have different lengths.
     lengths_ (256,) float32: the lengths that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
-    history_: of the fit of the product codes.
-    init_recall_, n_iter_, n_features_in_.
+    history_, init_recall_, n_iter_, fast_scan_: of the fit of the product codes.
+    n_features_in_.
 
     References: Dai et al. 2020 (norm-explicit quantization); Ge et al. 2013 (OPQ).
 
@@ -53,10 +60,21 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     """
 
     KIND = "norm-explicit quantizer"
-    n_centroids, n_lists = 256, 0  # of `nearkin.contracts.CentroidCodes`
+    coarse_centroids_: np.ndarray | None
+    fast_scan_: dict[str, bool] | None
 
-    def __init__(self, n_bytes: int = 8, *, max_iter: int = 30, random_state: Seed = None) -> None:
+    def __init__(
+        self,
+        n_bytes: int = 8,
+        n_centroids: int = 256,
+        *,
+        n_lists: int = 0,
+        max_iter: int = 30,
+        random_state: Seed = None,
+    ) -> None:
         self.n_bytes = n_bytes
+        self.n_centroids = n_centroids
+        self.n_lists = n_lists
         self.max_iter = max_iter
         self.random_state = random_state
 
@@ -69,38 +87,71 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         the rows, and all end with the same quantizer. ValueError or TypeError for what cannot be used.
         """
         n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
+        check_choice(self.n_centroids, "n_centroids", (SCANNED, LEVELS))
         X, shard = training_rows(self, X)
-        if n_bytes > X.shape[1]:
-            raise ValueError(f"n_bytes is {n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
+        most = X.shape[1] // self._codes_a_byte
+        if n_bytes > most:
+            half = "half " if self._codes_a_byte == 2 else ""
+            raise ValueError(
+                f"n_bytes is {n_bytes}, more than {half}the {X.shape[1]} columns of X; give at most {most}"
+            )
         check_magnitude(X)
         generator = shared_generator(self.random_state)
         seed = draw_seed(generator)
         chosen = np.sort(generator.choice(shard.total, min(shard.total, _SAMPLE), replace=False))
         sample = generator.permutation(shard.rows(X, chosen).astype(np.float32))  # the first rows are queries
         with_length = n_bytes > 1 and self._length_pays(sample, seed)
-        centroids = min(self.n_centroids, max(2, shard.total))
-        product = ProductQuantizer(n_bytes - with_length, centroids, max_iter=self.max_iter, random_state=seed)
+        product = ProductQuantizer(
+            (n_bytes - with_length) * self._codes_a_byte, min(self.n_centroids, max(2, shard.total)),
+            n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed,
+        )  # fmt: skip
         self._take(product.fit(X, queries=queries, callback=callback), sample, with_length)
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_bytes) uint8 of rows X (n, d)."""
+        """Codes (n, n_bytes) uint8 of rows X (n, d); with `n_lists`, the bytes of the list's number come first."""
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
         codes = self._product.encode(X)
-        return np.column_stack([codes, self.length_codes(X)]) if len(self.lengths_) else codes
+        if len(self.lengths_):
+            level = self.length_codes(X)
+            codes = np.column_stack([codes, level] if self._codes_a_byte == 1 else [codes, level % 16, level // 16])
+        return packed(codes, len(self.codebooks_), 8 // self._codes_a_byte)
+
+    def decode(self, codes: ArrayLike) -> np.ndarray:
+        """Rows (n, d) float32 of codes, at their own length; ValueError for codes of another width."""
+        check_is_fitted(self)
+        lists = CoarseQuantizer.code_width(self.n_lists) if self.n_lists else 0
+        codes = numbers = check_codes(codes, lists + self.n_bytes)
+        if self._codes_a_byte == 2:
+            nibbles = np.ascontiguousarray(codes[:, lists:])
+            numbers = np.hstack([codes[:, :lists], np.stack([nibbles % 16, nibbles // 16], 2).reshape(len(codes), -1)])
+        return self.at_lengths(self._whole.decode(numbers), codes, self.mean_)
+
+    def scans_fast(self, metric: str) -> bool:
+        """Whether an index by `metric` uses FAISS's fast scan by default: 16 centroids, and `fast_scan_` is true."""
+        return bool(self.fast_scan_ and self.fast_scan_[metric])
+
+    def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
+        """A trained, empty FAISS index for the very same codes, as `ProductQuantizer.to_faiss` makes it.
+
+        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        """
+        check_is_fitted(self)
+        return self._whole.to_faiss(metric, fast_scan=fast_scan)
 
     def _length_pays(self, sample: np.ndarray, seed: int) -> bool:
         """Whether short fits on the sample keep more neighbours with a byte of length; every process finds the same."""
-        if row_length(sample) is not None or len(sample) <= self.n_centroids:
+        if row_length(sample) is not None or len(sample) <= LEVELS:
             return False
         recall = []
         with alone():
             for with_length in (False, True):
                 short = ProductQuantizer(
-                    self.n_bytes - with_length, init="pca", max_iter=min(_SHORT, self.max_iter), random_state=seed
-                )
-                judged = NormExplicitQuantizer(self.n_bytes)
+                    (self.n_bytes - with_length) * self._codes_a_byte, self.n_centroids, init="pca",
+                    max_iter=min(_SHORT, self.max_iter), random_state=seed,
+                )  # fmt: skip
+                judged = NormExplicitQuantizer(self.n_bytes, self.n_centroids)
                 judged.n_features_in_ = sample.shape[1]
                 judged._take(short.fit(sample), sample, with_length)
                 recall.append(judged.recall(sample))
@@ -109,6 +160,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     def _take(self, product: ProductQuantizer, sample: np.ndarray, with_length: bool) -> None:
         """Attributes of the fitted product codes; a byte of the length is a codebook of zeros on columns of zeros."""
         self.rotation_, books = product.rotation_, product.codebooks_
+        self.coarse_centroids_, self.fast_scan_ = product.coarse_centroids_, product.fast_scan_
         more = self.n_centroids - books.shape[1]  # of few rows: the last centroid again, which no row takes
         self.codebooks_ = np.pad(books, ((0, 0), (0, more), (0, 0)), "edge")
         self.mean_ = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -116,12 +168,12 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         self.normalized_, self.history_ = product.normalized_, product.history_
         self.init_recall_, self.n_iter_ = product.init_recall_, product.n_iter_
         if with_length:
-            self.rotation_ = np.pad(self.rotation_, ((0, 0), (0, books.shape[2])))
-            self.codebooks_ = np.pad(self.codebooks_, ((0, 1), (0, 0), (0, 0)))
+            self.rotation_ = np.pad(self.rotation_, ((0, 0), (0, self._codes_a_byte * books.shape[2])))
+            self.codebooks_ = np.pad(self.codebooks_, ((0, self._codes_a_byte), (0, 0), (0, 0)))
             self.lengths_ = length_levels(sample, self.mean_)
         else:
             self.length_ = row_length(sample, bool(self.normalized_))
-        self._product = self._without_length()
+        self._split()
 
     @property
     def product(self) -> ProductQuantizer:
@@ -129,11 +181,22 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         check_is_fitted(self)
         return self._product
 
+    @property
+    def _codes_a_byte(self) -> int:
+        return 2 if self.n_centroids == SCANNED else 1
+
     def _check_loaded(self) -> None:
-        self._product = self._without_length()
+        coarse = self.__dict__.setdefault("coarse_centroids_", None)  # as `fast_scan_`, younger than some folders
+        self.__dict__.setdefault("fast_scan_", None)
+        if self.n_lists != (0 if coarse is None else len(coarse)):
+            raise ValueError(f"n_lists is {self.n_lists}, and coarse_centroids_ has another number")
+        self._split()
         super()._check_loaded()
 
-    def _without_length(self) -> ProductQuantizer:
-        last = len(self.codebooks_) - bool(len(self.lengths_))
-        columns = last * self.codebooks_.shape[2]
-        return ProductQuantizer.from_arrays(self.codebooks_[:last], self.rotation_[:, :columns])
+    def _split(self) -> None:
+        """The product codes as FAISS has them, and those without the length."""
+        books, R, coarse = self.codebooks_, self.rotation_, self.coarse_centroids_
+        self._whole = self._product = ProductQuantizer.from_arrays(books, R, coarse)
+        if len(self.lengths_):
+            books = books[: -self._codes_a_byte]
+            self._product = ProductQuantizer.from_arrays(books, R[:, : books[:, 0].size], coarse)
