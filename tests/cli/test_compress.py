@@ -154,6 +154,34 @@ def test_the_file_is_encoded_in_chunks(files: Path, tmp_path: Path, monkeypatch:
     np.testing.assert_array_equal(np.load(tmp_path / "a/vectors.npy"), load(files)["base"])
 
 
+@pytest.mark.parametrize(("given", "bytes_"), [("", 32), ("=float32", 32), ("=float16", 16), ("=int8", 12)])
+def test_vectors_are_kept_in_the_type_asked_for(files: Path, tmp_path: Path, given: str, bytes_: int) -> None:
+    """The printed bytes are those on disk and in evaluate's record."""
+    options = ("--bytes", 4, "--centroids", 16, f"--keep-vectors{given}", "--out", tmp_path / "a")
+    made = run_json("compress", f"{files}/data.npz:base", *options)
+    assert made["kept_vectors"] == {"type": given[1:] or "float32", "bytes": bytes_}
+    n = made["vectors"]
+    assert (tmp_path / "a/vectors.npy").stat().st_size == 128 + n * bytes_
+    data = (f"{files}/data.npz:query", "--base", f"{files}/data.npz:base", "-k", 10, "--oversample", 30)
+    judged = run_json("evaluate", tmp_path / "a", *data)
+    assert judged["searches"][1]["bytes_kept"] == n * bytes_
+    assert judged["searches"][1]["10-recall@10"] > 0.97
+    shown = run("compress", f"{files}/data.npz:base", *options).stdout
+    assert f"{bytes_} bytes each; {bytes_ + 4} with the code" in " ".join(shown.split())
+
+
+def test_kept_vectors_that_do_not_fit_are_refused_before_the_work(files: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "far.npy", 1e5 * load(files)["base"])
+    for given, text in (
+        ("=float16", "--keep-vectors=int8"),
+        ("=half", "--keep-vectors is 'half'; it must be one of 'float32'"),
+    ):
+        result = run("compress", tmp_path / "far.npy", f"--keep-vectors{given}", "--bytes", 4, "--out", tmp_path / "a")
+        assert result.exit_code == 2
+        assert text in result.stderr
+        assert not (tmp_path / "a").exists()
+
+
 def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
     options = ["--centroids", 64, "--out", tmp_path / "idx"]
     assert run_json("compress", f"{files}/data.npz:base", "--bytes", 3, *options)["bytes_per_vector"] == 3

@@ -35,7 +35,9 @@ PANELS = {  # of the list of commands
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130
 _EVERYWHERE = ("--quiet", "--verbose", "--log")
-_OPTIONS = {"n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids"}  # of parameters in messages
+_OPTIONS = {  # of parameters in messages
+    "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids", "keep_vectors": "--keep-vectors"
+}  # fmt: skip
 
 
 class Command(TyperCommand):

@@ -417,10 +417,12 @@ class KeptVectors:
         """None, or no rows of width d yet. True keeps rows `given` as float16 or as 8-bit integers as float16, which
         holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a type."""
         if isinstance(keep_vectors, str):
-            check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
+            kind = check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
         elif check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int, str):
-            keep_vectors = KEPT_TYPES[np.can_cast(np.dtype(given), np.float16)]
-        return cls([_narrowed(np.empty((0, d), np.float32), keep_vectors)]) if keep_vectors else None
+            kind = "float16" if np.can_cast(given, np.float16) else "float32"
+        else:
+            return None
+        return cls([_narrowed(np.empty((0, d), np.float32), kind)])
 
     @property
     def dtype(self) -> np.dtype:
