@@ -50,7 +50,7 @@ class Lengths(NamedTuple):
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
-        return max(_MORE * k, _FEWEST)
+        return max(_MORE * k, _FEWEST) * (1 if self.codes is None else 2)  # FAISS ranks those of any length worse
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their own length."""

@@ -8,15 +8,16 @@ Of a query q and a row that is a list's centre c plus the sum r of its centroids
 in brackets is the same for all queries, and is kept: four bytes a row. A flat index has one list.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import faiss
 import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
+from nearkin._compile import cached_njit
 from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
 from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
@@ -24,26 +25,16 @@ from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _VISITS = 2  # of a list by several queries, from which its decoding once pays
-_LOOKED_UP = 128  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
+_LOOKED_UP = 512  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
 _TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a table, and of one decoded number
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # queries; fewer are quicker answered by FAISS's tables than by decoding allowed rows of lists once
-_ROWS = 65_536  # whose codes are unpacked at a time
 _CHUNK = 65_536  # rows written at a time
 _QUERIES, _RESCORED = 256, 1 << 24  # queries re-ranked at a time, and numbers of their candidates
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
-
-
-class _Rows(NamedTuple):
-    """Some rows: codes (n, bytes), what is kept of each (n,), positions (n,), and the number of its list (n,)."""
-
-    codes: np.ndarray
-    rest: np.ndarray
-    ids: np.ndarray
-    lists: np.ndarray
 
 
 class SumTables:
@@ -72,60 +63,51 @@ class SumTables:
         visited = np.zeros((len(Q), 1), np.int64)
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
             visited = np.sort(inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1], axis=1)
-        for lists in np.unique(visited, axis=0):
-            together = np.flatnonzero((visited == lists).all(axis=1))
-            for rows in self._rows(lists[lists >= 0]):
-                numbers = faiss.unpack_bitstrings(rows.codes, inner.aq.M, self._bits).T.astype(np.intp)
-                for query in together.tolist():
-                    away = np.square(asked[query] - self._centres).sum(axis=1)
-                    scores = rows.rest + away[rows.lists]
-                    for table, own in zip(tables[query], numbers, strict=True):
-                        scores -= 2 * table.take(own, mode="clip")
-                    best.add_result_subset(np.array([query]), np.maximum(scores, 0)[None], rows.ids[None])
+        for query, lists in enumerate(visited):
+            away = np.square(asked[query] - self._centres).sum(axis=1)
+            scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+            for number in lists[lists >= 0].tolist():
+                codes, own, rest = self._list(number)
+                scores.append(_sums(codes, self._bits, tables[query], rest, away[number]))
+                ids.append(own)
+            best.add_result_subset(np.array([query]), np.concatenate(scores)[None], np.concatenate(ids)[None])
         best.finalize()
         return best.D, best.I
 
-    def _rows(self, lists: np.ndarray) -> Iterator[_Rows]:
-        """Rows of these lists, about `_ROWS` at a time."""
-        found: list[_Rows] = []
-        for number in lists.tolist():
-            found.extend(self._parts(number))
-            if sum(len(rows.ids) for rows in found) >= _ROWS:
-                yield from _joined(found)
-                found = []
-        yield from _joined(found)
-
-    def _parts(self, number: int) -> Iterator[_Rows]:
-        codes, ids = self._codes(number)
-        if number not in self._rest:
-            self._rest[number] = self._kept(codes, self._centres[number])
-        for first in range(0, len(codes), _ROWS):
-            some = slice(first, first + _ROWS)
-            rest = self._rest[number][some]
-            yield _Rows(codes[some], rest, ids[some], np.full(len(rest), number))
-
-    def _codes(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """FAISS's own memory of the codes (n, bytes) of a list, and their positions (n,)."""
-        inner = self._inner
+    def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and |r|^2 + 2 <c, r> (n,)."""
+        inner, centre = self._inner, self._centres[number]
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            return _list_codes(inner, number)
-        codes = faiss.rev_swig_ptr(inner.codes.data(), inner.ntotal * inner.code_size)
-        return codes.reshape(inner.ntotal, -1), np.arange(inner.ntotal)
+            codes, ids = _list_codes(inner, number)
+        else:
+            codes = faiss.rev_swig_ptr(inner.codes.data(), inner.ntotal * inner.code_size).reshape(inner.ntotal, -1)
+            ids = np.arange(inner.ntotal)
+        if number not in self._rest:
+            rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // inner.d)
+            for first in range(0, len(codes), step):
+                decoded = inner.aq.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
+                rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
+            self._rest[number] = rest
+        return codes, ids, self._rest[number]
 
-    def _kept(self, codes: np.ndarray, centre: np.ndarray) -> np.ndarray:
-        """|r|^2 + 2 <c, r> of each row, (n,) float32."""
-        rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // self._inner.d)
-        for first in range(0, len(codes), step):
-            decoded = self._inner.aq.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
-            rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
-        return rest
 
-
-def _joined(parts: list[_Rows]) -> Iterator[_Rows]:
-    if len(parts) == 1:
-        yield parts[0]
-    elif parts:
-        yield _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+@cached_njit(nogil=True)
+def _sums(codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: float) -> np.ndarray:
+    """Scores (n,) of codes (n, bytes), whose numbers of some bits follow each other, by tables (M, K) of a query."""
+    scores = np.empty(len(codes), np.float32)
+    for i in range(len(codes)):
+        total, word, held, byte = np.float32(0), 0, 0, 0
+        for m in range(len(tables)):
+            if bits == 8:  # twice as quick
+                total += tables[m, codes[i, m]]
+                continue
+            while held < bits:
+                word |= np.int64(codes[i, byte]) << held
+                held, byte = held + 8, byte + 1
+            total += tables[m, word & ((1 << bits) - 1)]
+            word, held = word >> bits, held - bits
+        scores[i] = max(rest[i] + away - 2 * total, 0)
+    return scores
 
 
 class Kept:

@@ -20,7 +20,7 @@ from nearkin.quantization.product import ProductQuantizer
 
 _SAMPLE = 8_192  # rows that the mean, the lengths and the choice are of, at most
 _GAIN = 0.005  # recall that a length must gain in the short fits, whose figures have an error of about .005
-_SHORT = 4  # rounds of the fits that decide whether a byte of length gains enough
+_SHORT, _LISTS = 4, 64  # rounds and lists, at most, of the fits that decide whether a byte of length gains enough
 
 
 class NormExplicitQuantizer(AbstractLengthCodes):
@@ -149,9 +149,9 @@ class NormExplicitQuantizer(AbstractLengthCodes):
             for with_length in (False, True):
                 short = ProductQuantizer(
                     (self.n_bytes - with_length) * self._codes_a_byte, self.n_centroids, init="pca",
-                    max_iter=min(_SHORT, self.max_iter), random_state=seed,
+                    n_lists=min(self.n_lists, _LISTS), max_iter=min(_SHORT, self.max_iter), random_state=seed,
                 )  # fmt: skip
-                judged = NormExplicitQuantizer(self.n_bytes, self.n_centroids)
+                judged = NormExplicitQuantizer(self.n_bytes, self.n_centroids, n_lists=short.n_lists)
                 judged.n_features_in_ = sample.shape[1]
                 judged._take(short.fit(sample), sample, with_length)
                 recall.append(judged.recall(sample))
