@@ -134,9 +134,9 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        given = X.dtype if isinstance(X, np.ndarray) else np.float32
-        X = check_magnitude(check_vectors(X), metric=metric)
-        kept = KeptVectors.wanted(keep_vectors, X.shape[1], given)
+        rows = check_magnitude(check_vectors(X), metric=metric)
+        kept = KeptVectors.wanted(keep_vectors, rows.shape[1], X.dtype if isinstance(X, np.ndarray) else np.float32)
+        X = rows
         if quantizer is not None:
             from nearkin.index.building import fitted
 
