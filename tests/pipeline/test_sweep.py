@@ -13,7 +13,7 @@ from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import Sweep, sweep
-from nearkin.pipeline.sweep_race import Bench, Code, Race, Trial, choose, frontier, kept, lower_bound
+from nearkin.pipeline.sweep_race import Bench, Choice, Code, Race, Trial, choose, frontier, kept, lower_bound
 from tests.cli.conftest import run, run_json
 
 
@@ -62,12 +62,29 @@ def test_what_evaluate_prints_is_the_recall_that_the_answer_named(
     path, _ = data
     choice = of_two_methods.chosen(rescored=rescored)
     answers = of_two_methods.answers(str(path), str(path.with_name("Q.npy")))
-    said = f"recall {choice.trial.mean(choice.oversample):.4f}"
+    said = f"recall {choice.recall.mean():.4f}"
     text, commands = answers[rescored]
     assert said in text
     make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in commands)
     assert run(*make).exit_code == 0
-    assert run_json(*judge)["10-recall@10"] == pytest.approx(choice.trial.mean(choice.oversample), abs=1e-12)
+    judged = run_json(*judge)
+    assert judged["10-recall@10"] == pytest.approx(choice.recall.mean(), abs=1e-12)
+    assert judged["searches"][-1]["bytes_kept"] == 1200 * choice.vectors_bytes(16)
+
+
+def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, data) -> None:
+    """At a target that int8 meets and at one that it misses."""
+    choice = found.chosen(rescored=True)
+    assert (choice.kept, choice.vectors_bytes(16), choice.record(16)["kept_vectors_bytes"]) == ("int8", 20, 20)
+    assert "MB of vectors as int8" in found.answers("X.npy")[1][0]
+    assert "--keep-vectors=int8" in found.answers("X.npy")[1][1][0]
+    X, Q = np.load(data[0]), data[1]
+    bench = Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2")
+    trial = bench.measure(Code("int8", 16))
+    by_int8 = bench.narrowed(Choice(trial, 4), 0.5)
+    assert by_int8.kept == "int8"
+    assert bench.narrowed(Choice(trial, 4), lower_bound(by_int8.recall) + 1e-9).kept != "int8"
+    assert bench.narrowed(Choice(trial, 4), 1.1).kept == "float32"
 
 
 def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:

@@ -20,7 +20,17 @@ from nearkin.pipeline.evaluate import exact_neighbors
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.relevance import Relevance
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier
+from nearkin.pipeline.sweep_race import (
+    METHODS,
+    Bench,
+    Choice,
+    Race,
+    RelevanceBench,
+    Trial,
+    choose,
+    frontier,
+    lower_bound,
+)
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
@@ -51,6 +61,7 @@ class Sweep:
     random_state: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     by_relevance: bool = False
+    rescored: Choice | None = None
 
     @property
     def measure(self) -> str:
@@ -58,7 +69,9 @@ class Sweep:
         return f"share of {NDCG} kept" if self.by_relevance else f"recall {self.k}@{self.k}"
 
     def chosen(self, *, rescored: bool = False) -> Choice | None:
-        """The cheapest code that keeps enough, alone or `rescored` by exact vectors; None if none does."""
+        """The cheapest code that keeps enough, alone or `rescored` by kept vectors; None if none does."""
+        if rescored and self.rescored is not None:
+            return self.rescored
         return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
 
     def codes(self) -> set[tuple[str, int]]:
@@ -100,7 +113,7 @@ class Sweep:
         """The choices in words, each with the commands that make and judge its index; all arguments are files."""
         more = _options({"--ids": ids}), _options({"--query-ids": query_ids, "--qrels": qrels})
         made: list[tuple[str, list[str]]] = []
-        for rescored, how in ((False, "by codes alone"), (True, "with exact vectors kept on disk")):
+        for rescored, how in ((False, "by codes alone"), (True, "with vectors kept on disk")):
             found = self.chosen(rescored=rescored)
             if found is None:
                 needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
@@ -112,12 +125,13 @@ class Sweep:
 
     def _sentence(self, which: str, choice: Choice) -> str:
         trial, o = choice.trial, choice.oversample
-        kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors"
+        kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors as {choice.kept}"
         size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if o > 1 else "")
         how = _search_options(choice)
         return (
             f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
-            f"{self.measure.split()[0]} {trial.mean(o):.4f} (at least {trial.low(o):.4f} with 97.5 % confidence), "
+            f"{self.measure.split()[0]} {choice.recall.mean():.4f} (at least {lower_bound(choice.recall):.4f} with "
+            "97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
 
@@ -130,7 +144,7 @@ class Sweep:
             f"--method {code.method}",
             *([] if code.method in SCALARS else [f"--bytes {code.n_bytes}"]),
             *([] if self.metric == "l2" else [f"--metric {self.metric}"]),
-            *(["--keep-vectors"] if choice.oversample > 1 else []),
+            *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
             *([f"--seed {self.random_state}"] if self.random_state else []),
         ]
         commands = [f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}{made_with} --out idx"]
@@ -226,9 +240,12 @@ def sweep(
             bench = RelevanceBench(**vars(bench), grades=grades)
         race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
+        rescored = choose(race.trials, target, rescored=True, rate=rate)
+        if rescored is not None and not rate:  # rates are those of float32
+            rescored = bench.narrowed(rescored, target)
     return Sweep(
         target, k, metric, len(queries), Q is None, len(file), X.shape, _shift(X, queries), race.trials,
-        race.out_of_time, rate, random_state, steps.seconds, judged is not None,
+        race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
     )  # fmt: skip
 
 

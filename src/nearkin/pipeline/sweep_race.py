@@ -14,7 +14,7 @@ from nearkin._fields import counted
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.index.index import Index
-from nearkin.index.searching import KeptVectors
+from nearkin.index.searching import KeptVectors, rescore
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
@@ -41,12 +41,14 @@ class Trial:
     recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
         recall of the codes alone; the others are of candidates rescored by exact vectors.
     rates: {oversample: queries per second}; seconds: of training, encoding and searching.
+    found: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
     """
 
     code: Code
     recall: dict[int, np.ndarray] = field(repr=False)
     seconds: float
     rates: dict[int, float] = field(default_factory=dict)
+    found: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def method(self) -> str:
@@ -91,24 +93,34 @@ def lower_bound(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """A trial and its search: by codes alone (`oversample` 1) or rescored by kept vectors."""
+    """A trial and its search: by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the share of
+    each query's neighbours `by_kept` (q,) where that is not float32."""
 
     trial: Trial
     oversample: int = 1
+    kept: str = "float32"
+    by_kept: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """Of each query, (q,)."""
+        return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
     @property
     def rate(self) -> float:
         return self.trial.rates.get(self.oversample, 0.0)
 
     def vectors_bytes(self, d: int) -> int:
-        """Bytes per row of the exact vectors that must be kept on disk."""
-        return 4 * d if self.oversample > 1 else 0
+        """Bytes per row of the vectors that must be kept on disk."""
+        rows = KeptVectors.wanted(self.oversample > 1 and self.kept, d)
+        return 0 if rows is None else rows.row_bytes
 
     def record(self, d: int) -> Record:
         return self.trial.about() | {
             "oversample": self.oversample,
-            "recall": self.trial.mean(self.oversample),
-            "recall_low": self.trial.low(self.oversample),
+            "recall": float(self.recall.mean()),
+            "recall_low": lower_bound(self.recall),
+            "kept_vectors": self.kept if self.oversample > 1 else None,
             "kept_vectors_bytes": self.vectors_bytes(d),
             "queries_per_second": self.rate,
         }
@@ -158,17 +170,30 @@ class Bench:
         quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
         fitted = cast("VectorCodes", quantizer.fit(self.sample, callback=tick))
         index = Index.build(self.X, fitted, metric=self.metric)
-        recall = self._recall(index)
-        return Trial(code, recall, time.perf_counter() - start, self._rates(index))
+        recall, found = self._recall(index)
+        return Trial(code, recall, time.perf_counter() - start, self._rates(index), found)
+
+    def narrowed(self, choice: Choice, target: float) -> Choice:
+        """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
+        confidence; as it is without candidates."""
+        k, o = self.truth.ids.shape[1], choice.oversample
+        for kind in ("int8", "float16") if choice.trial.found is not None else ():
+            with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
+                rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
+                found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
+            recall = kept(found, self.truth.matched(found), [1])[1]
+            if lower_bound(recall) >= target:
+                return Choice(choice.trial, o, kind, recall)
+        return choice
 
     def _depths(self) -> list[int]:
         k = self.truth.ids.shape[1]
         return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
 
-    def _recall(self, index: Index) -> dict[int, np.ndarray]:
+    def _recall(self, index: Index) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
         depths = self._depths()
         found = index.search(self.Q, depths[-1] * self.truth.ids.shape[1])[1]
-        return kept(found, self.truth.matched(found), depths)
+        return kept(found, self.truth.matched(found), depths), found
 
     def _rates(self, index: Index) -> dict[int, float]:
         """Queries per second at each oversampling, with the exact vectors in memory."""
@@ -193,7 +218,7 @@ class RelevanceBench(Bench):
 
     grades: sp.csr_matrix = field(kw_only=True)
 
-    def _recall(self, index: Index) -> dict[int, np.ndarray]:
+    def _recall(self, index: Index) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
         exact, k = graded_values(self.truth.ids, self.grades)[NDCG], self.truth.ids.shape[1]
         if not exact.any():
             raise ValueError("exact search finds no relevant row among ten for any query; qrels must be of these ids")
@@ -201,7 +226,7 @@ class RelevanceBench(Bench):
         for o in self._depths():
             found = index.search(self.Q, k, oversample=None if o == 1 else o)[1]
             values[o] = 1 + (graded_values(found, self.grades)[NDCG] - exact) / exact.mean()
-        return values
+        return values, None
 
 
 def kept(found: np.ndarray, truth: np.ndarray, depths: list[int]) -> dict[int, np.ndarray]:
