@@ -13,7 +13,6 @@ from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
 from nearkin._storage.manifest import BLOCK, MANIFEST, is_verifying, open_file, read_manifest, regular_file
 from nearkin._types import Record
-from nearkin.contracts import Callback, ignore
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -22,18 +21,14 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
-def write_rows(
-    path: Path, chunks: Iterable[np.ndarray], shape: tuple[int, int], dtype: np.dtype, callback: Callback = ignore
-) -> None:
+def write_rows(path: Path, chunks: Iterable[np.ndarray], shape: tuple[int, int], dtype: np.dtype) -> None:
     """Write an .npy file of rows as a stream: a full disk is an OSError there, and the process's end in a memory map,
     whose pages would count as our memory until they are on disk."""
-    little, done = dtype.newbyteorder("<"), 0
+    little = dtype.newbyteorder("<")
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": little.str, "fortran_order": False, "shape": shape})
         for chunk in chunks:
             file.write(np.ascontiguousarray(chunk, little).data)
-            done += len(chunk)
-            callback(done, {"total": shape[0]})
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

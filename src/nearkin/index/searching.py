@@ -428,7 +428,7 @@ class KeptVectors:
             )
 
     def stored(self, X: np.ndarray) -> np.ndarray:
-        """A copy of rows X (m, d) as they are kept."""
+        """A copy of rows X (m, d) in the form that is kept."""
         return _narrowed(X, self.dtype)
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
@@ -451,7 +451,7 @@ class KeptVectors:
         return rows.astype(np.float32, copy=False).reshape(*positions.shape, -1)
 
     def _raw(self, flat: np.ndarray) -> np.ndarray:
-        """Rows at positions (m,) as they are kept."""
+        """Rows at positions (m,) in the form that is kept."""
         flat = flat if self.order is None else self.order[flat]
         out = np.empty((len(flat), self.blocks[0].shape[1]), self.dtype)
         first = 0

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+import numpy as np
+
 from nearkin._fields import counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
 from nearkin._storage.manifest import MANIFEST
@@ -48,14 +50,23 @@ def save_index(
     kept: KeptVectors | None = None,
     callback: Callback = ignore,
 ) -> None:
-    """Save an index, the record of its run and, chunk by chunk, `vectors` for rescoring as they are `kept`; whole or
+    """Save an index, the record of its run and, chunk by chunk, `vectors` for rescoring in the form of `kept`; whole or
     not at all."""
     with replacing_folder(out) as fresh:
         index.save(fresh)
         write_record(fresh / RUN, run)
         if vectors is not None and kept is not None:
             shape = len(vectors), kept.row_bytes // kept.dtype.itemsize
-            write_rows(fresh / KEPT, map(kept.stored, vectors.chunks()), shape, kept.dtype, callback)
+            write_rows(fresh / KEPT, map(kept.stored, _counted(vectors, callback)), shape, kept.dtype)
+
+
+def _counted(vectors: VectorFile, callback: Callback) -> Iterator[np.ndarray]:
+    """Its chunks; the callback is called after each."""
+    done = 0
+    for chunk in vectors.chunks():
+        yield chunk
+        done += len(chunk)
+        callback(done, {"total": len(vectors)})
 
 
 def rows_in(folder: str | os.PathLike) -> int:

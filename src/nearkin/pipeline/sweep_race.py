@@ -175,7 +175,7 @@ class Bench:
 
     def narrowed(self, choice: Choice, target: float) -> Choice:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
-        confidence; as it is without candidates."""
+        confidence; unchanged without candidates."""
         k, o = self.truth.ids.shape[1], choice.oversample
         for kind in ("int8", "float16") if choice.trial.found is not None else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16

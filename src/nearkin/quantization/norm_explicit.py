@@ -35,7 +35,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     ----------
     n_bytes: bytes of a code; at most the number of columns, of 16 centroids half of it.
     n_centroids: 256, one byte each, or 16, half a byte each.
-    n_lists: number of inverted lists; 0 for none. A code begins with the number of its list, in bytes of its own.
+    n_lists: number of inverted lists; 0 for none. A code begins with the number of its list, in further bytes.
     max_iter: rounds of learning, at most.
     random_state: seed, NumPy generator or RandomState.
 

@@ -92,7 +92,7 @@ class Space(NamedTuple):
 
     @property
     def wider(self) -> "Space":
-        """The same axes, of which more are learned along; all of them where they are few."""
+        """The same axes, of which more are learned along; all of them if these are half of them or more."""
         d, width = len(self.axes), DEFAULTS.wider * self.width
         return Space(self.axes, width if width <= DEFAULTS.space_share * d else d)
 
