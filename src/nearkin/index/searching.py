@@ -68,8 +68,9 @@ class SumTables:
             scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
             for number in lists[lists >= 0].tolist():
                 codes, own, rest = self._list(number)
-                scores.append(_sums(codes, self._bits, tables[query], rest, away[number]))
-                ids.append(own)
+                if len(own):
+                    scores.append(_sums(codes, self._bits, tables[query], rest, away[number]))
+                    ids.append(own)
             best.add_result_subset(np.array([query]), np.concatenate(scores)[None], np.concatenate(ids)[None])
         best.finalize()
         return best.D, best.I
