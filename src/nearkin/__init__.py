@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
+    from nearkin.hashing.signs import Signs as Signs
     from nearkin.index import Index as Index
     from nearkin.quantization.engine_rotation import Rotation as Rotation
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer

@@ -128,7 +128,7 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
 
 def warn_of_vanishing(X: np.ndarray) -> None:
     """Warn of rows X (n, d) so small that float32 has 0 for all their squared distances: then every row is as near."""
-    largest = float(np.abs(X).max(initial=0))
+    largest = max(float(X.max(initial=0)), -float(X.min(initial=0)))
     if 0 < largest < 1e-18:
         warnings.warn(
             f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no "
@@ -181,11 +181,17 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
 
 
 def check_vectors(
-    X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1, finite: bool = True
+    X: ArrayLike,
+    *,
+    name: str = "X",
+    n_features: int | None = None,
+    min_rows: int = 1,
+    finite: bool = True,
+    small: bool = False,
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity."""
+    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity. `small`: float16, int8 and uint8 stay."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = np.asarray(from_tensor(X, name))
@@ -200,7 +206,8 @@ def check_vectors(
         raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the vectors before")
-    dtype = np.float64 if X.dtype == np.float64 else np.float32
+    stays = X.dtype == np.float64 or (small and X.dtype in (np.float16, np.int8, np.uint8))
+    dtype = X.dtype if stays else np.float32
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
 

@@ -1,5 +1,6 @@
 import json
 import shutil
+import tracemalloc
 
 import faiss
 import numpy as np
@@ -435,3 +436,33 @@ def test_queries_and_rows_of_any_length_have_the_same_cosines():
             found = index.search(Q * scale, 3)
             np.testing.assert_allclose(found[0], scores, atol=1e-5)
             np.testing.assert_array_equal(found[1], ids)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8"])
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeypatch):
+    """As text encoders' APIs give them; the peak was that of a copy, four bytes a number."""
+    monkeypatch.setattr("nearkin.index.index._CHUNK", 1_000)
+    X = (np.random.default_rng(0).normal(size=(100_000, 32)) * 30).clip(-127, 127)
+    X = (X if dtype != "uint8" else np.abs(X)).astype(dtype)
+    as_floats = X.astype(np.float32)
+    learned = as_floats[:500] / np.linalg.norm(as_floats[:500], axis=1, keepdims=True)
+    quantizer = ProductQuantizer(4, 32, max_iter=2, random_state=0).fit(
+        learned if metric == "cosine" else as_floats[:500]
+    )
+    tracemalloc.start()
+    index = Index.build(X, quantizer, metric=metric)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.4 * as_floats.nbytes, f"{peak} bytes at the peak, {as_floats.nbytes} of a copy"
+    expected = Index.build(as_floats, quantizer, metric=metric)
+    for one, other in zip(index.search(X[:50], 5), expected.search(as_floats[:50], 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert index.row_length == expected.row_length
+    fitted = (
+        Index.build(each[:600], ProductQuantizer(4, 32, max_iter=2, random_state=0), metric=metric)
+        for each in (X, as_floats)
+    )
+    np.testing.assert_array_equal(*(each.search(as_floats[:50], 5)[1] for each in fitted))
+    exact = Index.build(X[:600], metric=metric).search(X[:50], 3)[1]
+    np.testing.assert_array_equal(exact, Index.build(as_floats[:600], metric=metric).search(as_floats[:50], 3)[1])

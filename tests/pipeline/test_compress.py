@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import safetensors.torch
+import torch
 
 import nearkin as nk
 from nearkin.data import open_vectors
@@ -60,13 +62,15 @@ def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, m
         compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bfloat16"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """Twice the rows: not even a tenth of the added bytes more at the peak (NumPy's memory; FAISS holds the codes)."""
     monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 200_000)
     peaks = []
     for n in (40_000, 80_000):
-        np.save(tmp_path / f"{n}.npy", np.random.default_rng(0).normal(size=(n, 16)).astype(np.float32))
-        file = open_vectors(tmp_path / f"{n}.npy")
+        rows = torch.from_numpy(30 * np.random.default_rng(0).normal(size=(n, 16)).clip(-4, 4))
+        safetensors.torch.save_file({"X": rows.to(getattr(torch, dtype))}, tmp_path / f"{n}.safetensors")
+        file = open_vectors(tmp_path / f"{n}.safetensors")
         tracemalloc.start()
         options = {"train_rows": 500, "keep_vectors": True}
         compress_file(file, nk.ProductQuantizer(2, 16, rotation=None), tmp_path / "idx", **options)

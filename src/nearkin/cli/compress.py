@@ -1,6 +1,7 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
 import shlex
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -81,6 +82,8 @@ def compress(
     source = None if train is None else nk.data.open_vectors(train)
     name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
     chosen = pipeline.methods.find_method(name)
+    if name == "signs" and n_bytes is None and bits is None:
+        size = replace(size, n_bits=given.file.shape[1])
     quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, fast_search=method is None)
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:

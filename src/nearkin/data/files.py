@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +17,7 @@ from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors")
 TEXT = (".csv", ".tsv", ".txt")
+PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
@@ -35,6 +36,7 @@ class Locator:
 
     path: Path
     key: str | None = None
+    packed: str | None = None  # how bits lie in the bytes, a name of `PACKED`; None for numbers
 
     def __str__(self) -> str:
         return str(self.path) if self.key is None else f"{self.path}:{self.key}"
@@ -83,7 +85,8 @@ def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
 
 
 def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
-    """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them names.
+    """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them names; `@ubinary`
+    or another name of `PACKED` may follow.
 
     A pattern's files come in the order of their names. FileNotFoundError if a file is missing or nothing matches.
     """
@@ -93,6 +96,9 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
             raise ValueError("the list of files is empty; give at least one")
         return found
     text = os.fspath(paths)
+    before, _, packed = text.rpartition("@")
+    if packed in PACKED and not os.path.exists(text):
+        return [replace(where, packed=packed) for where in locate_all(before)]
     if os.path.exists(text) or not glob.has_magic(text):
         return [locate(text)]
     head, colon, key = text.rpartition(":")

@@ -180,10 +180,11 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
 
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs (memory-mapped), .npz, .csv, .tsv, .txt
     (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns; extra `parquet`).
-    Of several arrays in a file one is named: `file.npz:key`. DataFrames of pandas, Polars and Arrow hold vectors as
-    Parquet does. A table may also hold ids: `ids()` gives them, `about` names the column. Pickled objects are never
-    loaded. Raises FileNotFoundError, and ValueError for an empty or damaged file, one that is not 2-D or holds no
-    numbers, or files that differ.
+    Of several arrays in a file one is named: `file.npz:key`. Packed bits are read as columns of -1 and 1 by a name that
+    ends in `@ubinary` or `@binary`, sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
+    DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them,
+    `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and ValueError for an empty or
+    damaged file, one that is not 2-D or holds no numbers, or files that differ.
     """
     if is_frame(path):
         return VectorFile("the table", frame_rows(path, "the table"))

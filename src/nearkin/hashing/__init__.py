@@ -23,5 +23,6 @@ if TYPE_CHECKING:
     from nearkin.hashing.scale_search import search_scale as search_scale
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
+    from nearkin.hashing.signs import Signs as Signs
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

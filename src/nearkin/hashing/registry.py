@@ -16,6 +16,7 @@ class Entry(NamedTuple):
 
 HASHERS = {  # class -> entry
     "RandomHyperplanes": Entry("nearkin.hashing.linear", "lsh"),
+    "Signs": Entry("nearkin.hashing.signs", "signs"),
     "PCAHash": Entry("nearkin.hashing.linear", "pca-hash"),
     "ITQ": Entry("nearkin.hashing.itq", "itq"),
     "OnE": Entry("nearkin.hashing.scq", "one"),

@@ -134,9 +134,8 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        rows = check_magnitude(check_vectors(X), metric=metric)
-        kept = KeptVectors.wanted(keep_vectors, rows.shape[1], X.dtype if isinstance(X, np.ndarray) else np.float32)
-        X = rows
+        X = check_magnitude(check_vectors(X, small=True), metric=metric)
+        kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         if quantizer is not None:
             from nearkin.index.building import fitted
 
@@ -254,7 +253,7 @@ class Index:
 
     def _checked(self, X: ArrayLike) -> np.ndarray:
         """Rows X (n, d) that the index can take, kept vectors included."""
-        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
+        X = check_magnitude(check_vectors(X, n_features=self.n_features, small=True), metric=self.metric)
         if self.kept is not None:
             self.kept.check(X)
         return X
@@ -484,6 +483,7 @@ class Index:
         parts: list[np.ndarray] = []
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
+            chunk = chunk if chunk.dtype == np.float64 else chunk.astype(np.float32, copy=False)
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
             if isinstance(self.quantizer, VectorCodes):
                 chunk = self.quantizer.faiss_codes(chunk)

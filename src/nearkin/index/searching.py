@@ -544,4 +544,5 @@ def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: 
 
 def normalised(X: ArrayLike) -> np.ndarray:
     """Rows divided by their norms, as float32; rows of zeros stay."""
-    return unit_rows(np.asarray(X)).astype(np.float32)
+    rows = np.asarray(X)
+    return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)

@@ -13,6 +13,15 @@ BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 _PRODUCTS = 1 << 22  # float64 products formed at a time
 
 
+def unpacked(codes: np.ndarray, order: str, n_bits: int | None = None) -> np.ndarray:
+    """Bits (n, n_bits) uint8 of codes (n, bytes) uint8, or int8: the same less 128, as sentence-transformers' "binary".
+
+    order: "little" if bits fill each byte from its lowest, "big" from its highest.
+    """
+    codes = codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes
+    return np.unpackbits(codes, axis=1, count=n_bits, bitorder="little" if order == "little" else "big")
+
+
 def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
     """Yield consecutive slices of X with at most `size` rows."""
     for start in range(0, max(len(X), 1), size):  # a block without rows still has a width

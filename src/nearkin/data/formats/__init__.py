@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearkin.data.files import FRAMES, Locator, reading, unknown_ending
+from nearkin.data.files import FRAMES, PACKED, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
+from nearkin.data.formats.file_rows import unpacked_rows
 from nearkin.data.formats.named import open_hdf5, open_safetensors
 from nearkin.data.formats.parquet import open_frame, open_parquet
 from nearkin.data.formats.text import open_text
@@ -35,6 +36,8 @@ def open_rows(where: Locator) -> FileRows:
         raise unknown_ending(where, FORMATS)
     with reading(where):
         rows = FORMATS[where.suffix](where)
+        if where.packed is not None:
+            rows = unpacked_rows(rows, where, *PACKED[where.packed])
 
     def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
         found = 0

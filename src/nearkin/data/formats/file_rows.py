@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nearkin.linalg.signs import unpacked
+
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 BFLOAT16 = np.dtype("V2")  # as ml_dtypes writes it in .npy files
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
@@ -73,6 +75,25 @@ def mapped_rows(
         return np.concatenate([np.array(decode(open_map()[part], part)) for part in parts])
 
     return FileRows(shape, dtype, blocks, take)
+
+
+def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRows:
+    """Rows of packed bits as -1 and 1, a column for each bit; ValueError unless the bytes are of that kind."""
+    if rows.dtype != kind:
+        raise ValueError(
+            f"{name} has dtype {rows.dtype}, and the name asks for packed bits of {kind}; end it with @ubinary for "
+            "uint8 (@ubinary-little if the lowest bit is first), with @binary for int8, or with neither for numbers"
+        )
+
+    def signs(block: np.ndarray) -> np.ndarray:
+        return unpacked(np.ascontiguousarray(block), order).view(np.int8) * np.int8(2) - np.int8(1)
+
+    def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        return map(signs, rows.blocks(size, first, stop))
+
+    take = rows.take
+    taken = None if take is None else lambda numbers: signs(take(numbers))
+    return replace(rows, shape=(rows.shape[0], 8 * rows.shape[1]), dtype=np.dtype(np.int8), blocks=blocks, take=taken)
 
 
 def array_rows(X: np.ndarray) -> FileRows:

@@ -1,0 +1,82 @@
+"""Packed bits as text encoders' APIs give them: read in every form, searched by the Hamming distance."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.hashing import unpack_signs
+from tests.cli.conftest import run, run_json
+
+X, Q = (np.random.default_rng(seed).normal(size=(n, 24)).astype(np.float32) for seed, n in ((0, 500), (1, 30)))
+
+
+def quantized(embeddings: np.ndarray, precision: str) -> np.ndarray:
+    """As `sentence_transformers.util.quantize_embeddings` writes these precisions; the last one is FAISS's order."""
+    if precision == "ubinary-little":
+        return np.packbits(embeddings > 0, axis=1, bitorder="little")
+    packed = np.packbits(embeddings > 0).reshape(len(embeddings), -1)
+    return packed if precision == "ubinary" else (packed - 128).astype(np.int8)
+
+
+DISTANCES = ((Q[:, None] > 0) != (X[None] > 0)).sum(axis=2)
+PRECISIONS = ("ubinary", "binary", "ubinary-little")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_packed_bits_are_read_as_their_signs(tmp_path: Path, precision: str) -> None:
+    expected = np.where(X > 0, 1, -1)
+    for part in (0, 1):
+        np.save(tmp_path / f"part{part}.npy", quantized(X[part::2], precision))
+    np.savez(tmp_path / "both.npz", codes=quantized(X, precision))
+    np.testing.assert_array_equal(nk.read_vectors(f"{tmp_path}/both.npz:codes@{precision}"), expected)
+    parts = nk.data.open_vectors(f"{tmp_path}/part*.npy@{precision}")
+    assert parts.shape == (500, 24)
+    np.testing.assert_array_equal(parts.read(), np.concatenate([expected[::2], expected[1::2]]))
+    np.testing.assert_array_equal(parts.take(np.array([1, 250])), expected[[2, 1]])
+    order = "little" if precision == "ubinary-little" else "big"
+    np.testing.assert_array_equal(unpack_signs(quantized(X, precision), 24, order=order), expected)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_packed_bits_are_searched_by_their_hamming_distance(tmp_path: Path, precision: str) -> None:
+    np.save(tmp_path / "X.npy", quantized(X, precision))
+    np.save(tmp_path / "Q.npy", quantized(Q, "binary"))
+    made = run_json("compress", f"{tmp_path}/X.npy@{precision}", "--method", "signs", "--out", tmp_path / "idx")
+    assert (made["metric"], made["bytes_per_vector"]) == ("hamming", 3)
+    hits = run_json("search", tmp_path / "idx", f"{tmp_path}/Q.npy@binary", "-k", 10)["hits"]
+    scores, ids = (np.array([hit[name] for hit in hits]) for name in ("scores", "ids"))
+    np.testing.assert_array_equal(scores, np.sort(DISTANCES, axis=1)[:, :10])
+    np.testing.assert_array_equal(scores, np.take_along_axis(DISTANCES, ids, axis=1))
+    judged = run_json(
+        "evaluate", tmp_path / "idx", f"{tmp_path}/Q.npy@binary", "--base", f"{tmp_path}/X.npy@{precision}"
+    )
+    assert judged["10-recall@10"] == 1
+
+
+def test_signs_of_embeddings_are_the_same_bits_and_queries_may_stay_real() -> None:
+    index = nk.Index.build(X, nk.Signs(24), metric="hamming")
+    np.testing.assert_array_equal(index.quantizer.encode(X), quantized(X, "ubinary-little"))
+    np.testing.assert_array_equal(index.search(Q, 10)[0], np.sort(DISTANCES, axis=1)[:, :10])
+    products = Q @ np.where(X > 0, 1, -1).T  # sentence-transformers' rescoring by unpacked bits, up to its offset
+    np.testing.assert_allclose(index.search(Q, 10, asymmetric=True)[0], -np.sort(-products, axis=1)[:, :10], rtol=1e-4)
+    assert nk.Signs(16).fit(X).encode(X).shape == (500, 2)
+    with pytest.raises(ValueError, match="n_bits is 25, and X has n_features = 24"):
+        nk.Signs(25).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("precision", "name"), [("binary", "ubinary"), ("ubinary", "binary"), ("binary", "ubinary-little")]
+)
+def test_bytes_of_the_other_kind_are_refused(tmp_path: Path, precision: str, name: str) -> None:
+    np.save(tmp_path / "X.npy", quantized(X, precision))
+    result = run("compress", f"{tmp_path}/X.npy@{name}", "--method", "signs", "--out", tmp_path / "idx")
+    assert result.exit_code == 2
+    assert "end it with @ubinary" in result.output
+
+
+def test_a_file_may_be_called_so(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "X.npy").rename(tmp_path / "X@binary.npy")
+    assert nk.read_vectors(tmp_path / "X@binary.npy").shape == (500, 24)
