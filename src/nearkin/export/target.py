@@ -27,7 +27,12 @@ TARGETS = {  # name -> (module, class); a module loads its engine's package when
     "pgvector": ("pgvector", "Pgvector"),
     "qdrant": ("qdrant", "Qdrant"),
 }
-_EXTRAS = {"psycopg": "pgvector", "qdrant_client": "qdrant", "pyarrow": "parquet"}  # where the name is another
+_EXTRAS = {
+    "psycopg": "pgvector",
+    "qdrant_client": "qdrant",
+    "pyarrow": "parquet",
+    "huggingface_hub": "hub",
+}  # where the name is another
 _ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
 

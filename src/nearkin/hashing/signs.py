@@ -1,4 +1,4 @@
-"""The bits that text encoders call "binary": the signs of the columns as they are."""
+"""The bits that text encoders call "binary": the sign of every column."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self

@@ -20,6 +20,7 @@ from nearkin._storage import replacing
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.index.hits import found, long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
@@ -144,7 +145,7 @@ def write_answers(
             pa, parquet = import_pyarrow()
             writer = None
             for block in blocks:
-                table = pa.table(_long_form(columns, *block), metadata={MARK: b"answers"})
+                table = pa.table(dict(zip(columns, long_form(*block), strict=True)), metadata={MARK: b"answers"})
                 if writer is None:  # the first block gives the types of the columns
                     writer = files.enter_context(parquet.ParquetWriter(fresh, table.schema))
                 writer.write_table(table)
@@ -153,22 +154,13 @@ def write_answers(
             writer = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",")
             writer.writerow(columns)
             for block in blocks:
-                long = _long_form(columns, *block).values()
-                writer.writerows(zip(*(column.tolist() for column in long), strict=True))
-
-
-def _long_form(names: Sequence[str], queries: ArrayLike, scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Answers (n, k) as columns with a row per query and place."""
-    n, k = ids.shape
-    found = np.isfinite(scores).ravel()
-    columns = (np.repeat(queries, k), np.tile(np.arange(1, k + 1), n), ids.ravel(), scores.ravel())
-    return {name: column[found] for name, column in zip(names, columns, strict=True)}
+                writer.writerows(zip(*(column.tolist() for column in long_form(*block)), strict=True))
 
 
 def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
     """Answers for JSON: one entry per query, without empty places."""
     entries = []
     for name, scores, ids in zip(*answers, strict=True):
-        found = np.isfinite(scores)
-        entries.append({columns[0]: name, "ids": ids[found].tolist(), "scores": scores[found].tolist()})
+        there = found(scores)
+        entries.append({columns[0]: name, "ids": ids[there].tolist(), "scores": scores[there].tolist()})
     return entries

@@ -1,0 +1,51 @@
+"""The answers of a search as a table: a row for each query and place, best first."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from nearkin._check import check_choice
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+_BACKENDS = ("pyarrow", "polars", "pandas")
+
+
+def found(scores: np.ndarray) -> np.ndarray:
+    """Which places (q, k) hold an answer: others have an infinite score, or of bits the largest int32."""
+    return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
+
+
+def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
+    """Queries, ranks from 1, ids and scores, (rows,) each, of answers (q, k); without empty places."""
+    rows, places = np.nonzero(found(scores))
+    return [np.asarray(queries)[rows], places + 1, ids[rows, places], scores[rows, places]]
+
+
+def hits(
+    scores: np.ndarray, ids: np.ndarray, queries: Sequence[Any] | None = None, *, backend: str = "pyarrow"
+) -> "IntoDataFrame":
+    """The answers (q, k) of `Index.search` as a table of that library: "query", "rank" (from 1), "id", "score".
+
+    queries: the queries' names (q,); None for 0, 1, 2, ... Places without an answer are left out.
+
+    >>> hits(np.array([[0.0, np.inf]]), np.array([["a", ""]]), queries=["q7"]).to_pylist()
+    [{'query': 'q7', 'rank': 1, 'id': 'a', 'score': 0.0}]
+    """
+    import narwhals as nw  # only where tables are made
+
+    check_choice(backend, "backend", _BACKENDS)
+    scores, ids = np.asarray(scores), np.asarray(ids)
+    names = np.arange(len(ids)) if queries is None else np.asarray(queries)
+    if ids.ndim != 2 or scores.shape != ids.shape or names.shape != ids.shape[:1]:
+        raise ValueError(
+            f"scores have shape {scores.shape}, ids {ids.shape} and queries {names.shape}; they must be (q, k), (q, k) "
+            "and (q,): pass what `index.search` returned, and one name for each query"
+        )
+    columns = zip(("query", "rank", "id", "score"), long_form(names, scores, ids), strict=True)
+    try:
+        return nw.from_dict({name: column.tolist() for name, column in columns}, backend=cast(Any, backend)).to_native()
+    except ModuleNotFoundError as error:
+        raise ImportError(f"backend {backend!r} is not installed: pip install {backend}") from error
