@@ -54,8 +54,8 @@ _SUBJECTS = (
     Subject(
         "answers",
         "Answers among some rows, and codes under drift",
-        ("among --quick", "watch --quick"),
-        ("among", "watch"),
+        ("among --quick", "watch --quick", "refresh --quick"),
+        ("among", "watch", "refresh"),
     ),
     Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(

@@ -24,12 +24,33 @@ def tables(results: Results) -> Iterable[Table]:
         table = Table(
             "answers-watch",
             "How often `nearkin watch` finds a drift",
-            ["new rows", "draws", "called a drift", "points that learning again gains"],
+            [
+                "drift",
+                "new rows",
+                "draws",
+                "called",
+                "of draws with 2 points or more",
+                "points that learning again gains",
+            ],
             "answers_watch",
-            "2,000 GIST descriptors on 16 axes, 3,000 new rows, product codes of 2 bytes.",
+            "2,000 rows on 16 axes, 3,000 new rows, product codes of 2 bytes.",
         )
         for row in found:
-            kind = "of the same kind" if row["angle"] == 0 else "turned"
             gain = f"{100 * row['mean_gain']:+.1f} (sd {100 * row['sd_gain']:.1f})"
-            table.rows.append([kind, str(row["draws"]), str(row["called"]), gain])
+            large = f"{row['large_called']} of {row['large']}"
+            kind = "of the same kind" if row["drift"] is None else "drifted"
+            table.rows.append([row["data"], kind, str(row["draws"]), str(row["called"]), large, gain])
+        yield table
+    found = results.read("answers_refresh")
+    if found:
+        table = Table(
+            "answers-refresh",
+            "New codes for rows that drifted",
+            ["drift", "codes", "recall 10@10", "share of the gain", "share of the time", "CPU seconds"],
+            "answers_refresh",
+            "Product codes of 16 bytes.",
+        )
+        for row in found:
+            cells = [number(row[name]) for name in ("recall", "share_of_gain", "share_of_time", "seconds")]
+            table.rows.append([row["drift"], row["way"], *cells])
         yield table

@@ -5,8 +5,8 @@
 200 draws of each: 2,000 rows in an index of product codes (2 bytes), 3,000 others as new rows, 16 axes. Three drifts,
 each beside new rows of the same kind: GIST descriptors, turned by a rotation; MNIST, new digits in an index of five
 others; WordNet entries by a sentence encoder, the new ones by another (tf-idf and SVD, centred and at the first one's
-variance), so that the index would mix both. A drift is called if learning again gains more than half a point with 97.5 % confidence; with new
-rows of the same kind that is a false alarm. Writes results/answers_watch.json.
+variance), so that the index would mix both. A drift is called if learning again gains more than half a point with
+97.5 % confidence; with new rows of the same kind that is a false alarm. Writes results/answers_watch.json.
 """
 
 import tempfile

@@ -139,6 +139,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "ResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 2},
     **{name: {"n_bits": lambda: 2} for name in HASHERS},
     "average_precision": {"hits": lambda: IDS > 2},
+    "hits": {"scores": lambda: IDS / 2, "queries": lambda: list("abcdef")},
     "unpack_bits": {"codes": lambda: BITS},
     "unpack_signs": {"codes": lambda: BITS},
     "pack_signs": {"values": lambda: X},
@@ -176,7 +177,7 @@ NOT = {
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": (
-        "BatchEncoder join_processes export_index search_scale make_target best PairMap"
+        "BatchEncoder join_processes export_index push_to_hub search_scale make_target best PairMap"
     ),
     "reads files: the readers try it": "load describe",
 }

@@ -448,3 +448,19 @@ def test_a_deep_copy_shares_nothing(kind) -> None:
 @pytest.mark.parametrize("none", [[], (), np.array([])], ids=["list", "tuple", "array"])
 def test_removing_no_ids_changes_nothing(names: str, none: object) -> None:
     assert len(build(X, fitted("exact"), NAMES[names](300)).remove(none)) == 300
+
+
+@pytest.mark.parametrize("change", ["add", "update", "upsert"])
+def test_rows_of_another_type_are_refused(change: str) -> None:
+    """Unit vectors, and the same as int8: every search would have found the old rows alone."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    index = Index.build(X, ProductQuantizer(4, 16, max_iter=2, random_state=0), ids=np.arange(300))
+    before = index.search(X[:20], 5)
+    given = {"add": {"ids": [300, 301, 302]}}.get(change, {"ids": [1, 2, 3]})
+    with pytest.raises(ValueError, match="and all rows of the index have 1; these are vectors of another type"):
+        getattr(index, change)(X=(X[:3] * 127).astype(np.int8), **given)
+    for one, other in zip(before, index.search(X[:20], 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    getattr(index, change)(X=X[:3] * 3, **given)
+    assert index.row_length is None

@@ -517,7 +517,15 @@ class Index:
             return self.row_length
         if not len(self):
             return row_length(X, isinstance(self.quantizer, VectorCodes) and bool(self.quantizer.normalized_))
-        return self.row_length if self.row_length is not None and has_length(X, self.row_length) else None
+        if self.row_length is None or has_length(X, self.row_length):
+            return self.row_length
+        length = float(np.linalg.norm(X, axis=1).mean())
+        if not 0.1 < length / self.row_length < 10:
+            raise ValueError(
+                f"X has rows of length {length:.3g} on average, and all rows of the index have {self.row_length:.3g}; "
+                "these are vectors of another type, as int8 ones beside floats: bring them to the same scale"
+            )
+        return None
 
     def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:
         """Take out rows at sorted positions; `names` are the ids of all rows before, `count` the next counted id."""

@@ -18,6 +18,7 @@ def unpacked(codes: np.ndarray, order: str, n_bits: int | None = None) -> np.nda
 
     order: "little" if bits fill each byte from its lowest, "big" from its highest.
     """
+    codes = np.asarray(codes)
     codes = codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes
     return np.unpackbits(codes, axis=1, count=n_bits, bitorder="little" if order == "little" else "big")
 
