@@ -523,7 +523,7 @@ class Index:
         if not 0.1 < length / self.row_length < 10:
             raise ValueError(
                 f"X has rows of length {length:.3g} on average, and all rows of the index have {self.row_length:.3g}; "
-                "these are vectors of another type, as int8 ones beside floats: bring them to the same scale"
+                "these are vectors of another type, for example int8: bring them to the scale of the others"
             )
         return None
 
