@@ -191,7 +191,7 @@ def check_vectors(
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity. `small`: float16, int8 and uint8 stay."""
+    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity. `small`: types up to 2 bytes stay."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = np.asarray(from_tensor(X, name))
@@ -206,8 +206,7 @@ def check_vectors(
         raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the vectors before")
-    stays = X.dtype == np.float64 or (small and X.dtype in (np.float16, np.int8, np.uint8))
-    dtype = X.dtype if stays else np.float32
+    dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
 

@@ -466,3 +466,12 @@ def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeyp
     np.testing.assert_array_equal(*(each.search(as_floats[:50], 5)[1] for each in fitted))
     exact = Index.build(X[:600], metric=metric).search(X[:50], 3)[1]
     np.testing.assert_array_equal(exact, Index.build(as_floats[:600], metric=metric).search(as_floats[:50], 3)[1])
+
+
+def test_the_least_int8_is_kept_as_int8_without_its_sign_lost():
+    """Of -128 there is no absolute value in int8."""
+    X = np.array([[-128, 3, 1, 0], [127, 0, 2, 5], [1, 2, 3, 4]], np.int8)
+    index = Index.build(X, keep_vectors="int8")
+    expected = Index.build(X.astype(np.float32), keep_vectors="int8")
+    np.testing.assert_array_equal(index.kept.rows(np.arange(3)), expected.kept.rows(np.arange(3)))
+    assert index.kept.rows(np.arange(1))[0, 0] == pytest.approx(-128)

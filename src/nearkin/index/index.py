@@ -482,8 +482,7 @@ class Index:
         """What FAISS takes for rows X (n, d): codes, or the rows themselves without a quantizer."""
         parts: list[np.ndarray] = []
         for first in range(0, len(X), _CHUNK):
-            chunk = X[first : first + _CHUNK]
-            chunk = chunk if chunk.dtype == np.float64 else chunk.astype(np.float32, copy=False)
+            chunk = X[first : first + _CHUNK].astype(np.promote_types(X.dtype, np.float32), copy=False)
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
             if isinstance(self.quantizer, VectorCodes):
                 chunk = self.quantizer.faiss_codes(chunk)
@@ -521,10 +520,8 @@ class Index:
             return self.row_length
         length = float(np.linalg.norm(X, axis=1).mean())
         if not 0.1 < length / self.row_length < 10:
-            raise ValueError(
-                f"X has rows of length {length:.3g} on average, and all rows of the index have {self.row_length:.3g}; "
-                "these are vectors of another type, for example int8: bring them to the scale of the others"
-            )
+            lengths = f"of length {length:.3g} on average, and all rows of the index have {self.row_length:.3g}"
+            raise ValueError(f"X has rows {lengths}; these are vectors of another type: bring them to one scale")
         return None
 
     def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:

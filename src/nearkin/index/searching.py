@@ -498,7 +498,7 @@ def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """A copy of rows X (n, d) as float32, float16 or int8. Whole numbers up to 127 have steps of 1."""
     if np.dtype(dtype) != np.int8:
         return np.array(X, dtype, order="C")
-    largest = np.abs(X).max(axis=1, keepdims=True, initial=0)
+    largest = np.abs(X, dtype=np.float32).max(axis=1, keepdims=True, initial=0)
     whole = (largest <= _MOST) & (np.rint(X) == X).all(axis=1, keepdims=True)
     steps = np.where(whole, 1, np.maximum(largest / _MOST, np.finfo(np.float32).tiny)).astype("<f4")
     return np.hstack([np.rint(X / steps).clip(-_MOST, _MOST).astype(np.int8), steps.view(np.int8)])
