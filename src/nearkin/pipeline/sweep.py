@@ -20,17 +20,7 @@ from nearkin.pipeline.evaluate import exact_neighbors
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.relevance import Relevance
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import (
-    METHODS,
-    Bench,
-    Choice,
-    Race,
-    RelevanceBench,
-    Trial,
-    choose,
-    frontier,
-    lower_bound,
-)
+from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
@@ -124,14 +114,13 @@ class Sweep:
         return made
 
     def _sentence(self, which: str, choice: Choice) -> str:
-        trial, o = choice.trial, choice.oversample
+        trial, low = choice.trial, choice.low()
         kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors as {choice.kept}"
-        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if o > 1 else "")
+        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if choice.oversample > 1 else "")
         how = _search_options(choice)
         return (
             f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
-            f"{self.measure.split()[0]} {choice.recall.mean():.4f} (at least {lower_bound(choice.recall):.4f} with "
-            "97.5 % confidence), "
+            f"{self.measure.split()[0]} {choice.recall.mean():.4f} (at least {low:.4f} with 97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
 

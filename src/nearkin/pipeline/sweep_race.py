@@ -106,6 +106,10 @@ class Choice:
         """Of each query, (q,)."""
         return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
+    def low(self) -> float:
+        """The recall that similar queries exceed with `CONFIDENCE`."""
+        return lower_bound(self.recall)
+
     @property
     def rate(self) -> float:
         return self.trial.rates.get(self.oversample, 0.0)
@@ -119,7 +123,7 @@ class Choice:
         return self.trial.about() | {
             "oversample": self.oversample,
             "recall": float(self.recall.mean()),
-            "recall_low": lower_bound(self.recall),
+            "recall_low": self.low(),
             "kept_vectors": self.kept if self.oversample > 1 else None,
             "kept_vectors_bytes": self.vectors_bytes(d),
             "queries_per_second": self.rate,
@@ -181,9 +185,9 @@ class Bench:
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
-            recall = kept(found, self.truth.matched(found), [1])[1]
-            if lower_bound(recall) >= target:
-                return Choice(choice.trial, o, kind, recall)
+            shorter = Choice(choice.trial, o, kind, kept(found, self.truth.matched(found), [1])[1])
+            if shorter.low() >= target:
+                return shorter
         return choice
 
     def _depths(self) -> list[int]:

@@ -122,10 +122,10 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         """Rows (n, d) float32 of codes, at their own length; ValueError for codes of another width."""
         check_is_fitted(self)
         lists = CoarseQuantizer.code_width(self.n_lists) if self.n_lists else 0
-        codes = numbers = check_codes(codes, lists + self.n_bytes)
-        if self._codes_a_byte == 2:
-            nibbles = np.ascontiguousarray(codes[:, lists:])
-            numbers = np.hstack([codes[:, :lists], np.stack([nibbles % 16, nibbles // 16], 2).reshape(len(codes), -1)])
+        codes = check_codes(codes, lists + self.n_bytes)
+        own = np.ascontiguousarray(codes[:, lists:])
+        numbers = faiss.unpack_bitstrings(own, len(self.codebooks_), 8 // self._codes_a_byte)
+        numbers = np.hstack([codes[:, :lists], numbers.astype(np.uint8)])
         return self.at_lengths(self._whole.decode(numbers), codes, self.mean_)
 
     def scans_fast(self, metric: str) -> bool:
