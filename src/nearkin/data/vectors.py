@@ -10,7 +10,7 @@ from nearkin._check import check_integer, not_finite, zero_rows
 from nearkin._fields import Extra, StrPath
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
-from nearkin.contracts import Callback
+from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame
 from nearkin.data.files import locate_all
 from nearkin.data.formats import FileRows, open_rows
@@ -45,11 +45,16 @@ class VectorFile:
     def __repr__(self) -> str:
         return f"VectorFile({self.name!r}, shape={self.shape}, dtype={self.dtype})"
 
-    def chunks(self, rows: int | None = None) -> Iterator[np.ndarray]:
-        """Yield the vectors in order as (at most `rows`, d) float32; by default about 8 MB each."""
-        rows = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1)
+    def chunks(self, rows: int | None = None, callback: Callback = ignore) -> Iterator[np.ndarray]:
+        """Yield the vectors in order as (at most `rows`, d) float32; by default about 8 MB each.
+
+        `callback(rows_done, {"total": n})` is called after each chunk.
+        """
+        rows, done = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1), 0
         for block in self._rows.blocks(rows, self.first, self.first + len(self)):
             yield _to_float32(block)
+            done += len(block)
+            callback(done, {"total": len(self)})
 
     def part(self, first: int, stop: int) -> "VectorFile":
         """The rows first, ..., stop - 1 alone; there may be none."""
@@ -94,11 +99,11 @@ class VectorFile:
             start += len(chunk)
         return X
 
-    def check_finite(self, callback: Callback | None = None, *, metric: str = "l2") -> None:
+    def check_finite(self, callback: Callback = ignore, *, metric: str = "l2") -> None:
         """Raise ValueError if any row holds NaN or infinity, with their count and the first one's number.
 
         For the metric "cosine" rows of zeros are refused too. Integers are finite: without that metric such files are
-        not read. `callback(rows_done, {"total": n})` is called after each chunk.
+        not read. `callback` is that of `chunks`.
         """
         cosine = metric == "cosine"
         if self.dtype.kind in "iub" and not cosine:
@@ -107,7 +112,7 @@ class VectorFile:
         zeros: list[int] = []
         kinds: set[str] = set()
         done = self.first
-        for chunk in self.chunks():
+        for chunk in self.chunks(callback=callback):
             with np.errstate(invalid="ignore"):  # infinities of both signs
                 total = chunk.sum(dtype=np.float64)
             if not np.isfinite(total):
@@ -117,8 +122,6 @@ class VectorFile:
             if cosine:
                 zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist()
             done += len(chunk)
-            if callback is not None:
-                callback(done - self.first, {"total": len(self)})
         if bad:
             raise ValueError(
                 f"{self.name} contains {' and '.join(sorted(kinds))} (as float32) in {len(bad)} of {len(self)} rows, "

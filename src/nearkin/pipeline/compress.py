@@ -240,9 +240,8 @@ def _encode(
                     length = length_of_chunks(file.chunks(), unit)
                 work.join(index, length, callback)
             return index
-        for chunk in file.chunks():
+        for chunk in file.chunks(callback=callback):
             index.add(chunk)
-            callback(len(index), {"total": len(file)})
     return index
 
 

@@ -185,7 +185,7 @@ def _nearest(
     scores = np.full((len(Q), k), np.inf, np.float32)
     ids = np.full((len(Q), k), -1, np.int64)
     start, largest = 0, 0.0
-    for chunk in file.chunks():
+    for chunk in file.chunks(callback=callback):
         chunk = normalised(chunk) if metric == "cosine" else chunk
         largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
         values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k + 1, len(chunk)), metric=kind)
@@ -196,7 +196,6 @@ def _nearest(
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
         start += len(chunk)
-        callback(start, {"total": len(file)})
     return scores, ids, largest
 
 

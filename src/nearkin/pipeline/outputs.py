@@ -9,7 +9,7 @@ import csv
 import glob
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +18,6 @@ import numpy as np
 
 from nearkin._storage import replacing
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import Callback
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.hits import found, long_form
 
@@ -82,34 +81,24 @@ def array_header(shape: tuple[int, int]) -> bytes:
     return _NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n"
 
 
-def write_vectors(
-    out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str, callback: Callback
-) -> None:
+def write_vectors(out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str) -> None:
     """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
 
     .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
     """
-    n, width = shape
-
-    def made() -> Iterator[np.ndarray]:
-        done = 0
-        for chunk in chunks:
-            yield np.ascontiguousarray(chunk, "<f4")
-            done += len(chunk)
-            callback(done, {"total": n})
-
+    made = (np.ascontiguousarray(chunk, "<f4") for chunk in chunks)
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
             with fresh.open("wb") as stream:
                 stream.write(array_header(shape))
-                for chunk in made():
+                for chunk in made:
                     stream.write(chunk.data)
             return
         pa, parquet = import_pyarrow()
-        schema = pa.schema([("vector", pa.list_(pa.float32(), width))], metadata={MARK: command.encode()})
+        schema = pa.schema([("vector", pa.list_(pa.float32(), shape[1]))], metadata={MARK: command.encode()})
         with parquet.ParquetWriter(fresh, schema) as writer:
-            for chunk in made():
-                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), width)
+            for chunk in made:
+                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), shape[1])
                 writer.write_table(pa.table({"vector": lists}, schema=schema))
 
 

@@ -103,7 +103,7 @@ def rotate_file(
         rotation = nk.Rotation(codec, center=center, random_state=random_state)
         rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
     with steps.step("rotate") as callback:
-        write_vectors(out, map(rotation.transform, file.chunks()), file.shape, "rotate", callback)
+        write_vectors(out, map(rotation.transform, file.chunks(callback=callback)), file.shape, "rotate")
         with replacing_folder(folder) as fresh:
             rotation.save(fresh)
             write_record(fresh / ROTATED, _identity(Path(out)))
@@ -122,7 +122,7 @@ def rotate_with(
     _check_out(out)
     file.check_finite()
     with steps.step("rotate") as callback:
-        write_vectors(out, map(rotation.transform, file.chunks()), file.shape, "rotate", callback)
+        write_vectors(out, map(rotation.transform, file.chunks(callback=callback)), file.shape, "rotate")
     return _record(file, out, Path(folder), steps)
 
 
@@ -192,6 +192,6 @@ def map_vectors(
     file.check_finite()
     shape = len(file), len(bridge.offset_)
     with steps.step("map") as callback:
-        write_vectors(out, map(bridge.transform, file.chunks()), shape, "bridge", callback)
+        write_vectors(out, map(bridge.transform, file.chunks(callback=callback)), shape, "bridge")
     record: dict[str, Any] = {"data": file.name, "out": str(out), "bridge": str(folder), "vectors": len(file)}
     return record | {"dimensions": shape[1], "seconds": steps.seconds}

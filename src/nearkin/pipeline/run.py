@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from nearkin._fields import counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
 from nearkin._storage.manifest import MANIFEST
@@ -57,16 +55,7 @@ def save_index(
         write_record(fresh / RUN, run)
         if vectors is not None and kept is not None:
             shape = len(vectors), kept.row_bytes // kept.dtype.itemsize
-            write_rows(fresh / KEPT, map(kept.stored, _counted(vectors, callback)), shape, kept.dtype)
-
-
-def _counted(vectors: VectorFile, callback: Callback) -> Iterator[np.ndarray]:
-    """Its chunks; the callback is called after each."""
-    done = 0
-    for chunk in vectors.chunks():
-        yield chunk
-        done += len(chunk)
-        callback(done, {"total": len(vectors)})
+            write_rows(fresh / KEPT, map(kept.stored, vectors.chunks(callback=callback)), shape, kept.dtype)
 
 
 def rows_in(folder: str | os.PathLike) -> int:
