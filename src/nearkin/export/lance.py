@@ -146,13 +146,10 @@ def _reader(source: Source, callback: Callback) -> Extra:
     rotation = _product(source).rotation_.astype(np.float64)
 
     def batches() -> Iterator[Extra]:
-        done = 0
-        for batch in source.batches():
+        for batch in source.batches(callback=callback):
             rows = (batch.vectors.astype(np.float64) @ rotation).astype(np.float32)  # type: ignore[union-attr]
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), source.d)
             yield pa.record_batch([pa.array(batch.ids, kind), vectors], schema)
-            done += len(rows)
-            callback(done, {"total": len(source)})
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -194,11 +194,11 @@ def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
 
 def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], callback: Callback) -> None:
     """All rows by binary COPY; `types` are those of the columns id, code, vector that the table has."""
-    package, done = load_extra("pgvector"), 0
+    package = load_extra("pgvector")
     kinds = {"vector": package.Vector, "halfvec": package.HalfVector}
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(types)}) FROM STDIN BINARY") as copy:
         copy.set_types(list(types.values()))
-        for batch in source.batches():
+        for batch in source.batches(callback=callback):
             columns = [batch.ids.tolist()]
             if "code" in types:
                 columns.append(_bit_strings(batch.codes, source.n_bits or 0))
@@ -209,8 +209,6 @@ def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], 
                 columns.append(list(map(kinds[types["vector"]], batch.vectors)))
             for row in zip(*columns, strict=True):
                 copy.write_row(row)
-            done += len(batch.ids)
-            callback(done, {"total": len(source)})
 
 
 def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:

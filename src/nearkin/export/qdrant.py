@@ -117,7 +117,7 @@ def _fill(client: Extra, models: Extra, collection: str, source: Source, callbac
             size=source.d, distance=m.Distance.EUCLID, on_disk=True, hnsw_config=m.HnswConfigDiff(m=0)
         )
     client.create_collection(collection, vectors_config=vectors)
-    for batch in source.batches(1024):
+    for batch in source.batches(1024, callback):
         columns = {"code": unpack_signs(np.asarray(batch.codes), n_bits).tolist()}
         if batch.vectors is not None:
             columns["vector"] = batch.vectors.tolist()
@@ -125,4 +125,3 @@ def _fill(client: Extra, models: Extra, collection: str, source: Source, callbac
         points = m.Batch(ids=list(range(done, done + len(batch.ids))), payloads=payloads, vectors=columns)
         client.upsert(collection, points=points, wait=True)
         done += len(batch.ids)
-        callback(done, {"total": len(source)})

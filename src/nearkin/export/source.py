@@ -11,7 +11,7 @@ import numpy as np
 
 from nearkin._check import check_vectors
 from nearkin._types import ArrayLike
-from nearkin.contracts import BitCodes
+from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.searching import Kept, normalised
@@ -98,12 +98,13 @@ class Source:
             return normalised(rows) if self.index.metric == "cosine" else rows
         return None if self.n_bits is not None else self.decoded(positions)
 
-    def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
-        """All rows in order, `rows` at a time."""
+    def batches(self, rows: int = BATCH, callback: Callback = ignore) -> Iterator[RowBatch]:
+        """All rows in order, `rows` at a time; `callback(rows_done, {"total": n})` is called after each batch."""
         for first in range(0, len(self), rows):
             positions = np.arange(first, min(first + rows, len(self)))
             codes = None if self.n_bits is None else self.codes[first : first + rows]
             yield RowBatch(self.ids(first, first + rows), codes, self.vectors(positions))
+            callback(first + len(positions), {"total": len(self)})
 
     def fingerprint(self) -> str:
         """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
