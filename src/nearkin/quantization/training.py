@@ -61,7 +61,7 @@ class Defaults:
     distortion_weight: float = 0.1  # of relative distortion against recall, which 500 queries measure to about .01
     space_from: int = 64  # columns from which leaving axes out saves time
     space_share: float = 0.5  # of the axes, up to which others are left out: with .8, sentences at 24 bytes lost .024
-    # times as many axes in the last rounds from the identity, and while codebooks settle; with all axes recall changed by
+    # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
     wider: int = 3  # -.1 to +.1 points on GIST at 12 and 16 bytes and MNIST at 8, 16 and 28 (2026-11-23)
     identity_rounds: int = 16  # from which that start learns in a space: with 10 it kept .006 less
     identity_from: int = 128  # columns from which that saves time
