@@ -91,7 +91,7 @@ def exponential(X: np.ndarray, q: np.ndarray, eta: float, steps: int) -> np.ndar
 
 
 def measured(name: str, eta: float, size: Size) -> Row:
-    """The median distance from O(d), how many runs are not finite, and the share of sorted pairs, over ten q."""
+    """The median distance from O(d), how many runs are not finite, and every run's share of sorted pairs (ten q)."""
     rounds, steps = round_robin(D).numpy(), round(size.time / eta)
     starts = haar_orthogonal(size.runs, D, D, random_state=1, dtype=torch.float64).numpy()
     errors, shares = [], []
@@ -110,7 +110,7 @@ def measured(name: str, eta: float, size: Size) -> Row:
         shares.append(sorted_share(torch.from_numpy(X)[None], torch.from_numpy(q)[None]))
     broken = sum(not error < 1e6 for error in errors)
     row: Row = {"error": float(min(np.median(errors), 1e300)), "broken": broken}
-    return row | {"of": size.runs, "sorted": float(np.mean(shares))}
+    return row | {"of": size.runs, "sorted": [round(float(share), 4) for share in shares]}
 
 
 def jobs(data: Path, size: Size) -> Iterator[Job]:

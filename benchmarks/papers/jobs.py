@@ -4,6 +4,8 @@ Rows are known by their job's key. They are written after every job, so that not
 no job names any more go with the next one.
 """
 
+import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from typing import Any
 
 from benchmarks.harness import commit, save
 from benchmarks.options import RESULTS
-from benchmarks.table import Results
 
 Row = dict[str, Any]
 FOREVER = float("inf")
@@ -42,17 +43,28 @@ class Experiment:
     small: Any
 
 
+def stored(source: str) -> tuple[list[Row], float]:
+    """The rows of a JSON, and the CPU minutes that they took: NaN where that was not kept."""
+    file = RESULTS / f"{source}.json"
+    if not file.exists():
+        return [], 0.0
+    record = json.loads(file.read_text(encoding="utf-8"))
+    return record["results"], record["settings"].get("CPU minutes", math.nan)
+
+
 def measure(name: str, jobs: Iterable[Job], data: Path, *, again: bool = False, until: float = FOREVER) -> bool:
     """Do the jobs whose rows results/papers_NAME.json lacks; False where `until` (of time.monotonic) came first."""
     source, jobs = f"papers_{name}", list(jobs)
-    kept = [] if again else Results(RESULTS).read(source) or []
+    kept, spent = ([], 0.0) if again else stored(source)
     rows = [row for row in kept if any(job.names(row) for job in jobs)]
     for job in jobs:
         if any(job.names(row) for row in rows):
             continue
         if time.monotonic() > until:
             return False
+        began = time.process_time()
         rows += job.rows()
-        save(source, rows, data=data)
+        spent += (time.process_time() - began) / 60
+        save(source, rows, data=data, **({} if math.isnan(spent) else {"CPU minutes": round(spent, 2)}))
         print(name, ", ".join(f"{key} {value}" for key, value in job.key.items()), flush=True)
     return True
