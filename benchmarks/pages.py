@@ -49,7 +49,9 @@ def write_pages(folder: Path) -> None:
 
 
 def markdown(table: Table, wanted: str = "") -> str:
-    """A table as Markdown, with the rows that match the regular expression `wanted`."""
+    """A table as Markdown, or its rows as a list, with the rows that match the regular expression `wanted`."""
+    if table.listed:
+        return "\n".join(f"- **{name}**: {' '.join(cells)}" for name, *cells in table.rows)
     head, ruler, *rows = [
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
         for line in (table.columns, ["---"] * len(table.columns), *table.rows)

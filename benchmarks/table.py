@@ -18,6 +18,7 @@ class Table:
     columns: list[str]
     source: str
     note: str = ""
+    listed: bool = False  # on a page: a line a row, for long cells
     rows: list[list[str]] = field(default_factory=list)
 
 

@@ -22,6 +22,7 @@ from benchmarks.papers import (
     svrg_figure_2,
     svrg_maps,
     svrg_retrieval,
+    theory,
 )
 from benchmarks.papers.jobs import Experiment, measure
 
@@ -46,6 +47,7 @@ RUNS = {
     "flows_convnet": Experiment(flows_convnet.jobs, flows_convnet.FULL, flows_convnet.SMALL),
     "flows_mlp": Experiment(flows_mlp.jobs, flows_mlp.FULL, flows_mlp.SMALL),
     "mlp": Experiment(flows_both_layers.jobs, flows_both_layers.FULL, flows_both_layers.SMALL),
+    "theory": Experiment(theory.jobs, theory.FULL, theory.SMALL),
     "flows_rl": Experiment(flows_rl.jobs, flows_rl.FULL, flows_rl.SMALL),
 }
 

@@ -1,6 +1,7 @@
 """Flows, Figure 6: rho(s) = ||Omega||_1 / (its d/s C(s, 2) largest entries) along evolution strategies.
 
-CartPole from positions in place of Humanoid. Both sums take every pair i < j once.
+CartPole from positions in place of Humanoid. As printed, both sums are over *entries*, of which a pair has two: the
+d (s - 1) / 2 largest entries are d (s - 1) / 4 pairs. "of pairs" has d (s - 1) / 2 pairs, the edges of a graph.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def jobs(data: Path, size: Size) -> Iterator[Job]:
 
 def measured(size: Size) -> Row:
     """rho of every s in every generation, and the mean rewards."""
-    d, found = size.d, {s: list[float]() for s in SIZES}
+    d, found, pairs = size.d, {s: list[float]() for s in SIZES}, {s: list[float]() for s in SIZES}
 
     def watched(parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
         optimizer = evolution_strategies.METHODS["stochastic flow, s = 2"](parameters)
@@ -49,9 +50,11 @@ def measured(size: Size) -> Row:
         Omega = right_skew(W.detach(), W.grad)
         magnitudes = Omega[*torch.triu_indices(d, d, 1)].abs().sort(descending=True).values.double()
         for s in SIZES:
-            found[s].append(float(magnitudes.sum() / magnitudes[: d * (s - 1) // 2].sum()))
+            for kept, count in ((found, d * (s - 1) // 4), (pairs, d * (s - 1) // 2)):
+                kept[s].append(float(f"{magnitudes.sum() / magnitudes[:count].sum():.5g}"))
 
     mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
     environments = gymnasium.make_vec("CartPole-v1", size.population, vectorization_mode=mode)
     reward = evolution_strategies.train(environments, watched, size.generations, d, 0)
-    return {"rho": {str(s): values for s, values in found.items()}, "reward": reward}
+    rho = {name: {str(s): values for s, values in of.items()} for name, of in (("rho", found), ("of pairs", pairs))}
+    return {**rho, "reward": reward}

@@ -6,6 +6,7 @@ from typing import Any
 
 from scipy.stats import f_oneway
 
+from benchmarks.papers.judging import Gap, paired, relative, told
 from benchmarks.papers.record import Claim, Findings, from_json
 
 MOVIELENS = {  # Table 1, p@100 and r@100 in per cent
@@ -17,6 +18,7 @@ MOVIELENS = {  # Table 1, p@100 and r@100 in per cent
 }
 ROTATIONS = ("end_to_end_ml100k", "python -m benchmarks end_to_end --parts rotations", "rotations")
 PRINTED = ("papers_gcd_figure_3", "python -m benchmarks.papers --run gcd_figure_3")
+HIGHER = ("points higher", "points lower", "")  # words of a gap
 LAST = 20  # distortions whose mean is judged
 Runs = dict[tuple[str, float], dict[int, dict[str, Any]]]  # (rule, lambda) -> seed -> run
 
@@ -37,18 +39,19 @@ def ends(runs: Runs, rule: str, rate: float) -> list[float]:
     return [mean(run["curve"][-LAST:]) for _, run in sorted(runs[rule, rate].items())]
 
 
-def below(first: list[float], second: list[float]) -> tuple[float, int]:
-    """By what share the first ends below the second, and in how many seeds."""
-    return 1 - mean(first) / mean(second), sum(a < b for a, b in zip(first, second, strict=True))
+def below(runs: Runs, one: str, other: str, rate: float) -> Gap:
+    """By how many per cent the first ends below the second, over paired seeds."""
+    return relative([-value for value in ends(runs, one, rate)], [-value for value in ends(runs, other, rate)])
 
 
-def compared(runs: Runs, pairs: Iterable[tuple[str, str]], rate: float) -> str:
-    """GCD-G under GCD-R: by how much and how often, and so on."""
-    said = []
-    for one, other in pairs:
-        share, count = below(ends(runs, one, rate), ends(runs, other, rate))
-        said.append(f"{one} {share:+.2%} below {other} ({count} of {len(runs[one, rate])} seeds)")
-    return ", ".join(said)
+def beside(found: list[Any], data: str, d: int, pairs: Iterable[tuple[str, str]], rate: float) -> list[Claim]:
+    """What is shown of other settings and not judged."""
+    runs = runs_of(found, data, d)
+    return [
+        Claim(f"{data}, towers of {d}, lambda {rate:g}: {one} and {other}", "",
+              told(below(runs, one, other, rate), "below", "above"))
+        for one, other in pairs if (one, rate) in runs and (other, rate) in runs
+    ]  # fmt: skip
 
 
 @from_json("Fig. 3", *PRINTED)
@@ -56,37 +59,27 @@ def figure_3_printed(found: Any) -> Findings:
     """Distortion while towers, index and rotation learn in mini-batches, one plain lambda for all rules."""
     runs = runs_of(found, "ml100k", 64)
     short, long = sorted({rate for _, rate in runs})[:2]
-    seeds = len(runs["frozen", short])
-    claims = []
-    for rule in ("Cayley", "GCD-R", "GCD-G", "GCD-S"):
-        share, count = below(ends(runs, rule, short), ends(runs, "frozen", short))
-        claims.append(
-            Claim(f"{rule} ends below the frozen rotation (in every seed)", "clearly",
-                  f"{share:.2%} below, {count} of {seeds} seeds", count == seeds)
-        )  # fmt: skip
+    seeds, claims = len(runs["frozen", short]), []
     order = (("GCD-G", "GCD-R"), ("GCD-S", "GCD-G"), ("GCD-S", "Cayley"))
-    for (one, other), paper in zip(order, ("between R and S", "the lowest of the three", "best of all"), strict=True):
-        share, count = below(ends(runs, one, short), ends(runs, other, short))
-        claims.append(
-            Claim(f"{one} ends below {other} (in 9 of 10 seeds)", paper, f"{share:+.2%}, {count} of {seeds} seeds",
-                  10 * count >= 9 * seeds)
-        )  # fmt: skip
-    claims.append(Claim(f"the same at lambda {long:g}", "", compared(runs, order, long)))
-    wide, far = runs_of(found, "ml100k", 512), runs_of(found, "gowalla", 64)
-    frozen = (("GCD-R", "frozen"), ("GCD-G", "frozen"), ("GCD-G", "GCD-R"))
-    for name, other, pairs in (("towers of 512", wide, frozen), ("gowalla, 8 bytes", far, (*frozen, *order[1:]))):
-        if other:
-            claims.append(Claim(name, "512", compared(other, pairs, min(rate for _, rate in other))))
+    expected = dict(zip(order, ("between R and S", "the lowest", "best of all"), strict=True))
+    frozen = [(rule, "frozen") for rule in ("Cayley", "GCD-R", "GCD-G", "GCD-S")]
+    for one, other in (*frozen, *order):
+        gap = below(runs, one, other, short)
+        text = f"{one} ends below {'the frozen rotation' if other == 'frozen' else other}"
+        claims.append(Claim(text, expected.get((one, other), "clearly"), told(gap, "below", "above"), gap.ahead))
+    claims += beside(found, "ml100k", 64, order, long)
+    for data, d in (("ml100k", 512), ("gowalla", 64)):
+        rates = [rate for _, rate in runs_of(found, data, d)]
+        claims += beside(found, data, d, [*frozen, *order], min(rates)) if rates else []
+    turned = {rule: mean(run["turned"] for run in runs[rule, short].values()) for rule in ("GCD-R", "GCD-S", "Cayley")}
     why = (
         f"ml100k for MovieLens (the industrial set is closed, Amazon Books not here), {seeds} seeds, the mean of the "
         f"last {LAST} distortions; cosine hinge of margin .1, one lambda ({short:g}) for all rules, 200 rounds of OPQ; "
-        "id tables of 64, 256 pairs a batch, 8 x 4 bits, 2,500 and 300 steps are ours."
+        "id tables of 64 (the paper: 512), 256 pairs a batch, 8 x 4 bits, 2,500 and 300 steps are ours."
     )
-    turned = {rule: mean(run["turned"] for run in runs[rule, short].values()) for rule in ("GCD-R", "GCD-S", "Cayley")}
     decides = (
-        f"How far a rule turns R at one lambda: GCD-R by {turned['GCD-R']:.2f} in Frobenius norm, GCD-S by "
-        f"{turned['GCD-S']:.2f}, Cayley, which moves every pair, by {turned['Cayley']:.2f}. So R is above G and S, "
-        f"the best matching is hardly heavier than the greedy one, and Cayley is ahead of all at equal lambda."
+        f"At one lambda Cayley, which moves every pair, turns R by {turned['Cayley']:.2f} in Frobenius norm, GCD-S by "
+        f"{turned['GCD-S']:.2f}, GCD-R by {turned['GCD-R']:.2f}."
     )
     return claims, why, decides
 
@@ -106,70 +99,68 @@ def table_1_printed(found: Any) -> Findings:
         for method, (p, r) in MOVIELENS.items()
     ]  # fmt: skip
     recall = {method: values["recall@100"] for method, values in ours.items()}
-    best = max(recall, key=lambda method: mean(recall[method]))
     chance = float(f_oneway(recall["GCD-S"], recall["frozen"]).pvalue)
     claims += [
-        Claim("GCD-S has the best r@100", "best", f"{best} has it", best == "GCD-S"),
-        Claim("GCD-S beats the frozen rotation in r@100 at p < 0.05 (ANOVA)", "p = 0.024", f"p = {chance:.2f}",
-              chance < 0.05 and mean(recall["GCD-S"]) > mean(recall["frozen"])),
+        *best_of(recall),
+        Claim("GCD-S beats the frozen rotation in r@100 at p < 0.05 (ANOVA, the paper's test)", "p = 0.024",
+              f"p = {chance:.2f}", chance < 0.05 and mean(recall["GCD-S"]) > mean(recall["frozen"])),
     ]  # fmt: skip
-    spread = max(recall["frozen"]) - min(recall["frozen"])
-    gain = mean(recall["GCD-S"]) - mean(recall["frozen"])
     why = "The runs of Figure 3; the last ten pairs of each history are asked for, of the first 1,000 users."
-    decides = (
-        f"The gain is smaller than the seeds' spread: GCD-S {gain:+.2f} points over the frozen rotation, whose seeds "
-        f"lie {spread:.2f} apart."
+    return claims, why, decided(recall)
+
+
+def best_of(recall: dict[str, list[float]]) -> list[Claim]:
+    """GCD-S against each other rule in r@100, over paired seeds."""
+    gaps = {rule: paired(recall["GCD-S"], recall[rule]) for rule in recall if rule != "GCD-S"}
+    return [
+        Claim(f"GCD-S has a higher r@100 than {rule}", "best", told(gap, *HIGHER), gap.ahead)
+        for rule, gap in gaps.items()
+    ]
+
+
+def decided(recall: dict[str, list[float]]) -> str:
+    gap, spread = paired(recall["GCD-S"], recall["frozen"]), max(recall["frozen"]) - min(recall["frozen"])
+    return (
+        f"GCD-S's r@100 against the frozen rotation's: {told(gap, *HIGHER)}; the latter's seeds lie {spread:.2f} apart."
     )
-    return claims, why, decides
 
 
-@from_json("Fig. 3, full batches", *ROTATIONS)
+@from_json("Fig. 3, full batches", *ROTATIONS, ours=True)
 def figure_3(found: Any) -> Findings:
     """Distortion while towers and index learn together."""
     last = {method: curve[-1] for method, curve in found["curves"].items()}
-    drop = {method: 1 - value / last["frozen"] for method, value in last.items()}
+    pairs = [(rule, "frozen") for rule in ("Cayley", "GCD-R", "GCD-G", "GCD-S")]
+    pairs += [("GCD-G", "GCD-R"), ("GCD-S", "GCD-G"), ("GCD-S", "Cayley")]
     claims = [
-        Claim(f"{method} ends clearly (5 %) below the frozen rotation", "clearly", f"{drop[method]:.1%} below",
-              drop[method] > 0.05)
-        for method in ("Cayley", "GCD-R", "GCD-G", "GCD-S")
-    ]  # fmt: skip
-    ordered = last["GCD-S"] <= last["GCD-G"] <= last["GCD-R"]
-    below = ", ".join(f"{method} {drop[method]:.2%}" for method in ("GCD-R", "GCD-G", "GCD-S"))
-    claims.append(Claim("GCD-G lies between GCD-R and GCD-S", "R above G above S", f"below frozen: {below}", ordered))
-    claims.append(
-        Claim("GCD-S ends below Cayley", "best of all", f"{last['GCD-S']:.5f} against {last['Cayley']:.5f}",
-              last["GCD-S"] < last["Cayley"])
-    )  # fmt: skip
+        Claim(f"{one} and {other}", "", told(relative([-last[one]], [-last[other]]), "below", "above"))
+        for one, other in pairs
+    ]
     why = (
-        "Ours: ml100k, one seed's curves, 120 full-batch steps of random towers of 64 dimensions, the index of 8 x 4 "
-        "bits started after five of them, Adam-like moments that divide by the size of the selected entries."
+        "ml100k, one seed's curves, so nothing is judged; 120 full-batch steps of random towers of 64 dimensions, the "
+        "index of 8 x 4 bits started after five of them, Adam-like moments that divide by the size of the selected "
+        "entries. By the division every rule turns by the same angle, so that the steepest pairs overshoot."
     )
-    decides = (
-        f"The division: every rule turns by the same angle, so that the steepest pairs overshoot; GCD-S ends "
-        f"{-drop['GCD-S']:.0%} above the frozen rotation, GCD-G {drop['GCD-G']:.0%} below."
-    )
-    return claims, why, decides
+    up, down = (100 * (last[rule] / last["frozen"] - 1) for rule in ("GCD-S", "GCD-G"))
+    return claims, why, f"One seed: GCD-S ends {up:.0f} % above the frozen rotation, GCD-G {-down:.0f} % below."
 
 
-@from_json("Table 1, full batches", *ROTATIONS)
+@from_json("Table 1, full batches", *ROTATIONS, ours=True)
 def table_1(found: Any) -> Findings:
     """Retrieval after training with every rotation."""
-    ours = {row["rotation"]: row for row in found["summary"]}
+    rows = sorted(found["rows"], key=lambda row: row["seed"])
+    ours = {
+        rule: {key: [100 * row[key] for row in rows if row["rotation"] == rule]
+               for key in ("precision@100", "recall@100")}
+        for rule in MOVIELENS
+    }  # fmt: skip
     claims = [
-        Claim(f"{method}: p@100 / r@100, %", f"{p:.2f} / {r:.2f}",
-              f"{100 * ours[method]['precision@100']:.2f} / {100 * ours[method]['recall@100']:.2f}")
-        for method, (p, r) in MOVIELENS.items()
+        Claim(f"{rule}: p@100 / r@100, %", f"{p:.2f} / {r:.2f}",
+              f"{mean(ours[rule]['precision@100']):.2f} / {mean(ours[rule]['recall@100']):.2f}")
+        for rule, (p, r) in MOVIELENS.items()
     ]  # fmt: skip
-    chance = ours["GCD-S"]["p recall@100"]
-    best = max(MOVIELENS, key=lambda method: ours[method]["recall@100"])
-    claims += [
-        Claim("GCD-S has the best r@100", "best", f"{best} has it", best == "GCD-S"),
-        Claim("GCD-S beats the frozen rotation in r@100 at p < 0.05", "p = 0.024", f"p = {chance:.2f}", chance < 0.05),
-    ]
-    why = "Ours: as the row above, five seeds, the last ten pairs of each history."
-    decides = (
-        f"The index starts early, on towers that have hardly learned: frozen {100 * ours['frozen']['recall@100']:.1f}, "
-        f"GCD-S {100 * ours['GCD-S']['recall@100']:.1f}, GCD-G {100 * ours['GCD-G']['recall@100']:.1f} r@100; started "
-        "on finished towers the rules differ by less than the seeds do."
+    recall = {rule: values["recall@100"] for rule, values in ours.items()}
+    why = (
+        f"As the row above, {len(recall['frozen'])} seeds, the last ten pairs of each history. The index starts early, "
+        "on towers that have hardly learned; started on finished towers the rules differ by less than the seeds do."
     )
-    return claims, why, decides
+    return [*claims, *best_of(recall)], why, decided(recall)

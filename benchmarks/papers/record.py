@@ -27,7 +27,8 @@ class Figure:
     """A table or figure of a paper.
 
     `why` names data, sizes, seeds and departures, `source` the JSON or the command behind our figures, `decides` what
-    decides the verdict, with the figure that shows it; it is wanted where a claim fails.
+    decides the verdict, with the figure that shows it; it is wanted where a claim fails. `ours`: the setting is ours,
+    not the paper's, and the row stands in a table of its own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Figure:
     why: str
     source: str
     decides: str = ""
+    ours: bool = False
 
     @property
     def judged(self) -> list[bool]:
@@ -47,12 +49,6 @@ class Figure:
         return "reproduced" if all(self.judged) else "in part" if any(self.judged) else "not reproduced"
 
     @property
-    def deciding(self) -> Claim:
-        """The claim to read first: one that fails, else one that holds, else one that is not judged."""
-        ranked = sorted(self.claims, key=lambda claim: (claim.holds is None, bool(claim.holds)))
-        return ranked[0] if ranked else Claim("", "", "")
-
-    @property
     def score(self) -> str:
         """How many of the judged claims hold."""
         return f"{sum(self.judged)} of {len(self.judged)}" if self.judged else "-"
@@ -61,16 +57,18 @@ class Figure:
 Paper = tuple[Callable[[Results], Figure], ...]  # its tables and figures
 
 
-def not_measured(name: str, why: str, source: str = "none", beside: tuple[Claim, ...] = ()) -> Figure:
+def not_measured(
+    name: str, why: str, source: str = "none", beside: tuple[Claim, ...] = (), *, decides: str = "", ours: bool = False
+) -> Figure:
     """A figure without a verdict; `beside` are figures of ours that come near and are not judged."""
-    return Figure(name, beside, why, source)
+    return Figure(name, beside, why, source, decides, ours)
 
 
 Findings = tuple[Iterable[Claim], str, str]  # the claims; data and departures; what decides
 
 
 def from_json(
-    name: str, source: str, command: str, part: str | None = None
+    name: str, source: str, command: str, part: str | None = None, *, ours: bool = False
 ) -> Callable[[Callable[[Any], Findings]], Callable[[Results], Figure]]:
     """Make a figure of what a function finds in one JSON, or in a `part` of it; else say which `command` writes it."""
 
@@ -81,9 +79,9 @@ def from_json(
             if found and part is not None:
                 found = found.get(part)
             if not found:
-                return not_measured(name, f"Run `{command}`.")
+                return not_measured(name, f"Run `{command}`.", ours=ours)
             claims, why, decides = find(found)
-            return Figure(name, tuple(claims), why, source, decides)
+            return Figure(name, tuple(claims), why, source, decides, ours)
 
         return make
 
@@ -91,18 +89,24 @@ def from_json(
 
 
 def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:
-    """The verdicts, a line a figure with its deciding claim, and all claims, for docs and report."""
+    """The verdicts of the paper's settings, those of ours, and all claims, for docs and report."""
     figures = list(figures)
-    columns = ["figure", "verdict", "claims that hold", "data, sizes, departures", "what decides it", "from"]
-    verdicts = Table(f"paper-{short}", f"{title}: verdicts", columns, "")
-    verdicts.rows = [[f.name, f"**{f.verdict}**", f.score, f.why, f.decides, f.source] for f in figures]
-    columns = ["figure", "verdict", "claims that hold", "the claim to read first", "paper", "ours"]
-    summary = Table(f"paper-{short}-summary", f"{title}: the figures in short", columns, "")
-    summary.rows = [[f.name, f"**{f.verdict}**", f.score, *f.deciding.row()[:3]] for f in figures]
+    columns = ["figure", "verdict", "claims that hold", "what decides it", "from"]
+    for ending, heading, chosen in (
+        ("", "verdicts", [f for f in figures if not f.ours]),
+        ("-ours", "in our settings", [f for f in figures if f.ours]),
+    ):
+        table = Table(f"paper-{short}{ending}", f"{title}: {heading}", columns, "")
+        table.rows = [[f.name, f"**{f.verdict}**", f.score, f.decides, f.source] for f in chosen]
+        yield table
+    protocol = Table(
+        f"paper-{short}-protocol", f"{title}: data, sizes, departures", ["figure", "protocol"], "", listed=True
+    )
+    protocol.rows = [[f.name, f.why] for f in figures]
     columns = ["figure", "claim", "paper", "ours", "holds"]
     claims = Table(f"paper-{short}-claims", f"{title}: claims", columns, "")
     claims.rows = [[f.name, *claim.row()] for f in figures for claim in f.claims]
-    return verdicts, summary, claims
+    yield from (protocol, claims)
 
 
 def show(title: str, paper: Paper, folder: Path = RESULTS) -> None:
