@@ -1,14 +1,18 @@
 """The papers' tables and figures: every record has a verdict that its claims support, and a sentence."""
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.papers import __main__ as command
-from benchmarks.papers import scq
+from benchmarks.papers import made, scq
+from benchmarks.papers.judging import Gap, paired, relative, told, unpaired
 from benchmarks.papers.record import Claim, Figure, not_measured
-from benchmarks.papers.table import PAPERS
+from benchmarks.papers.table import HEADLINES, PAPERS, headlines
 from benchmarks.table import RESULTS, Results
 
 VERDICTS = {"reproduced", "in part", "not reproduced", "not measured"}
@@ -26,6 +30,9 @@ def test_a_record_of_the_committed_results(make) -> None:
     assert figure.why.endswith(".")
     assert "Run `" not in figure.why, f"{figure.name}: its results are not there; {figure.why}"
     assert all(claim.ours for claim in figure.claims)
+    cells = [figure.decides, *(cell for claim in figure.claims for cell in claim.row())]
+    long = [cell for cell in cells if len(cell.split()) > 25]
+    assert not long, f"{figure.name}: a cell of more than 25 words: {long[0]}"
     if figure.verdict in ("in part", "not reproduced"):
         assert figure.decides.endswith("."), f"{figure.name}: what decides it?"
         assert any(letter.isdigit() for letter in figure.decides), f"{figure.name}: which figure shows it?"
@@ -36,6 +43,60 @@ def test_what_was_not_run_is_not_measured(make, tmp_path: Path) -> None:
     figure = make(Results(tmp_path))
     assert figure.verdict == "not measured"
     assert figure.why.endswith(".")
+
+
+def test_five_lines_name_figures_that_are_there() -> None:
+    found = headlines(Results(RESULTS))
+    assert len(found.rows) == 5
+    for (name, (*_, rows)), row in zip(HEADLINES.items(), found.rows, strict=True):
+        names = {make(Results(RESULTS)).name for make in PAPERS[name].FIGURES}
+        assert set(rows) <= names
+        assert row[3]
+
+
+def test_a_gap_is_students_interval_over_pairs(rng: np.random.Generator) -> None:
+    for shift in (0.0, 0.5, 3.0):
+        first, second = rng.normal(shift, 1, 8), rng.normal(0, 1, 8)
+        gap, test = paired(list(first), list(second)), ttest_rel(first, second)
+        low, high = test.confidence_interval(0.95)
+        assert (gap.mean - gap.half, gap.mean + gap.half) == pytest.approx((low, high))
+        assert gap.level == (test.pvalue > 0.05)
+        assert gap.ahead == (test.pvalue <= 0.05 and test.statistic > 0)
+        assert gap.behind == (test.pvalue <= 0.05 and test.statistic < 0)
+    assert paired([1.0], [0.0]).level, "one run decides nothing"
+    assert relative([2.2, 2.2, 2.3], [2.0, 2.0, 2.1]).mean == pytest.approx(9.836, abs=1e-3)
+
+
+def test_means_and_deviations_alone_give_welchs_interval(rng: np.random.Generator) -> None:
+    first, second = rng.normal(1, 1, 5), rng.normal(0, 3, 5)
+    low, high = ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    gap = unpaired((first.mean(), first.std()), (second.mean(), second.std()), 5)
+    assert (gap.mean - gap.half, gap.mean + gap.half) == pytest.approx((low, high))
+
+
+def test_similar_has_two_sides_and_takes_the_whole_interval() -> None:
+    assert Gap(1.0, 0.5, 9).within(2)
+    assert not Gap(1.8, 0.5, 9).within(2)
+    assert not Gap(-9.0, 0.5, 9).within(2), "far better is not similar"
+    assert Gap(3.0, 0.5, 9).above(2)
+    assert not Gap(2.2, 0.5, 9).above(2)
+
+
+def test_signs_are_words() -> None:
+    assert told(Gap(4.42, 0.2, 9), "worse", "better") == "4.4 % worse (4.2 to 4.6)"
+    assert told(Gap(-4.42, 0.2, 9), "worse", "better") == "4.4 % better (4.2 to 4.6)"
+    assert told(Gap(0.1, 0.2, 9), "worse", "better") == "level: 0.10 % worse (0.10 better to 0.30 worse)"
+    assert told(Gap(1.0, math.inf, 1), "worse", "better") == "1.0 % worse, one run"
+    assert told(Gap(0.0, 0.0, 9)) == "equal"
+
+
+def test_every_result_names_its_commit_and_the_modules_that_made_it() -> None:
+    for source in made.sources():
+        assert all(source.commits()), f"{source.name} has rows without a commit"
+    assert {row[0] for row in made.table().rows} == {source.name for source in made.sources()}
+    names = {file.name for file in made.modules_of("benchmarks.papers.gcd_figure_2")}
+    assert names == {"gcd_figure_2.py", "matching.py", "codebooks.py"}
+    assert made.changed_since("", ["src"]) is None
 
 
 @pytest.mark.parametrize("module", PAPERS.values(), ids=PAPERS)

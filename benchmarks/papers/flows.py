@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers import theory_rows
 from benchmarks.papers.judging import Gap, interval, paired, told, unpaired
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.table import Results, number
@@ -357,7 +358,7 @@ def theorem(found: Any) -> Findings:
 
 FIGURES: Paper = (
     *(table_1, table_2, figure_3, figure_4_printed, figure_4, figure_5, figure_6),
-    theorem,
+    *(theorem, theory_rows.flows),
 )
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 from scipy.stats import f
 
+from benchmarks.papers import theory_rows
 from benchmarks.papers.gcd_joint import figure_3, figure_3_printed, table_1, table_1_printed
 from benchmarks.papers.judging import Gap, relative, told
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
@@ -252,7 +253,7 @@ def figure_4b(updates: Any) -> Findings:
 FIGURES: Paper = (
     *(figure_2a_printed, figure_2bc_printed, figure_2a, figure_2bc),
     *(figure_3_printed, table_1_printed, figure_3, table_1),
-    *(figure_4a, figure_4b),
+    *(figure_4a, figure_4b, theory_rows.gcd),
 )
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ all six methods, else the quick run's.
 from statistics import mean
 from typing import Any
 
+from benchmarks.papers import theory_rows
 from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
 from benchmarks.papers.scq_cells import METHODS, SETS, Cells, kind_decides, paper_cells, table_2_claims, wins
 from benchmarks.papers.scq_printed import FIGURES as PRINTED
@@ -109,7 +110,7 @@ def figure_4(results: Results) -> Figure:
         title = SETS[features]
         best = max(by_factor, key=lambda factor, by=by_factor: by[factor]["map"])
         least = min(by_factor, key=lambda factor, by=by_factor: by[factor]["loss per bit"])
-        decides.append(f"{title}: least loss at {least:g}, best mAP at {best:g} times eq. 25's scale")
+        decides.append(f"{title}: least loss at {least:g}, best mAP at {best:g} times eq. 25's")
         claims += [
             Claim(f"{title}, {factor:g} times eq. 25's scale: mAP, retained variance, loss per bit", "",
                   f"{row['map']:.1f}, {row['retained']:.1f}, {row['loss per bit']:.3f}")
@@ -119,7 +120,7 @@ def figure_4(results: Results) -> Figure:
     return not_measured(name, why, source, tuple(claims), decides=f"{'; '.join(decides)}.", ours=True)
 
 
-FIGURES: Paper = (*PRINTED, table_2_raw, table_2_network, table_5, figure_4)
+FIGURES: Paper = (*PRINTED, theory_rows.scq, table_2_raw, table_2_network, table_5, figure_4)
 
 __all__ = ["FIGURES", "TITLE", "our_cells", "paper_cells", "wins"]
 

@@ -126,7 +126,7 @@ def figure_4(found: Any) -> Findings:
         factors, at_25 = list(rows), rows[1.0]
         lowest = min(factors, key=lambda factor: mean_of(rows[factor], "loss per bit"))
         best = max(factors, key=lambda factor: mean_of(rows[factor], "map"))
-        bottoms.append(f"{title}: least loss at {lowest:g}, best mAP at {best:g} times eq. 25's scale")
+        bottoms.append(f"{title}: least loss at {lowest:g}, best mAP at {best:g} times eq. 25's")
 
         def gap(one: float, other: float, key: str, rows: Any = rows) -> Gap:
             return paired([row[key] for row in rows[one]], [row[key] for row in rows[other]])

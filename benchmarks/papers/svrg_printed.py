@@ -77,10 +77,7 @@ def figure_2_printed(found: Any) -> Findings:
         f"longest that all losses bear: with it the batch is fast. SBB_0 rises again in {sum(risen['SVRG-SBB_0'])} of "
         f"{runs * len(losses)} runs. CKL is the crowd kernel itself."
     )
-    decides = (
-        f"The batch: {all_losses('batch')} passes for {' / '.join(losses)}, SVRG-SBB {all_losses('SVRG-SBB')}; CKL "
-        "never arrives."
-    )
+    decides = f"Passes by loss: batch {all_losses('batch')}, SVRG-SBB {all_losses('SVRG-SBB')}."
     return claims, why, decides
 
 
@@ -103,7 +100,7 @@ def figure_1(found: Any) -> Findings:
                   "very stable", f"at most {10 ** max(steady):.2g} times", max(steady) <= log10(2)),
         ]  # fmt: skip
     why = "The runs of Figure 2, the second half of their epochs, paired over starts."
-    return claims, why, f"Largest over smallest step, SBB_0 and SBB_epsilon, {' / '.join(losses)}: {'; '.join(shown)}."
+    return claims, why, f"Largest over smallest late step, SBB_0 and SBB_epsilon, by loss: {'; '.join(shown)}."
 
 
 def listed(values: list[int]) -> str:

@@ -6,6 +6,7 @@ python -m benchmarks.papers.svrg_sbb
 import statistics
 from typing import Any
 
+from benchmarks.papers import theory_rows
 from benchmarks.papers.judging import interval, paired, told
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.papers.svrg_printed import figure_1, figure_2_printed, figure_5, table_ii
@@ -261,7 +262,7 @@ def figure_4(results: Results) -> Figure:
 
 FIGURES: Paper = (
     *(figure_1, table_i_printed, table_i, figure_2_printed, figure_2),
-    *(figure_3, figure_4, table_ii, figure_5),
+    *(figure_3, figure_4, table_ii, figure_5, theory_rows.svrg_sbb),
 )
 
 if __name__ == "__main__":
