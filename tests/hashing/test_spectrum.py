@@ -33,6 +33,12 @@ def test_features_a_thousand_times_smaller_count(rng):
     assert principal_axes(lambda: [X]).rank == 6
 
 
+def test_a_small_spread_around_a_large_mean_counts(rng):
+    """Rounding leaves (|mean| 8 eps)^2 = 3e-18 here; a variance of 1e-12 is data."""
+    X = 1e6 + 1e-6 * rng.standard_normal((500, 3))
+    assert principal_axes(lambda: [X]).rank == 3
+
+
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
 def test_constant_data_have_rank_zero(value):
     assert principal_axes(lambda: [np.full((20, 4), value, np.float32)]).rank == 0

@@ -1,7 +1,8 @@
 import numpy as np
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.embedding.ordinal.answers import count_per_object, describe, group_objects
+from nearkin.data.comparisons.votes import comparisons_from_vectors
+from nearkin.embedding.ordinal.answers import choose_dimension, count_per_object, describe, group_objects
 
 
 def test_groups_are_joined_by_pairs_only():
@@ -24,3 +25,16 @@ def test_counts_take_a_row_once():
 def test_complete_answers_have_no_notes():
     answers = comparisons_from_array([[0, 1, 2], [1, 2, 0]])
     assert describe(answers, few=2)["notes"] == []
+
+
+def test_no_more_dimensions_are_tried_than_answers_can_tell_apart():
+    """n points satisfy any answers in n - 2 dimensions: of five objects one to three, though four would be tried."""
+    points, tried = np.random.default_rng(0).standard_normal((5, 2)), []
+    answers = comparisons_from_vectors(points, 60, random_state=1)
+
+    def embed(train, p):
+        tried.append(p)
+        return np.pad(points, ((0, 0), (0, max(0, p - 2))))[:, :p]
+
+    choose_dimension(answers, embed, np.random.default_rng(2))
+    assert set(tried) == {1, 2, 3}
