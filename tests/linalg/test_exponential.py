@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 import torch
 
-from nearkin.linalg.exponential import expm1
+from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
@@ -45,3 +45,14 @@ def test_the_exponential_of_a_long_step_is_a_rotation(norm: float, dtype: torch.
 def test_no_exponential_of_nan() -> None:
     with pytest.raises(ValueError, match="A contains NaN"):
         expm1(torch.full((3, 3), torch.nan))
+
+
+@pytest.mark.parametrize(
+    ("C", "A", "B"),
+    [((2, 3), (2, 4), (4, 3)), ((5, 2, 3), (5, 2, 4), (5, 4, 3)), ((6, 5, 2, 3), (6, 5, 2, 4), (5, 4, 3))],
+    ids=["matrices", "a batch", "batches of batches"],
+)
+def test_plus_product_has_its_factor_in_any_batch(C: tuple, A: tuple, B: tuple) -> None:
+    rng = torch.Generator().manual_seed(0)
+    c, a, b = (torch.randn(shape, generator=rng, dtype=torch.float64) for shape in (C, A, B))
+    torch.testing.assert_close(plus_product(c, a, b, alpha=0.3), c + 0.3 * (a @ b))

@@ -93,6 +93,19 @@ def test_a_saved_one_goes_on_bit_for_bit() -> None:
     assert len(resumed.state) == len(list(net.parameters()))
 
 
+def test_the_parameters_of_three_optimizers_have_numbers_of_their_own() -> None:
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(4)]
+    optimizer = MixedOptimizer(*(SGD(part, 0.1, momentum=0.9) for part in (weights[:2], weights[2:3], weights[3:])))
+    for number, p in enumerate(weights):
+        p.grad = torch.full((2,), float(number))
+    optimizer.step()
+    saved = optimizer.state_dict()
+    assert [group["params"] for group in saved["param_groups"]] == [[0, 1], [2], [3]]
+    assert {number: float(state["momentum_buffer"][0]) for number, state in saved["state"].items()} == {
+        0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0
+    }  # fmt: skip
+
+
 def test_copies_keep_everything() -> None:
     net = network()
     optimizer = mixed(net)

@@ -52,6 +52,19 @@ def test_the_same_generator_gives_the_same_turn(rng, monkeypatch):
     np.testing.assert_array_equal(first, second)
 
 
+def test_rows_are_measured_in_units_of_their_spread(rng, monkeypatch):
+    """The width of a sign is in these units, whatever the scale and the number of the rows."""
+    monkeypatch.setattr("nearkin.quantization.order._STEPS", 2)
+    seen = []
+    monkeypatch.setattr(
+        "nearkin.quantization.order.disagreement",
+        lambda rows, R, scores: (seen.append(rows), disagreement(rows, R, scores))[1],
+    )
+    X = 7 * rng.choice([-1.0, 1.0], (100, 6)).astype(np.float32)
+    turned_for_order(X, np.eye(6, dtype=np.float32), "sign", np.random.default_rng(3))
+    np.testing.assert_allclose(np.abs(seen[0]), 1, rtol=1e-6)
+
+
 @pytest.mark.parametrize("rows", [np.zeros((5, 4)), np.ones((1, 4)), np.tile([1.0, -1.0, 2.0, 0.0], (3, 1))])
 def test_equal_rows_turn_nothing(rows):
     R = turned_for_order(rows.astype(np.float32), np.eye(4, dtype=np.float32), "rabitq", np.random.default_rng(0))
