@@ -84,8 +84,8 @@ def gcd(results: Results, rows: Rows) -> tuple[list[Claim], str]:
     "Figs. 1, 3, costs",
     "SCQ",
     "Gaussian rows of falling variances; slopes of CPU seconds of ten iterations over a factor of 4, at most 1.25; a "
-    "fit includes the covariance, n d^2. Of Gaussian rows the least loss is the same in every direction. t from Table 2's "
-    "runs, at most 100. Eq. 25 at other lengths: network features, three executions, paired.",
+    "fit includes the covariance, n d^2. Of Gaussian rows the least loss is the same in every direction. t from Table "
+    "2's runs, at most 100. Eq. 25 at other lengths: network features, three executions, paired.",
     source="papers_theory, papers_scq_table_2",
 )
 def scq(results: Results, rows: Rows) -> tuple[list[Claim], str]:
