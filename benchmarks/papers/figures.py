@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.options import FIGURES
+from benchmarks.papers.scq_printed import by_factor, mean_of
 from benchmarks.table import RESULTS, Results
 
 matplotlib.use("Agg")
@@ -96,17 +97,19 @@ def scq_figure_4(found: list[dict]) -> None:
     sets = list(dict.fromkeys(row["set"] for row in found))
     figure, panels = plt.subplots(1, len(sets), figsize=(5.5 * len(sets), 4.4), layout="constrained", squeeze=False)
     for axes, name in zip(panels[0], sets, strict=True):
-        rows = sorted((row for row in found if row["set"] == name and "factor" in row), key=lambda row: row["factor"])
-        x = [row["factor"] for row in rows]
-        axes.plot(x, [row["map"] for row in rows], "o-", color="C2", label="mAP (left)")
-        axes.plot(x, [row["retained"] for row in rows], "s-", color="C3", label="retained variance (left)")
+        rows = {factor: of for factor, of in by_factor(found, name).items() if factor is not None}
+        x = list(rows)
+        axes.plot(x, [mean_of(of, "map") for of in rows.values()], "o-", color="C2", label="mAP (left)")
+        axes.plot(
+            x, [mean_of(of, "retained") for of in rows.values()], "s-", color="C3", label="retained variance (left)"
+        )
         axes.axvline(1.0, color="gray", ls=":")
         axes.set(xscale="log", xlabel="scale over eq. 25's", ylabel="%", title=titles[name], ylim=(0, 105))
         axes.set_xticks(x, [f"{factor:g}" for factor in x])
         axes.minorticks_off()
         axes.invert_xaxis()
         loss = axes.twinx()
-        loss.plot(x, [row["loss per bit"] for row in rows], "^--", color="C0")
+        loss.plot(x, [mean_of(of, "loss per bit") for of in rows.values()], "^--", color="C0")
         loss.set(ylabel="loss per bit", ylim=(0, None))
         axes.plot([], [], "^--", color="C0", label="loss per bit (right)")
     legend_below(figure, panels[0, 0], 3)

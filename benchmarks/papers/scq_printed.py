@@ -100,7 +100,7 @@ def table_3(found: Any) -> Findings:
     rows = found[0]
     why = (
         f"MNIST for the three photo sets, 20 validation images of each class ask, learned from the other "
-        f"{rows['rows']:,} at 32 bits, {len(ours[1.0])} executions with validation images of their own; the paper does "
+        f"{rows['rows']:,} at 32 bits, {len(ours[1.0])} executions with separate validation images; the paper does "
         "not give the bits of this table."
     )
     return claims, why, f"OnE against ITQ: {'; '.join(decides)}."
