@@ -130,7 +130,7 @@ def table_ii(found: Any) -> Findings:
     claims = []
     for noise in noises:
         for loss in losses:
-            theirs = dict(zip(RIVALS, TABLE_II[loss][noise == 0.1], strict=True))
+            theirs: dict[str, float] = dict(zip(RIVALS, TABLE_II[loss][noise == 0.1], strict=True))
             for rival, ours in (("batch", "batch, SVRG's step"), ("sgd", "sgd"), ("svrg", "svrg"), ("svrg-sbb0",) * 2):
                 said, holds = against(table, loss, noise, ours, "map")
                 claims.append(
