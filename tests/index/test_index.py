@@ -475,3 +475,8 @@ def test_the_least_int8_is_kept_as_int8_without_its_sign_lost():
     expected = Index.build(X.astype(np.float32), keep_vectors="int8")
     np.testing.assert_array_equal(index.kept.rows(np.arange(3)), expected.kept.rows(np.arange(3)))
     assert index.kept.rows(np.arange(1))[0, 0] == pytest.approx(-128)
+
+
+def test_rows_of_one_column_are_searched() -> None:
+    rows = np.array([[0.0], [3.0], [4.0]], np.float32)
+    np.testing.assert_array_equal(Index.build(rows).search(np.array([[3.4]], np.float32), 3)[1], [[1, 2, 0]])
