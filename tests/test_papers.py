@@ -48,10 +48,9 @@ def test_what_was_not_run_is_not_measured(make, tmp_path: Path) -> None:
 def test_five_lines_name_figures_that_are_there() -> None:
     found = headlines(Results(RESULTS))
     assert len(found.rows) == 5
-    for (name, (*_, rows)), row in zip(HEADLINES.items(), found.rows, strict=True):
-        names = {make(Results(RESULTS)).name for make in PAPERS[name].FIGURES}
-        assert set(rows) <= names
-        assert row[3]
+    for (*_, name), row in zip(HEADLINES.values(), found.rows, strict=True):
+        assert row[3].startswith(name)
+        assert "Run `" not in row[3]
 
 
 def test_a_gap_is_students_interval_over_pairs(rng: np.random.Generator) -> None:
