@@ -85,7 +85,7 @@ class Size:
     features: int = 64
     hidden: int = 128
     k: int = 32
-    seeds: int = 4
+    seeds: int = 5
     seconds: float = 4.0
     steps: int = 100
     trial: int = 60
