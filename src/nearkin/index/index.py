@@ -393,18 +393,15 @@ class Index:
         self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
-        if allowed is not None and self.metric != "hamming":
-            return searching.nearest_among(
-                cast(faiss.Index, self.faiss_index), Q, k, allowed, self._searched, self.lengths
-            )
+        if self.metric != "hamming":
+            index = cast(faiss.Index, self.faiss_index)
+            return searching.nearest(index, Q, k, self._searched, self.lengths, allowed)
         if allowed is not None:
             return self._bits_among(Q, k, asymmetric, allowed)
         if asymmetric:
             codes = faiss_rows.flat_codes(self.faiss_index)
             return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
-        if self.metric == "hamming":
-            return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
-        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched, self.lengths)
+        return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
 
     @property
     def lengths(self) -> Lengths | None:

@@ -194,58 +194,59 @@ class Ranking(Protocol):
         ...
 
 
-def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Ranking | None = None) -> Found:
+def nearest(
+    index: faiss.Index,
+    Q: np.ndarray,
+    k: int,
+    kept: Kept,
+    ranking: Ranking | None = None,
+    allowed: np.ndarray | None = None,
+) -> Found:
     """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first. `ranking` ranks more
-    of them again by its scores. What an inverted file does not find has position -1 and an infinite score."""
+    of them again by its scores. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
+    inverted file does not find has position -1 and an infinite score."""
     wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
         asked = kept.turned(index, asked)
+    if allowed is None:
+        scores, positions = _of_all(inner, asked, k, kept, ranking is not None)
+    else:
+        scores, positions = _among(inner, asked, k, allowed, kept)
+    if ranking is not None:
+        return ranking.ranked(index, asked, positions, wanted, kept)
+    scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf  # FAISS has the largest float
+    return scores, positions
+
+
+def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
+    """Of all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        found = _without_norms(inner, asked, k, kept)
-        if ranking is not None and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
-            found = _flat(inner, asked, k)
-        own = np.einsum("qd,qd->q", asked, asked)[:, None]
-    scores, positions = found or inner.search(asked, k)
+        found = _without_norms(inner, Q, k, kept)
+        if ranked and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
+            found = _flat(inner, Q, k)
+        own = np.einsum("qd,qd->q", Q, Q)[:, None]
+    scores, positions = found or inner.search(Q, k)
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
-    by_distance = index.metric_type == faiss.METRIC_L2
-    if scanned and by_distance:  # FAISS leaves out what is the same for all rows
+    if scanned and inner.metric_type == faiss.METRIC_L2:  # FAISS leaves out what is the same for all rows
         scores = np.maximum(scores + own, 0)
     if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
-        failed = _failed(inner, asked, scores, positions)
+        failed = _failed(inner, Q, scores, positions)
         if failed.any():
-            some = asked[failed]
+            some = Q[failed]
             inverted = isinstance(inner, faiss.IndexIVF)
             exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k)
             scores[failed], positions[failed] = exact
-    if ranking is not None:
-        return ranking.ranked(index, asked, positions, wanted, kept)
-    scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
     return scores, positions
 
 
-def nearest_among(
-    index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept, ranking: Ranking | None = None
-) -> Found:
-    """As `nearest`, among rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file,
-    each query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
-    answers, k = k, k if ranking is None else ranking.candidates(k)
-    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
-    if isinstance(index, faiss.IndexPreTransform):
-        asked = kept.turned(index, asked)
+def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
+    """Of the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each query
+    is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
     if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
-        scores, positions = _flat(inner, asked, k, allowed, kept)
-    else:
-        scores, positions = _among_lists(cast(faiss.IndexIVF, inner), asked, k, allowed, wanted, kept)
-    if ranking is not None:
-        return ranking.ranked(index, asked, positions, answers, kept)
-    scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf
-    return scores, positions
-
-
-def _among_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int, allowed: np.ndarray, wanted: int, kept: Kept) -> Found:
-    """Of the allowed rows in the lists nearest to each query (q, d') that have `wanted` of them together."""
+        return _flat(inner, Q, k, allowed, kept)
+    inner = cast(faiss.IndexIVF, inner)
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
     counts = np.bincount(kept.places(inner)[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
