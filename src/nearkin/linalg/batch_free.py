@@ -22,21 +22,22 @@ def rounded_product(X: np.ndarray, R: np.ndarray) -> np.ndarray:
     norms = np.sqrt(np.einsum("nd,nd->n", X, X))
     doubt = 2.0 * (X.shape[1] + 4) * np.finfo(np.float64).eps * longest * norms  # twice the error of any order
     out = np.empty((len(X), R.shape[1]), np.float32)
-    _round(X, R, X @ R, doubt, out)
+    _round(X, np.ascontiguousarray(R.T), X @ R, doubt, out)
     return out
 
 
 @cached_njit()
-def _round(X: np.ndarray, R: np.ndarray, product: np.ndarray, doubt: np.ndarray, out: np.ndarray) -> None:
-    """Round `product`, forming again what lies so near the middle of two float32 numbers that either might result."""
+def _round(X: np.ndarray, columns: np.ndarray, product: np.ndarray, doubt: np.ndarray, out: np.ndarray) -> None:
+    """Round `product`, forming again what lies so near the middle of two float32 numbers that either might result, from
+    `columns` (k, d) in one piece each."""
     for i in range(len(X)):
-        for k in range(R.shape[1]):
+        for k in range(len(columns)):
             low, high = np.float32(product[i, k] - doubt[i]), np.float32(product[i, k] + doubt[i])
             out[i, k] = low
             if low != high:
                 total = 0.0
-                for j in range(R.shape[0]):
-                    total += X[i, j] * R[j, k]
+                for j in range(X.shape[1]):
+                    total += X[i, j] * columns[k, j]
                 out[i, k] = np.float32(total)
 
 
