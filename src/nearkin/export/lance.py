@@ -106,7 +106,9 @@ class LanceTable:
 def _product(source: Source) -> ProductQuantizer:
     """The product codes of the index; ValueError for other codes, and for a length that Lance would not read."""
     quantizer = source.index.quantizer
-    if isinstance(quantizer, NormExplicitQuantizer) and not len(quantizer.lengths_):
+    if isinstance(quantizer, NormExplicitQuantizer):
+        if len(quantizer.lengths_):
+            raise ValueError("lance does not read the rows' lengths in these codes; compress with --method procrustes")
         quantizer = quantizer.product
     if not isinstance(quantizer, ProductQuantizer):
         raise ValueError(

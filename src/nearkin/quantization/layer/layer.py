@@ -391,7 +391,7 @@ class IndexingLayer(nn.Module):
     ) -> "nearkin.Index":
         """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
-        Its `faiss_index` is plain FAISS.
+        Its `faiss_index` is plain FAISS. Codes have no byte of length; rows of one length are compared at it.
         """
         import nearkin
 
