@@ -4,7 +4,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
 from nearkin._shards import serial_products
-from nearkin.quantization import ResidualQuantizer
+from nearkin.quantization import ResidualQuantizer, residual
 
 
 def blas_threads() -> set[int]:
@@ -27,6 +27,20 @@ def test_fits_of_few_rows_do_not_spin(made, rng):
     seen: set[int] = set()
     with threadpool_limits(2, "blas"):
         made.fit(rng.normal(size=(500, 16)).astype(np.float32), callback=lambda *_: seen.update(blas_threads()))
+    assert seen == {1}
+
+
+def test_codes_learn_the_order_of_known_rows_without_spinning(rng, monkeypatch):
+    seen: set[int] = set()
+    ordered = residual.ordered
+
+    def watched(*given):
+        seen.update(blas_threads())
+        return ordered(*given)
+
+    monkeypatch.setattr(residual, "ordered", watched)
+    with threadpool_limits(2, "blas"):
+        ResidualQuantizer(2, 16, max_iter=2, ranking="known").fit(rng.normal(size=(500, 16)))
     assert seen == {1}
 
 

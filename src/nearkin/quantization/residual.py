@@ -105,7 +105,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
-        with serial_products(X.shape[0] * X.shape[1] ** 2):
+        products = X.shape[0] * X.shape[1] ** 2
+        with serial_products(products):
             learned = self._learn(rows - mean, query_moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         rotation, codebooks, self.metric_, self.share_ = learned
@@ -117,7 +118,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
         if self.learned_order:
-            self._learn_order(X, generator)
+            with serial_products(products):
+                self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X, generator)
         elif self.n_centroids == faiss_bridge.SCANNED:
