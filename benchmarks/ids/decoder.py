@@ -12,41 +12,70 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.harness import cpu_seconds
-from benchmarks.ids.makers import Maker
+from benchmarks.ids.makers import Made, Maker
 from nearkin.quantization.semantic_ids import Trie
 
-LEVELS, CODES = 3, 32  # 32,768 ids for 1,682 items
-HISTORY, WIDTH, HEADS, EPOCHS, BATCH, RATE, BEAM = 10, 64, 2, 8, 32, 3e-3, 16
+LEVELS, CODES = 3, 32  # 32,768 ids for 1,682 or 3,000 items
+HISTORY, WIDTH, HEADS, BATCH, RATE, BEAM = 10, 64, 2, 32, 3e-3, 16
 LATEST = 60  # items of a person that the decoder is trained on: all take minutes more
 DEPTH = 10  # of the ranking that is judged
+PLACES, FEWEST, JUDGED = 3_000, 10, 1_000  # of gowalla: the most visited places, visits of a person, people judged
 
 
 class Log(NamedTuple):
-    """Items of each person in the order of time, the last one held out, and the number of items."""
+    """Items of each person in order, the last ones held out (of the first people), the number of items, and epochs."""
 
     seen: list[np.ndarray]
     last: np.ndarray
     n_items: int
+    epochs: int
 
 
-def read(file: Path) -> Log:
-    table = np.load(file)
-    order = np.lexsort((table["timestamp"], table["user"]))
-    users, items = table["user"][order], np.unique(table["item"], return_inverse=True)[1][order]
+def read(name: str, folder: Path) -> Log:
+    """ "ml100k" by its times, or "gowalla" in the order of its file, which has no times, cut down to what fits."""
+    table = np.load(folder / f"{name}.npz")
+    if name == "ml100k":
+        order = np.lexsort((table["timestamp"], table["user"]))
+        users, items, epochs = table["user"][order], table["item"][order], 8
+    else:
+        rows = table["split"] == 0
+        users, items, epochs = table["user"][rows], table["item"][rows], 3
+        rows = np.isin(items, np.argsort(-np.bincount(items), kind="stable")[:PLACES])
+        users, items = users[rows], items[rows]
+        rows = np.bincount(users)[users] >= FEWEST
+        users, items = users[rows], items[rows]
+    values, items = np.unique(items, return_inverse=True)
     people = np.split(items, np.flatnonzero(np.diff(users)) + 1)
-    return Log([items[:-1] for items in people], np.array([items[-1] for items in people]), int(items.max()) + 1)
+    people = [people[row] for row in np.random.default_rng(0).permutation(len(people))]
+    last = np.array([items[-1] for items in people[:JUDGED]])
+    return Log([items[:-1] for items in people], last, len(values), epochs)
 
 
 def cases(log: Log, makers: dict[str, Maker], seed: int) -> Iterator[tuple[str, np.ndarray, Maker]]:
-    """Every maker on vectors of two towers, and nearkin on vectors of a truncated SVD of the same pairs."""
+    """Every maker on vectors of two towers, nearkin's learned with the towers and, for the first seed, ids at random
+    and of a truncated SVD of the same pairs."""
     rows = np.repeat(np.arange(len(log.seen)), [len(items) for items in log.seen])
     columns = np.concatenate(log.seen)
     pairs = nk.Interactions.from_pairs(rows, columns)
     model = nk.TwoTower(32, loss="all-pairs", random_state=seed).fit(pairs)
     towers = np.zeros((log.n_items, 32), np.float32)
     towers[model.right_ids_] = model.right_embeddings_
+
+    def together(X: np.ndarray, levels: int, codes: int, seed: int) -> Made:
+        index = nk.SemanticIds(levels, codes, random_state=seed)
+        learned = nk.TwoTower(32, loss="all-pairs", index=index, random_state=seed).fit(pairs)
+        made, others = learned.index_.ids, np.setdiff1d(np.arange(len(X)), learned.right_ids_)
+        ids = np.empty((len(X), levels), np.int64)
+        ids[learned.right_ids_], ids[others] = made.ids_, made.assign(X[others])
+        return Made(ids, ids, (0.0, 0.0))
+
+    yield "nearkin, learned with the towers", towers, together
     for name, maker in makers.items():
-        yield f"{name}, towers" if name != "at random" else name, towers, maker
+        if name != "at random":
+            yield f"{name}, towers", towers, maker
+    if seed:
+        return
+    yield "at random", towers, makers["at random"]
     matrix = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), (len(log.seen), log.n_items))
     _, values, axes = randomized_svd(matrix, 32, random_state=seed)
     yield "nearkin, SVD", np.ascontiguousarray(axes.T * values, np.float32), makers["nearkin"]
@@ -80,7 +109,7 @@ def judge(
     torch.manual_seed(seed)
     model = Decoder(ids.shape[1], codes)
     words = torch.as_tensor(1 + ids + codes * np.arange(ids.shape[1]))
-    seconds, loss = cpu_seconds(lambda: train(model, words, log, epochs or EPOCHS))
+    seconds, loss = cpu_seconds(lambda: train(model, words, log, epochs or log.epochs))
     found = recommend(model.eval(), words, ids, codes, log)
     hits = found == log.last[:, None]
     gains = (hits / np.log2(np.arange(2, DEPTH + 2))).sum(1)
@@ -129,8 +158,8 @@ def recommend(model: Decoder, words: Tensor, ids: np.ndarray, codes: int, log: L
     """The 10 items (m, 10) of the likeliest ids that a person has not taken, by a beam on the tree of all ids."""
     places, powers = ids.shape[1], codes ** np.arange(ids.shape[1])[::-1]
     numbers = np.sort(ids @ powers)
-    order, answers = np.argsort(ids @ powers), np.full((len(log.seen), DEPTH), -1)
-    for person, items in enumerate(log.seen):
+    order, answers = np.argsort(ids @ powers), np.full((len(log.last), DEPTH), -1)
+    for person, items in enumerate(log.seen[: len(log.last)]):
         free = numbers[~np.isin(order, items)]
         below = (codes ** (places - depth) for depth in range(1, places + 1))
         trie = Trie(codes, tuple(np.unique(free // size) for size in below))

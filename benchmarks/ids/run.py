@@ -5,12 +5,16 @@
 
 1. makers: 40,000 sentence vectors (wordnet_minilm), three codes of 256 values, one seed.
 2. new: ids learned from 36,000 of them, and given to the 4,000 others.
-3. decoder: the last item of each person in MovieLens-100K, by a transformer of two layers that writes ids.
+3. decoder: the last item of each person in MovieLens-100K, and of 1,000 people of Gowalla among the 3,000 most
+   visited places, by a transformer of two layers that writes ids. An interrupted run goes on.
 
 semantic-id needs NumPy 2, and the other peers NumPy 1.26: --semantic-id names the folder in which pip put it (pip
 install --target FOLDER --no-deps semantic-id==0.2.5).
 """
 
+import json
+from argparse import Namespace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ import nearkin as nk
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.ids import decoder
 from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
-from benchmarks.options import parser
+from benchmarks.options import RESULTS, parser
 from nearkin._faiss import nearest_rows
 
 PARTS = ("makers", "new", "decoder")
@@ -69,9 +73,26 @@ def new_items(X: np.ndarray) -> dict[str, Any]:
     return result
 
 
+def decode(options: Namespace, chosen: dict[str, Maker], settings: dict[str, Any]) -> None:
+    """Each case of each set and seed; what an interrupted run has saved is not run again."""
+    saved = RESULTS / "ids_decoder.json"
+    found: list[dict[str, Any]] = json.loads(saved.read_text(encoding="utf-8"))["results"] if saved.exists() else []
+    done = {(row["set"], row["ids"], row["seed"]) for row in found}
+    for seed, name in product(range(1 if options.quick else options.seeds), options.sets):
+        log = decoder.read(name, options.data)
+        for ids, vectors, maker in decoder.cases(log, chosen, seed):
+            if (name, ids, seed) in done:
+                continue
+            judged = decoder.judge(ids, vectors, maker, log, seed, epochs=1 if options.quick else None)
+            found.append({"set": name} | judged)
+            print(found[-1], flush=True)
+            save("ids_decoder", found, **settings)
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options.add_argument("--sets", nargs="+", choices=("ml100k", "gowalla"), default=("ml100k", "gowalla"))
     options.add_argument("--seeds", type=int, default=5, help="of the decoder")
     options.add_argument("--semantic-id", type=Path, help="folder that holds the package semantic_id")
     options = options.parse_args()
@@ -86,13 +107,7 @@ def main() -> None:
     if "new" in options.parts:
         save("ids_new", new_items(sentences(options.data)[:rows]), **settings)
     if "decoder" in options.parts:
-        log = decoder.read(options.data / "ml100k.npz")
-        results: list[dict[str, Any]] = []
-        for seed in range(1 if options.quick else options.seeds):
-            for name, vectors, maker in decoder.cases(log, chosen, seed):
-                results.append(decoder.judge(name, vectors, maker, log, seed, epochs=1 if options.quick else None))
-                print(results[-1], flush=True)
-            save("ids_decoder", results, **settings, seeds=seed + 1)
+        decode(options, chosen, settings)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
     """`index.ntotal` counts the rows from the start, so that what broke off can be removed again."""
     before, layout = index.ntotal, _layout(index.M, index.bbs)
     index.ntotal = before + len(codes)
-    width = _list_bytes(index)
+    width = index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0  # bytes of a list's number
     if isinstance(index, faiss.IndexFastScan):
         old, new = (-(-rows // index.bbs) * layout.size for rows in (before, index.ntotal))
         index.codes.resize(new)
@@ -196,11 +196,6 @@ def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFa
         ids[before:] = its_ids + shift
         blocks[-len(its_blocks) :] = its_blocks
         source.invlists.resize(number, 0)
-
-
-def _list_bytes(index: BlockIndex) -> int:
-    """Bytes of a list's number before a code."""
-    return index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0
 
 
 def _blocks(index: faiss.IndexFastScan) -> np.ndarray:

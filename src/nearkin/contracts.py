@@ -246,7 +246,7 @@ class PhasedIndex(TrainableIndex, Protocol):
 
 
 @runtime_checkable
-class JointIndex(PhasedIndex, Protocol):
+class JointIndex(TrainableIndex, Protocol):
     """A trainable index that is also learned block by block with id tables (`TwoTower(solver="joint")`)."""
 
     def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
@@ -259,4 +259,13 @@ class JointIndex(PhasedIndex, Protocol):
 
     def can_descend(self) -> bool:
         """Whether `descend` works for this index (it does not with coarse cells)."""
+        ...
+
+
+@runtime_checkable
+class IndexMaker(Protocol):
+    """What `TwoTower(index=...)` takes in place of a trainable index that is learned block by block only."""
+
+    def trainable(self, n: int) -> JointIndex:
+        """A new index of these settings for n rows; ValueError if they cannot have it."""
         ...

@@ -10,6 +10,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
+from nearkin.cli.export import about_ids
 from nearkin.cli.options import File, Header, OutFolder, Seed
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
@@ -193,7 +194,10 @@ def train(
     screen: Screen,
     interactions: Annotated[str, typer.Argument(metavar="PAIRS")],
     out: OutFolder,
-    n_bytes: Annotated[int, typer.Option("--bytes", "-b", min=1)] = 16,
+    n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
+    ids: Annotated[bool, typer.Option("--ids")] = False,
+    levels: Annotated[int, typer.Option(min=1)] = 3,
+    codes: Annotated[int, typer.Option(min=2)] = 256,
     dim: Annotated[int, typer.Option(min=1)] = 64,
     left: str | None = None,
     right: str | None = None,
@@ -211,22 +215,29 @@ def train(
     """Learn vectors of both sides and a compact index of the right side, together.
 
     Pairs held out of training measure how well the index answers, next to exact search and codes made after training.
-    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report.
+    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report. With --ids
+    it holds semantic ids of the right side, learned with the vectors, in the files of `nearkin ids`.
 
     Examples:
 
     - nearkin train pairs.csv --bytes 16 --out idx
+    - nearkin train pairs.csv --ids --out ids
     - nearkin recommend idx --all --out recs.csv
     - nearkin search idx --left-id 42 -k 10
 
     Options:
 
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
-    - n_bytes: Bytes of a code; must divide --dim.
+    - n_bytes: Bytes of a code; must divide --dim. [default: 16]
+    - ids: Learn semantic ids in place of an index.
+    - levels: With --ids, codes of an id.
+    - codes: With --ids, values of each code, a power of two.
     - dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.
     """
+    if ids and n_bytes is not None:
+        raise ValueError(f"--bytes is {n_bytes} and --ids is given; an id has --levels codes of --codes values instead")
     give_back_large_arrays()
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("read"):
@@ -235,8 +246,9 @@ def train(
             delimiter=delimiter, min_weight=min_weight, duplicates=duplicates,
             split=None if split in pipeline.pairs.SPLITS else split,
         )  # fmt: skip
+    index = nk.SemanticIds(levels, codes, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(
-        record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
+        record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss, holdout=holdout,
         split=split, random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
@@ -246,12 +258,14 @@ def train(
     except OSError as error:
         text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: nearkin "
         raise OSError(error.errno, f"{text}report {out}") from error
-    left_name, right_name = pipeline.inputs.side_names(out)
-    shown = {
-        f"{left_name} × {right_name}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
-        "bytes of a code": f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32",
-        "wall seconds": seconds_in_words(made["seconds"]),
-    }
+    left_name, right_name = pipeline.inputs.side_names_of(record)
+    shown = {f"{left_name} × {right_name}, pairs": f"{record.shape[0]:,} × {record.shape[1]:,}, {made['pairs']:,}"}
+    if ids:
+        shown |= about_ids(made)
+    else:
+        fewer = f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
+        shown["bytes of a code"] = fewer
+    shown["wall seconds"] = seconds_in_words(made["seconds"])
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     judged = []
@@ -259,7 +273,9 @@ def train(
         title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
         judged = [ranking_table(title, made["quality"], measures)]
     asked = [f"Note: {question}" for question in record.source.questions] if record.source else []
-    following = [f"Report: {report}", f"Next: nearkin recommend {out} --all --out recs.csv"]
+    following = (
+        [f"Report: {report}"] if ids else [f"Report: {report}", f"Next: nearkin recommend {out} --all --out recs.csv"]
+    )
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 
 

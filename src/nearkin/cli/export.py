@@ -6,6 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
+from nearkin._fields import Fields
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs
 
@@ -182,7 +183,12 @@ def ids(
         titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)),
         random_state=seed, steps=steps,
     )  # fmt: skip
-    shown = {
+    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: nearkin report {out}")
+
+
+def about_ids(made: Fields) -> dict[str, str]:
+    """Facts of a record of ids, for people."""
+    return {
         "items": f"{made['items']:,}",
         "shared their nearest id": f"{made['shared_before']:.1%}, now each has its own",
         "distortion added by that": f"{made['distortion_added']:.2%}",
@@ -190,7 +196,6 @@ def ids(
         "perplexity": " ".join(f"{value:.0f}" for value in made["perplexity"]),
         "10 nearest that share the prefix": " ".join(f"{share:.3f}" for share in made["neighbours_kept"]),
     }
-    screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", shown), f"Next: nearkin report {out}")
 
 
 def bridge(

@@ -116,7 +116,10 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):
-            return _descend_unseen(X, G, group, state)
+            square = X.shape[-2] == X.shape[-1]  # no number is read from the device
+            M = first_moment(right_skew(X, G) if square else G, group, state)
+            step = X @ M if square else M - X @ (M.mT @ X)
+            return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
         small = _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous()
         if small and _descend_small(X, G, group, state):
             return X
@@ -143,13 +146,6 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
     return left_step(X, M, length, _retraction(X, group))
-
-
-def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-    """`_descend` by "newton-schulz", without reading a number from the device."""
-    M = first_moment(right_skew(X, G) if X.shape[-2] == X.shape[-1] else G, group, state)
-    step = X @ M if X.shape[-2] == X.shape[-1] else M - X @ (M.mT @ X)
-    return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
 
 
 def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> bool:

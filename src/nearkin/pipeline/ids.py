@@ -13,7 +13,7 @@ import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
 from nearkin._storage import check_inputs, check_target, read_config, replacing_folder
-from nearkin._types import Record, Seed
+from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
@@ -50,12 +50,15 @@ def make_ids(
     parquet: bool = False,
     random_state: Seed = None,
     steps: Steps | None = None,
+    learned: nk.SemanticIds | None = None,
+    about: Fields | None = None,
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
     `items` (n,) are the rows' names, row numbers by default. With `towers` ids are of rows joined with the vectors of
-    the same items there, of which `alpha` is the share. Returns the record, kept as run.json. ValueError before any
-    work for names that repeat and for a folder that cannot be replaced.
+    the same items there, of which `alpha` is the share. `learned` are ids that were fitted to the rows before, with
+    what their record says `about` them. Returns the record, kept as run.json. ValueError before any work for names that
+    repeat and for a folder that cannot be replaced.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
@@ -71,20 +74,24 @@ def make_ids(
         if towers is not None:
             X, scales = _joined(X, names, towers, check_real(alpha, "alpha", low=0, high=1))
     with steps.step("learn"):
-        made = nk.SemanticIds(levels, codes, balance, random_state).fit(X)
+        made = learned or nk.SemanticIds(levels, codes, balance, random_state).fit(X)
     with steps.step("judge"):
         judged = _judged(made, X)
     record = {
         "data": file.name, "towers": None if towers is None else towers.file.name, "alpha": alpha if towers else None,
-        "scales": scales, "out": str(out), "items": len(names), "levels": levels, "codes": codes, "balance": balance,
-        **judged,
+        "scales": scales, "out": str(out), "items": len(names), "levels": made.levels, "codes": made.codes,
+        "balance": balance, **judged, **(about or {}),
     }  # fmt: skip
     with steps.step("write"), replacing_folder(out) as fresh:
         made.save(fresh)
         _write_texts(made, names, fresh)
         if parquet:
-            _write_table(made, names, fresh / TABLE)
-        tree = _tree(made, names if titles is None else titles)
+            pa, writer = import_pyarrow()
+            ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
+            columns = {"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}
+            writer.write_table(pa.table(columns), fresh / TABLE)
+        texts = [str(title) for title in (names if titles is None else titles).tolist()]
+        tree = _branches(made.ids_, np.arange(len(texts)), texts, made.vocabulary(), min(made.levels - 1, 2), _ROOTS)
         write_record(fresh / RUN, record | {"tree": tree, "seconds": steps.seconds})
     return record | {"seconds": steps.seconds}
 
@@ -145,18 +152,6 @@ def _write_texts(made: nk.SemanticIds, names: np.ndarray, folder: Path) -> None:
                 index.write(f"{before}\n{json.dumps(str(name), ensure_ascii=False)}: {words}")
                 before = ","
         index.write("\n}\n")
-
-
-def _write_table(made: nk.SemanticIds, names: np.ndarray, path: Path) -> None:
-    pa, parquet = import_pyarrow()
-    ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
-    parquet.write_table(pa.table({"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}), path)
-
-
-def _tree(made: nk.SemanticIds, titles: np.ndarray) -> list[Record]:
-    """The fullest prefixes of the first codes, two deep at most, with some of their items."""
-    texts, depth = [str(title) for title in titles.tolist()], min(made.levels - 1, 2)
-    return _branches(made.ids_, np.arange(len(texts)), texts, made.vocabulary(), depth, _ROOTS)
 
 
 def _branches(

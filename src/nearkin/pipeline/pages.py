@@ -108,7 +108,7 @@ PAGES: dict[str, Callable[[Path], Page]] = {
     saved_towers.KIND: pairs_page,
     MAP: map_page,
     demo.KIND: demo.demo_page,
-    ids.KIND: ids.ids_page,
+    ids.KIND: lambda folder: ids.ids_page(folder).add(_quality(read_record(folder, RUN) or {}, True)),
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,22 +19,22 @@ from nearkin._distributed import current
 from nearkin._fields import counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data import Parts
+from nearkin.data import Parts, VectorFile
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.pipeline.ids import make_ids
 from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 from nearkin.records import Interactions
+
+if TYPE_CHECKING:
+    from nearkin.quantization.layer.ids import IdsIndex
 
 SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
 Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
 EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
-
-
-def has_split(pairs: Interactions) -> bool:
-    """Whether the table itself names the pairs for training."""
-    return pairs.split is not None and bool((pairs.split == 0).any())
 
 
 def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
@@ -295,7 +295,7 @@ def _fit_and_judge(
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
     A split of the table itself is used unless `split` is a rule. Otherwise a second fit, on all pairs, keeps the loss
     that the short fits "trials" chose."""
-    in_table = split not in SPLITS and has_split(pairs)
+    in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
     judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule}
     parts = None
@@ -349,6 +349,7 @@ def train_index(
     out: str | os.PathLike,
     *,
     n_bytes: int = 16,
+    ids: "nk.SemanticIds | None" = None,
     dim: int = 64,
     loss: str = "auto",
     holdout: float = 0.1,
@@ -357,21 +358,26 @@ def train_index(
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
+    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side; or
+    unfitted `ids`, fitted with the towers, as `make_ids` does.
 
     Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
     run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
     """
     steps = steps or Steps()
     _storage.check_target(out)
-    layer = make_layer(pairs, n_bytes, dim, random_state)
-    model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
+    index = ids or make_layer(pairs, n_bytes, dim, random_state)
+    model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
 
     def measure(parts: Parts) -> Quality:
-        found = judge(model, parts.test, n_bytes, random_state)
+        found = judge(model, parts.test, n_bytes if ids is None else ids, random_state)
         return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
 
     judged, kept = _fit_and_judge(model, pairs, split, holdout, measure, steps)
+    if ids is not None:
+        made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
+        named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
+        return make_ids(file, out, model.right_ids_, steps=steps, learned=made, about=named)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
@@ -412,17 +418,21 @@ def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
     return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
 
 
-def judge(model: "nk.TwoTower", test: Interactions, n_bytes: int, random_state: Seed = 0) -> Quality:
-    """Measures of the test pairs for three searches: exact, by OPQ after training, by the learned index."""
-    if not len(test):
-        return {}
-    P, Q = model.exact_embeddings_
-    after = nk.ProductQuantizer(*_parts(n_bytes, len(Q)), random_state=random_state).fit(Q)
-    T, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
+def judge(model: "nk.TwoTower", test: Interactions, code: "int | nk.SemanticIds", random_state: Seed = 0) -> Quality:
+    """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
+    ids), by the learned ones."""
+    (P, Q), T = model.exact_embeddings_, model.right_embeddings_
+    if isinstance(code, nk.SemanticIds):
+        name, after, learned = "ids made after training", code.decode(code.fit(Q).ids_), T
+    else:
+        made = nk.ProductQuantizer(*_parts(code, len(Q)), random_state=random_state).fit(Q)
+        layer = cast("nk.quantization.IndexingLayer", model.index_)
+        name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
+        learned = layer.to_quantizer().decode(layer.codes(T))
     searches = {
         "exact, float32": (P, Q),
-        "compressed after training (OPQ)": (P, after.decode(after.encode(Q))),
-        "learned with the towers": (model.left_embeddings_, layer.to_quantizer().decode(layer.codes(T))),
+        name: (P, after),
+        "learned with the towers": (model.left_embeddings_, learned),
     }
     return {
         name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)

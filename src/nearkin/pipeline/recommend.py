@@ -82,7 +82,9 @@ def recommend_folder(
     n_candidates = None if allowed is None else len(allowed)
     about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
     about |= {"notes": others.notes}
-    return _answer_in_blocks(folder, rows, answer, out, answer_columns(*sides.names), steps, {"k": k, **about})
+    named = (sides.names.left, "rank", sides.names.right, "score")
+    columns = named if len(set(named)) == len(named) else ("query", "rank", "id", "score")
+    return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, **about})
 
 
 def similar_folder(
@@ -115,7 +117,12 @@ def similar_folder(
             new = model.embed_left(history) if is_left else model.embed_right(history)
             names = history.left_ids if is_left else history.right_ids
         rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word, others)
-    left, right = _as_products(X) if by_distance else (normalised(new), normalised(X))
+    if by_distance:  # 2 x . y - |y|^2 is largest for the nearest y
+        Z = X - X.mean(axis=0)
+        left = np.hstack([2 * Z, np.ones((len(Z), 1), np.float32)])
+        right = np.hstack([Z, -(Z**2).sum(axis=1, keepdims=True)])
+    else:
+        left, right = normalised(new), normalised(X)
     itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
 
     def answer(block: np.ndarray) -> Answers:
@@ -161,12 +168,6 @@ def _answer_in_blocks(
     speed = len(rows) / max(steps.seconds["answer"], 1e-9)
     record = {"folder": str(folder), "out": None if out is None else str(out), "columns": list(columns)}
     return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers
-
-
-def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:
-    """The columns of a table of answers, named as the two sides unless two names are equal."""
-    columns = (left, "rank", right, "score")
-    return columns if len(set(columns)) == len(columns) else ("query", "rank", "id", "score")
 
 
 def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None) -> Sides:
@@ -244,10 +245,3 @@ def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
     pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
     known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
     return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
-
-
-def _as_products(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Left and right rows whose inner product is 2 x . y - |y|^2, which is largest for the nearest y."""
-    X = X - X.mean(axis=0)
-    ones = np.ones((len(X), 1), np.float32)
-    return np.hstack([2 * X, ones]), np.hstack([X, -(X**2).sum(axis=1, keepdims=True)])

@@ -345,7 +345,11 @@ def learn(
     with the distortion of each round before its refit.
     """
     generator = np.random.default_rng(seed)
-    near = _neighbourhoods(X, settings, generator)
+    near = None
+    if settings.rounds > 1 and (settings.smoothing or settings.ranking):
+        axes, variances = principal_axes(X)
+        bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
+        near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
     parts = _parts(X, near, rotation, settings, seed)
     ends: list[tuple[np.ndarray, list[Part]]] = []
     nearest = WarmProcrustes()
@@ -386,15 +390,6 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
             part.refit(targets, chosen, shrinks=index > 0)
         codes.append(chosen)
     return error, codes
-
-
-def _neighbourhoods(X: np.ndarray, settings: Settings, generator: np.random.Generator) -> Neighbourhoods | None:
-    """None where no setting needs them."""
-    if settings.rounds < 2 or not (settings.smoothing or settings.ranking):
-        return None
-    axes, variances = principal_axes(X)
-    bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
-    return Neighbourhoods.of(X, reached(variances, bits), axes, generator)
 
 
 def _parts(

@@ -41,16 +41,12 @@ def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
         try:
             index.train(np.ascontiguousarray(Z))
         except RuntimeError as error:
-            raise ValueError(f"X leaves {len(Z)} rows, too few to learn this codec; {_wanted(error)}") from error
+            centroids = re.search(r"number of clusters \((\d+)\)", str(error))
+            more = f"{2 * int(centroids[1])} or more" if centroids else "more"  # a half and more are learned from
+            raise ValueError(f"X leaves {len(Z)} rows, too few to learn this codec; give {more}") from error
         return _through(index)
 
     return train
-
-
-def _wanted(error: RuntimeError) -> str:
-    """What FAISS's k-means asks for, in rows of X: a half and more of them are learned from."""
-    centroids = re.search(r"number of clusters \((\d+)\)", str(error))
-    return f"give {2 * int(centroids[1])} or more" if centroids else "give more"
 
 
 def _through(index: faiss.Index) -> Coded:

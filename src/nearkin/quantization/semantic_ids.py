@@ -7,11 +7,12 @@ several items have the same nearest id, a minimum-cost assignment gives each its
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
@@ -19,6 +20,9 @@ from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import fill
 from nearkin.quantization.residual import ResidualQuantizer
+
+if TYPE_CHECKING:
+    from nearkin.quantization.layer.ids import IdsIndex
 
 _BEAM = 16  # candidate ids of an item
 _BLOCK = 4096  # rows coded at a time
@@ -66,11 +70,19 @@ class SemanticIds(SavedEstimator):
         ValueError for fewer rows than codes and for more rows than ids.
         """
         del y
+        X = validate_vectors(self, X, reset=True).astype(np.float32, copy=False)
+        self._check_settings(len(X))
+        learner = ResidualQuantizer(self.levels, self.codes, random_state=self.random_state).fit(X)
+        self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
+        return self.settle(X, weights)
+
+    def _check_settings(self, n: int) -> None:
+        """ValueError for settings that give no ids to n rows."""
         levels = check_integer(self.levels, "levels", low=1)
         codes = check_integer(self.codes, "codes", low=2)
         check_real(self.balance, "balance", low=0, high=1)
-        X = validate_vectors(self, X, reset=True).astype(np.float32, copy=False)
-        n = len(X)
+        if codes & (codes - 1):
+            raise ValueError(f"codes is {codes}; it must be a power of two, type codes={1 << codes.bit_length() - 1}")
         if levels * np.log2(codes) > _LONGEST:
             raise ValueError(f"codes is {codes} and levels {levels}; an id has at most {_LONGEST} bits, take fewer")
         if n < codes:
@@ -79,11 +91,13 @@ class SemanticIds(SavedEstimator):
         if n > codes**levels:
             needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
             raise ValueError(f"{n} rows have {codes}^{levels} = {codes**levels} ids to share; type levels={needed}")
+
+    def settle(self, X: ArrayLike, weights: ArrayLike | None = None) -> Self:
+        """Give rows X (n, d) ids by these codebooks as `fit` does; all ids before are forgotten."""
+        X = validate_vectors(self, X).astype(np.float32, copy=False)
+        n = len(X)
         weights = np.ones(n) if weights is None else check_row_weights(weights, n)
-        learner = ResidualQuantizer(levels, codes, random_state=self.random_state).fit(X)
-        self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
-        self.ids_ = np.empty((0, levels), np.int64)
-        self.retired_ = np.empty((0, levels), np.int64)
+        self.ids_ = self.retired_ = np.empty((0, self.levels), np.int64)
         nearest, errors = self._candidates(X)
         _, sharing = np.unique(self._keys(nearest[:, 0]), return_counts=True)
         self.shared_ = float(sharing[sharing > 1].sum() / n)
@@ -92,6 +106,13 @@ class SemanticIds(SavedEstimator):
         own = sum(float(((X[rows] - self.decode(self.ids_[rows])) ** 2).sum()) for rows in blocks) / n
         self.distortion_ = np.array([float(errors[:, 0].mean()), own])
         return self
+
+    def trainable(self, n: int) -> "IdsIndex":
+        """A copy for n rights of `TwoTower(index=SemanticIds(...))`, whose `index_.ids` are fitted with the towers."""
+        from nearkin.quantization.layer.ids import IdsIndex
+
+        self._check_settings(n)
+        return IdsIndex(clone(self))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""

@@ -196,7 +196,10 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    starts = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
+    space = None  # where axes may be left out: for the default rule of updates and rows that count alike
+    if plan.rotation == "procrustes" and rows.weights is None:
+        space = Space.of(rows.X, M, K, shard.group)
+    starts = start_rotation(plan.init, rows, M, K, own, space, plan.max_iter)
     total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
     judge = _judge(rows, own) if len(starts) > 1 else None
     learned: list[Learned] = []
@@ -249,13 +252,6 @@ def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge:
     count = min(DEFAULTS.final_queries, len(judged) // 4)
     few = (judged[count:], judged[:count]) if rows.queries is None else (judged, rows.queries)
     return Judge.of(*few, DEFAULTS.neighbours)
-
-
-def _space(plan: Plan, rows: TrainingRows) -> Space | None:
-    """Where axes may be left out: for the default rule of updates and rows that count alike."""
-    if plan.rotation != "procrustes" or rows.weights is not None:
-        return None
-    return Space.of(rows.X, plan.n_subspaces, plan.n_centroids, rows.shard.group)
 
 
 def _energy(X: np.ndarray, shard: Shard) -> float:
@@ -313,16 +309,11 @@ def start_rotation(
     for name in STARTS if init == "auto" else (init,):
         if name == "identity":
             starts[name] = _identity(rows, n_subspaces, space if rounds >= DEFAULTS.identity_rounds else None)
-        else:
-            starts[name] = Start(_rotation(name, narrow, n_subspaces, generator, rows.shard), space)
+        elif name == "pca":  # sums in another order give other axes of near variances
+            starts[name] = Start(pca_start(rows.shard.whole(narrow), n_subspaces), space)
+        else:  # spreads correlated axes over all subspaces, as FAISS's
+            starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
     return [starts[init]] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
-
-
-def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.Generator, shard: Shard) -> np.ndarray:
-    """The rotation (d, d) float32 of "pca" or "random", for rows X (n, d)."""
-    if name == "pca":
-        return pca_start(shard.whole(X), n_subspaces)  # sums in another order give other axes of near variances
-    return haar_rotation(X.shape[1], draw_seed(generator))  # spreads correlated axes over all subspaces, as FAISS's
 
 
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:

@@ -20,7 +20,7 @@ from nearkin._distributed import current
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.contracts import Callback, TrainableIndex
+from nearkin.contracts import Callback, IndexMaker, TrainableIndex
 from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
 from nearkin.embedding.two_tower.choice import loss_of
@@ -67,7 +67,8 @@ class TwoTower(BaseEstimator):
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths
         `nk.embedding.Tower(hidden=...)` sets
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
-        `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion
+        `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion; or
+        `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id of `right_ids_[i]`
     validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation
     random_state : seed
 
@@ -94,7 +95,7 @@ class TwoTower(BaseEstimator):
     regularization: float | str = "auto"
     left: nn.Module | Tower | None = None
     right: nn.Module | Tower | None = None
-    index: TrainableIndex | Indexed | None = None
+    index: TrainableIndex | IndexMaker | Indexed | None = None
     validation_fraction: float = 0.1
     random_state: Seed = None
 
@@ -299,7 +300,7 @@ class TwoTower(BaseEstimator):
         *,
         left: nn.Module | None = None,
         right: nn.Module | None = None,
-        index: nn.Module | None = None,
+        index: nn.Module | IndexMaker | None = None,
     ) -> "TwoTower":
         """Read a folder of `save`. Your own modules, and an index, are passed again and get their weights.
 
@@ -348,7 +349,9 @@ SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), T
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
 
 
-def _read(folder: Path, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None) -> TwoTower:
+def _read(
+    folder: Path, left: nn.Module | None, right: nn.Module | None, index: nn.Module | IndexMaker | None
+) -> TwoTower:
     config = read_config(folder, KIND)
     model = TwoTower(**_read_parameters(config["parameters"], {"left": left, "right": right, "index": index}))
     model.left_embeddings_, model.right_embeddings_, model.seen_ = read_towers(folder)
@@ -359,9 +362,16 @@ def _read(folder: Path, left: nn.Module | None, right: nn.Module | None, index: 
     model.trials_ = config.get("trials", [])
     model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss", LOSSES)
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
-    model.costs_ = _read_loss(model, folder / LOSS_ARRAYS)
+    arrays = read_arrays(folder / LOSS_ARRAYS) if (folder / LOSS_ARRAYS).is_file() else {}
+    if "prior_left" in arrays and isinstance(model.loss, AllPairs):
+        model.loss.prior = arrays["prior_left"], arrays["prior_right"]
+    sides = (("left", model.left_ids_), ("right", model.right_ids_))
+    model.costs_ = tuple(arrays.get(f"{side}_costs", np.ones(len(ids))) for side, ids in sides)
     if index is not None:
-        model.index_ = _filled(deepcopy(index), folder / "index.safetensors")
+        model.index_ = _filled(
+            index.trainable(len(model.right_ids_)) if isinstance(index, IndexMaker) else deepcopy(index),
+            folder / "index.safetensors",
+        )
     for side, own in (("left", left), ("right", right)):
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
@@ -376,15 +386,6 @@ def _loss_arrays(model: TwoTower) -> dict[str, np.ndarray]:
         left, right = (np.asarray(part) for part in prior)
         costs |= {"prior_left": left, "prior_right": right}
     return costs
-
-
-def _read_loss(model: TwoTower, file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The costs (m,) and (n,) of the fit; a prior is put back into the parameters."""
-    arrays = read_arrays(file) if file.is_file() else {}
-    if "prior_left" in arrays and isinstance(model.loss, AllPairs):
-        model.loss.prior = arrays["prior_left"], arrays["prior_right"]
-    ones = np.ones(len(model.left_ids_)), np.ones(len(model.right_ids_))
-    return arrays.get("left_costs", ones[0]), arrays.get("right_costs", ones[1])
 
 
 def _written_parameters(model: TwoTower) -> Record:
@@ -434,7 +435,7 @@ def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Mo
     return module.eval()
 
 
-def _filled(module: nn.Module, file: Path) -> nn.Module:
+def _filled(module: TrainableIndex, file: Path) -> TrainableIndex:
     if not file.is_file():
         raise ValueError(f"{file.parent} was fitted without an index; load it without index=")
     module.load_state_dict({name: torch.from_numpy(value) for name, value in read_arrays(file).items()})

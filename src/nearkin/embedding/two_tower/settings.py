@@ -10,7 +10,7 @@ from torch import nn
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._types import Seed
-from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
+from nearkin.contracts import IndexMaker, JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
@@ -24,7 +24,7 @@ from nearkin.records import Interactions
 Made = TypeVar("Made")
 _INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")
 _PHASED = ("phase", "rotation_parameters", "rotation_optimizer")
-_JOINT = (*_PHASED, "start", "descend", "can_descend")
+_JOINT = ("start", "descend", "can_descend")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,11 +46,11 @@ class Auto(BaseEstimator):
 class Indexed(BaseEstimator):
     """`TwoTower(index=Indexed(module, distortion_weight=...))`: the index through which the right side is trained.
 
-    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`; distortion_weight: weight of
-    its distortion, in units of the mean loss of an observed pair.
+    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`, or `nk.SemanticIds`;
+    distortion_weight: weight of its distortion, in units of the mean loss of an observed pair.
     """
 
-    module: TrainableIndex
+    module: TrainableIndex | IndexMaker
     distortion_weight: float = 1.0
 
 
@@ -100,7 +100,7 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
     if regularization != "auto":
         check_real(regularization, "regularization", low=0)
     loss = as_object(model.loss, "loss", LOSSES)
-    through = None if model.index is None else _checked_index(model.index)
+    through = None if model.index is None else _checked_index(model.index, interactions.shape[1])
     featured = interactions.left_features is not None or interactions.right_features is not None
     towers = _checked_tower(model.left, "left", featured), _checked_tower(model.right, "right", featured)
     custom = any(isinstance(tower, nn.Module) for tower in towers)
@@ -200,6 +200,11 @@ def _solver_for(
             raise ValueError(f"{needs}; {type(module).__name__} lacks {_lacking(module, _JOINT)}")
         if not module.can_descend():
             raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
+    if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
+        raise ValueError(
+            f"index is {type(module).__name__}, which solver='joint' alone learns; use loss='auto', without features, "
+            "towers of your own or another solver"
+        )
     if module is not None and not solver.through_index:
         raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='adam' or 'auto'")
     if solver.tables_only and beyond_tables:
@@ -209,11 +214,13 @@ def _solver_for(
     return solver
 
 
-def _checked_index(index: object) -> Indexed:
+def _checked_index(index: object, n_rights: int) -> Indexed:
     """The index as an `Indexed`; TypeError that names the methods that the module lacks."""
     wrapped = index if isinstance(index, Indexed) else Indexed(index)  # pyright: ignore[reportArgumentType]
     check_real(wrapped.distortion_weight, "distortion_weight", low=0)
     module, kind = wrapped.module, type(wrapped.module).__name__
+    if isinstance(module, IndexMaker):
+        return Indexed(module.trainable(n_rights), wrapped.distortion_weight)
     if not isinstance(module, TrainableIndex):
         raise TypeError(
             f"index is of type {kind}, which lacks {_lacking(module, _INDEX)}; it must be a torch.nn.Module with "

@@ -181,7 +181,11 @@ def train(
     if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
         history, best, state = checkpoint.read()
         solver.load_state(state)
-    while len(history) < total and not _ends(solver, history, best):
+    while len(history) < total:
+        if solver.patience is not None and best is not None and len(history) - best.step >= solver.patience:
+            break
+        if solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds:
+            break
         record = _timed_step(solver, history, total, group)
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
@@ -195,12 +199,6 @@ def train(
     if best is not None:
         solver.load_state(best.state)
     return history
-
-
-def _ends(solver: AbstractSolver, history: list[Record], best: Best | None) -> bool:
-    no_gain = solver.patience is not None and best is not None and len(history) - best.step >= solver.patience
-    late = solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds
-    return no_gain or bool(late)
 
 
 def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tensor]:

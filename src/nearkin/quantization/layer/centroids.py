@@ -77,7 +77,9 @@ class LayerCentroids(nn.Module):
         fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
         add_rows(X, codes, *fresh)
         for batch in fresh:
-            add_up(batch, X.device)
+            sent = batch.to(X.device)
+            dist.all_reduce(sent)
+            batch.copy_(sent)
         share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
         for total, batch in zip((self.sums, self.counts), fresh, strict=True):
             total.mul_(share.to(total.dtype)).add_(batch)
@@ -129,14 +131,6 @@ def several() -> bool:
 
 def is_first() -> bool:
     return dist.get_rank() == 0
-
-
-def add_up(tensor: Tensor, device: torch.device) -> None:
-    """Replace `tensor`, of the same shape on all ranks, by its sum over them; `device` is that of the rows."""
-    sent = tensor.to(device)
-    dist.all_reduce(sent)
-    if sent is not tensor:
-        tensor.copy_(sent)
 
 
 def take_from_first(tensors: list[Tensor], device: torch.device) -> None:

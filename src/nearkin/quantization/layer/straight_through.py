@@ -65,17 +65,15 @@ class StraightThrough(torch.autograd.Function):
         share = 2 * g_distortion / max(len(x), 1)
         delta = x - T
         dx = torch.addcmul(g, delta, share.expand_as(delta)) if need_x else None
-        dC = _scatter(g @ R - share * (z - y), codes, ctx.shape) if need_C else None
+        dC = None
+        if need_C:
+            M, K, width = ctx.shape
+            places = (codes + K * torch.arange(M, device=codes.device)).reshape(-1)
+            sums = (g @ R - share * (z - y)).reshape(-1, width)
+            dC = sums.new_zeros(M * K, width).index_add_(0, places, sums).view(ctx.shape)
         dR = None
         if need_R and ctx.turns:
             h = g - share * (T if c is None else T - c)  # g - (2 g_D / b) y R^T
             # one product over the rows if they are many
             dR = delta.T @ (h @ R) if len(h) < len(R) else (delta.T @ h) @ R
         return dx, dR, dC, None, None
-
-
-def _scatter(rows: Tensor, codes: Tensor, shape: torch.Size) -> Tensor:
-    """Sum the rows' blocks (b, d) into the centroids (M, K, d/M) that their codes (b, M) name."""
-    M, K, width = shape
-    places = (codes + K * torch.arange(M, device=codes.device)).reshape(-1)
-    return rows.new_zeros(M * K, width).index_add_(0, places, rows.reshape(-1, width)).view(shape)

@@ -1,0 +1,67 @@
+"""Semantic ids as the index of two towers: `TwoTower(index=SemanticIds(...))`."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nearkin._types import ArrayLike, Fields, Record
+from nearkin.quantization.layer import curvature
+from nearkin.records import RowForms
+
+if TYPE_CHECKING:
+    from nearkin.quantization.semantic_ids import SemanticIds
+
+
+class IdsIndex(nn.Module):
+    """The `contracts.JointIndex` of semantic ids. `ids` are fitted with the towers: row i is right entity i.
+
+    They start as ids of the teacher's rows. In each round codes and codebooks descend the loss of the towers' scores,
+    and each row then gets an id of its own near the one that it descended to.
+    """
+
+    def __init__(self, ids: "SemanticIds") -> None:
+        super().__init__()
+        self.ids = ids
+
+    def forward(self, Q: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoded nearest ids (n, d) of rows Q (n, d), and their mean squared error."""
+        T = torch.from_numpy(self.ids.decode(self.ids.transform(Q.detach().numpy())))
+        return T, (Q.detach() - T).square().sum() / len(T)
+
+    def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
+        """Learn ids of rows X (n, d); those of larger `weights` keep nearer ones."""
+        self.ids.fit(X, weights=weights)
+        return True
+
+    def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
+        """One round of `quantization.curvature`; a row is the sum of its codes' vectors, set side by side there."""
+        made, wanted = self.ids, targets.detach().numpy()
+        times, d = made.levels, wanted.shape[1]
+        gram = forms.gram + np.float32(forms.ridge.mean()) * np.eye(d, dtype=np.float32)
+        gram, points, ridge = np.tile(gram, (times, times)), np.tile(forms.points, times), np.zeros_like(forms.ridge)
+        found = curvature.descend(
+            np.pad(wanted, ((0, 0), (0, (times - 1) * d))), forms._replace(gram=gram, ridge=ridge, points=points),
+            made.ids_, made.codebooks_,
+        )  # fmt: skip
+        made.codebooks_ = found.codebooks
+        near = made.decode(found.codes)
+        own = made.settle(near).decode(made.ids_)
+        made.distortion_ = np.array([float(((wanted - T) ** 2).sum(1).mean()) for T in (near, own)])
+        return torch.from_numpy(own), found.value
+
+    def can_descend(self) -> bool:
+        """They can."""
+        return True
+
+    def state_dict(self, *_: object, **__: object) -> Record:
+        """The settings and fitted values of the ids."""
+        values = vars(self.ids).items()
+        return {name: torch.as_tensor(value) for name, value in values if isinstance(value, int | float | np.ndarray)}
+
+    def load_state_dict(self, state: Fields, *_: object, **__: object) -> None:
+        """Take the settings and fitted values of such a state; ValueError for damaged ones."""
+        for name, value in state.items():
+            setattr(self.ids, name, value.item() if value.shape in ((), (1,)) else value.numpy())
+        self.ids._check_loaded()
