@@ -25,6 +25,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
 }  # fmt: skip
 WHOLE_HOUSE = {  # what stands below the pipeline and yet imports all of nearkin, where it is used, and why
     "quantization/layer/layer.py",  # IndexingLayer.export: users' convenience, makes an nk.Index
+    "quantization/layer/ids.py",  # the type of IdsIndex.ids, nk.SemanticIds, which makes the index
     "index/index.py",  # Index.explore: users' convenience, shows a page in a notebook
     "report/page.py",  # the version at a page's foot
 }

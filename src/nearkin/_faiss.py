@@ -103,21 +103,14 @@ def clear_padding(index: FaissIndex) -> None:
     else:
         return
     packer = index.get_CodePacker()
-    used = _used_bits(packer)
+    used = np.zeros((packer.nvec, packer.block_size), np.uint8)  # the bits of a block that its first rows use
+    for rows in range(1, packer.nvec):
+        used[rows] = used[rows - 1]
+        packer.pack_1(np.full(packer.code_size, 255, np.uint8), rows - 1, used[rows : rows + 1])
     for codes, n_rows in blocks:
         if rest := n_rows % packer.nvec:
             block = faiss.rev_swig_ptr(codes, (n_rows - rest + packer.nvec) // packer.nvec * packer.block_size)
             block[-packer.block_size :] &= used[rest]
-
-
-def _used_bits(packer: faiss.CodePacker) -> np.ndarray:
-    """The bits of a block that its first 0, 1, 2, ... rows use, (rows of a block, bytes of a block)."""
-    used = np.zeros((packer.nvec, packer.block_size), np.uint8)
-    ones = np.full(packer.code_size, 255, np.uint8)
-    for rows in range(1, packer.nvec):
-        used[rows] = used[rows - 1]
-        packer.pack_1(ones, rows - 1, used[rows : rows + 1])
-    return used
 
 
 BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
@@ -173,7 +166,8 @@ def list_codes(
     """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
     size = index.invlists.list_size(number)
     ids, blocks = _list(index, number, size)
-    codes = _got(blocks, np.arange(size)[places], _layout(index.M, index.bbs))
+    at, shift = _where(np.arange(size)[places], _layout(index.M, index.bbs))
+    codes = blocks[at] >> shift & 15
     return ids[places], faiss.pack_bitstrings(codes.astype(np.int32), 4)
 
 
@@ -229,12 +223,6 @@ def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -
     for bits in (0, 4):  # no byte twice in either
         here = shift == bits
         blocks[at[here]] |= numbers[here] << bits
-
-
-def _got(blocks: np.ndarray, rows: np.ndarray, layout: _Layout) -> np.ndarray:
-    """Numbers (n, M) of the rows (n,)."""
-    at, shift = _where(rows, layout)
-    return blocks[at] >> shift & 15
 
 
 def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,13 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file; give the name of a folder")
-    _check_writable(path)
+    place = _parent(path)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
+        raise OSError(error.errno, text) from error
     if not path.is_dir() or not any(path.iterdir()):
         return
     try:
@@ -65,17 +71,6 @@ def check_space(path: StrPath, n_bytes: int) -> None:
 def _parent(path: Path) -> Path:
     """The nearest folder above that there is."""
     return next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
-
-
-def _check_writable(path: Path) -> None:
-    """OSError if nothing can be written where `path` stands or will stand."""
-    place = _parent(path)
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
-        raise OSError(error.errno, text) from error
 
 
 def check_apart(one: StrPath, other: StrPath) -> None:

@@ -76,7 +76,11 @@ def hamming_histograms(
         _count(words, rows, *_same_labels(query_labels, database_labels, q, n), total, relevant)
         return RankHistograms(total, relevant)
     _count(words, rows, np.zeros(q, np.int64), np.ones(n, np.int64), total, relevant)
-    ids = _neighbour_ids(neighbours, q, n)
+    ids = np.asarray(neighbours)
+    if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
+        raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
+    if ids.size and (ids.min() < 0 or ids.max() >= n):
+        raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
     ones, spare = np.ones(ids.shape[1], np.int64), np.zeros((1, n_bins), np.int64)
     for i in range(q):
         _count(words[i : i + 1], rows[ids[i]], ones[:1], 0 * ones, relevant[i : i + 1], spare)
@@ -108,15 +112,6 @@ def _same_labels(
             raise ValueError(f"{name} has shape {labels.shape}; it must be ({length},), one label for each code")
     codes = np.unique(np.concatenate([left, right]), return_inverse=True)[1].astype(np.int64)
     return codes[:q], codes[q:]
-
-
-def _neighbour_ids(neighbours: ArrayLike, q: int, n: int) -> np.ndarray:
-    ids = np.asarray(neighbours)
-    if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
-        raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
-    if ids.size and (ids.min() < 0 or ids.max() >= n):
-        raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
-    return ids.astype(np.int64)
 
 
 def _words(queries: ArrayLike, database: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -177,13 +172,9 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     reconstructed = check_vectors(reconstructed, name="reconstructed")
     if X.shape != reconstructed.shape:
         raise ValueError(f"reconstructed has shape {reconstructed.shape}; X has {X.shape}, and they must agree")
-    return squared_errors(X, reconstructed) / len(X)
-
-
-def squared_errors(X: np.ndarray, Y: np.ndarray) -> float:
-    """Sum of (X - Y)^2 over all entries, blocked so that no second array of X's size is made."""
-    starts = range(0, len(X), 4096)
-    return float(sum(np.square(np.subtract(X[i : i + 4096], Y[i : i + 4096], dtype=np.float64)).sum() for i in starts))
+    blocks = (slice(i, i + 4096) for i in range(0, len(X), 4096))  # no second array of X's size
+    squared = (np.square(np.subtract(X[i], reconstructed[i], dtype=np.float64)).sum() for i in blocks)
+    return float(sum(squared)) / len(X)
 
 
 def compression_ratio(n_features: int, bytes_per_vector: float, itemsize: int = 4) -> float:

@@ -140,13 +140,6 @@ def stacked(tensors: Sequence[Tensor], layout: str) -> Tensor:
     return as_tall(whole.flatten(2) if layout == "convolution" else whole).contiguous()
 
 
-def unstacked(params: Sequence[Tensor], X: Tensor, layout: str) -> None:
-    """Copy the batch X (b, d, k), in the order of `stacked`, into the parameters."""
-    shape = params[0].flatten(1).shape if layout == "convolution" else params[0].shape
-    matrices = X if shape[-2] >= shape[-1] else X.mT
-    _copy(params, matrices.reshape(len(params), *params[0].shape).unbind())
-
-
 def stacked_state(states: Sequence[Record]) -> Record:
     """One state for the batch: tensors of matrices (b, d, k) or of numbers (b,) concatenated, the rest once."""
     joint = dict(states[0])
@@ -275,7 +268,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             moved = newton_schulz(moved)
         if len(params) > 1:
             unstacked_state(state, states, len(X) // len(params), squeezed=self._squeezed)
-            unstacked(params, moved, layout)
+            shape = p.flatten(1).shape if layout == "convolution" else p.shape
+            matrices = moved if shape[-2] >= shape[-1] else moved.mT
+            _copy(params, matrices.reshape(len(params), *p.shape).unbind())
             return
         if "master" in state:
             state["master"].copy_(moved)

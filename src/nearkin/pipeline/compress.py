@@ -111,7 +111,12 @@ def compress_file(
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
         group.barrier()
-    _check_enough(source, n_centroids)
+    if len(source) < n_centroids:
+        fewer = "--centroids 16, or " if len(source) >= 16 else ""
+        raise ValueError(
+            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
+            f"as many; type {fewer}--method int8, which learns no centroids"
+        )
     if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
         quantizer = replace(quantizer, seconds=max(_SHORTEST_RACE, steps.seconds["check"]))
     with _work_folder(checkpoint, out, job, len(file), group) as work:
@@ -170,15 +175,6 @@ def _settings(quantizer: object) -> Record:
 def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
     """Number of centroids that a quantizer learns in a subspace, and of coarse ones; 0 for none."""
     return (quantizer.n_centroids, quantizer.n_lists) if isinstance(quantizer, CentroidCodes) else (0, 0)
-
-
-def _check_enough(source: VectorFile, n_centroids: int) -> None:
-    if len(source) < n_centroids:
-        fewer = "--centroids 16, or " if len(source) >= 16 else ""
-        raise ValueError(
-            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
-            f"as many; type {fewer}--method int8, which learns no centroids"
-        )
 
 
 def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
@@ -327,7 +323,11 @@ class WorkFolder:
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
         _storage.recover(self.path)
-        _end_removal(self.path)
+        if self.path.is_dir() and os.listdir(self.path) == [_CONFIG]:  # a removal was killed before its last step
+            with suppress(ValueError, RecursionError):
+                found = json.loads((self.path / _CONFIG).read_text(encoding="utf-8"))
+                if isinstance(found, dict) and found.get("kind") == _KIND:
+                    _unlink([self.path / _CONFIG])
         if self.path.exists() and any(self.path.iterdir()):
             found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
@@ -409,15 +409,6 @@ def remove_work(path: Path) -> None:
     _rmdir(quantizer)
     _unlink((*blocks, *(path / name for name in _OTHERS), path / _CONFIG))
     _rmdir(path)
-
-
-def _end_removal(path: Path) -> None:
-    """Finish a removal that was killed before its last step: our config.json is the only file."""
-    if path.is_dir() and os.listdir(path) == [_CONFIG]:
-        with suppress(ValueError, RecursionError):
-            found = json.loads((path / _CONFIG).read_text(encoding="utf-8"))
-            if isinstance(found, dict) and found.get("kind") == _KIND:
-                _unlink([path / _CONFIG])
 
 
 def _rmdir(folder: Path) -> None:

@@ -176,7 +176,16 @@ def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None
     `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
     """
     sides = one_version(folder, _sides)
-    return sides if index is None else _with_index(sides, nk.Index.load(index), str(index))
+    if index is None:
+        return sides
+    coded = nk.Index.load(index)
+    if coded.metric != "ip":
+        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
+    own = ids_of(coded)
+    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
+        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
+    columns = positions(sides.right_ids, len(sides.right_ids), own)
+    return replace(sides, right=coded.faiss_index, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
 
 def search_left(
@@ -209,17 +218,6 @@ def _sides(path: Path, index: nk.Index | None = None) -> Sides:
     shape = len(arrays["vectors"]), len(index)
     seen = sp.csr_matrix((np.ones(len(indices), np.float32), indices, arrays["indptr"]), shape)
     return Sides(arrays["vectors"], unpack_ids("left", arrays), index.faiss_index, ids_of(index), seen, names)
-
-
-def _with_index(sides: Sides, index: nk.Index, name: str) -> Sides:
-    """The sides with the rows of an index on the right; ValueError for other ids or another metric."""
-    if index.metric != "ip":
-        raise ValueError(f"{name} ranks by {index.metric}; pairs rank by inner product: compress with --metric ip")
-    own = ids_of(index)
-    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
-        raise ValueError(f"{name} holds rows under other ids than the right side; compress the same folder again")
-    columns = positions(sides.right_ids, len(sides.right_ids), own)
-    return replace(sides, right=index.faiss_index, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
 
 def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions) -> Sides:

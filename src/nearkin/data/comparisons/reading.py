@@ -376,7 +376,8 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
         return rows
     texts, names = _texts(column), [c.name for c in roles.objects]
     if roles.form in ("odd-one-out", "most-central"):
-        return chosen_first(rows, _places(column, _of_three(column, texts, rows, names), texts, rows, source))
+        places = _places(column, _of_three(column, texts, rows, names), texts, rows, source)
+        return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
     value = None if response is None or "=" not in response else response.partition("=")[2]
     if value is not None:
         kinds = set(texts.tolist())
@@ -456,11 +457,6 @@ def _places(column: Column, ways: list[_Way], texts: np.ndarray, options: np.nda
 
 _PLACES = "a place (1, 2, 3 or 0, 1, 2), or the column or name of the chosen object"
 _SIGNS = "+1 (as in the row) or -1 (reversed), 1 or 2, left or right, or the name of the chosen object"
-
-
-def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Rows (m, 3) with the object at place (m,) moved to the front."""
-    return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
 
 
 def _some(kinds: Iterable[str]) -> str:

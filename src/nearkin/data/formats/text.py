@@ -147,7 +147,15 @@ def open_text(where: Locator) -> FileRows:
     def blocks(rows: int) -> Iterator[np.ndarray]:
         found = _lines(where, layout.header)
         while block := list(islice(found, rows)):
-            yield _parse(block, layout, where)
+            _check_quotes(block, where)
+            try:
+                numbers = [layout.cut(line)[1] for _, line in block]
+                X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
+            except ValueError as error:
+                raise ValueError(_complaint(block, layout, where, error)) from error
+            if X.shape != (len(block), layout.d):
+                raise ValueError(_complaint(block, layout, where, None))
+            yield X
 
     def ids() -> np.ndarray:
         names = [layout.cut(line)[0] for _, line in _lines(where, layout.header)]
@@ -197,19 +205,6 @@ def _check_quotes(block: Iterable[tuple[int, str]], where: Locator) -> None:
     open_cell = next((number for number, line in block if line.count('"') % 2), None)
     if open_cell is not None:
         raise ValueError(f"{where}, line {open_cell}: a quoted cell does not end on its line; give numbers only")
-
-
-def _parse(block: list[tuple[int, str]], layout: Layout, where: Locator) -> np.ndarray:
-    """Numbers (n, d) of lines, a row each."""
-    _check_quotes(block, where)
-    try:
-        numbers = [layout.cut(line)[1] for _, line in block]
-        X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
-    except ValueError as error:
-        raise ValueError(_complaint(block, layout, where, error)) from error
-    if X.shape != (len(block), layout.d):
-        raise ValueError(_complaint(block, layout, where, None))
-    return X
 
 
 def _complaint(block: Iterable[tuple[int, str]], layout: Layout, where: Locator, error: Exception | None) -> str:

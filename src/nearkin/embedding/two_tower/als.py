@@ -294,7 +294,10 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
     else:
-        rows: list[np.ndarray | Sequence] = list(history) if _is_nested(history) else [history]
+        nested = isinstance(history, np.ndarray) and history.ndim == 2
+        if not isinstance(history, np.ndarray) and len(history):  # one sequence of ids an entity?
+            nested = isinstance(history[0], Sequence | np.ndarray) and not isinstance(history[0], str | bytes)
+        rows: list[np.ndarray | Sequence] = list(history) if nested else [history]
         parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
         columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
         numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
@@ -303,15 +306,6 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
     if not matrix.nnz:
         raise ValueError(f"history is empty; give at least one {side} id that the model was fitted on")
     return matrix
-
-
-def _is_nested(history: Sequence | np.ndarray) -> bool:
-    """Whether it holds one sequence of ids an entity, rather than the ids of one."""
-    if isinstance(history, np.ndarray):
-        return history.ndim == 2
-    return (
-        len(history) > 0 and isinstance(history[0], Sequence | np.ndarray) and not isinstance(history[0], str | bytes)
-    )
 
 
 def encoded(encoder: nn.Module, features: MatrixLike, name: str, rows: int | None = None) -> Tensor:

@@ -283,7 +283,11 @@ class TwoTower(BaseEstimator):
             ids = pack_ids("left", self.left_ids_) | pack_ids("right", self.right_ids_)
             pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
             write_arrays(folder / "pairs.safetensors", ids | pairs)
-            arrays = _loss_arrays(self)
+            sides = zip(("left", "right"), self.costs_, strict=True)
+            arrays = {f"{side}_costs": costs for side, costs in sides if (costs != 1).any()}
+            prior = self.loss_.prior if isinstance(self.loss_, AllPairs) else None
+            if isinstance(prior, tuple | list):
+                arrays |= {f"prior_{side}": np.asarray(x) for side, x in zip(("left", "right"), prior, strict=True)}
             if arrays:
                 write_arrays(folder / LOSS_ARRAYS, arrays)
             modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
@@ -376,16 +380,6 @@ def _read(
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
     return model
-
-
-def _loss_arrays(model: TwoTower) -> dict[str, np.ndarray]:
-    """Arrays of the loss: costs that are not all 1, and a prior of several factors."""
-    costs = {f"{side}_costs": x for side, x in zip(("left", "right"), model.costs_, strict=True) if (x != 1).any()}
-    prior = model.loss_.prior if isinstance(model.loss_, AllPairs) else None
-    if isinstance(prior, tuple | list):
-        left, right = (np.asarray(part) for part in prior)
-        costs |= {"prior_left": left, "prior_right": right}
-    return costs
 
 
 def _written_parameters(model: TwoTower) -> Record:

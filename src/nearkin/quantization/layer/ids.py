@@ -11,7 +11,7 @@ from nearkin.quantization.layer import curvature
 from nearkin.records import RowForms
 
 if TYPE_CHECKING:
-    from nearkin.quantization.semantic_ids import SemanticIds
+    import nearkin
 
 
 class IdsIndex(nn.Module):
@@ -21,7 +21,7 @@ class IdsIndex(nn.Module):
     and each row then gets an id of its own near the one that it descended to.
     """
 
-    def __init__(self, ids: "SemanticIds") -> None:
+    def __init__(self, ids: "nearkin.SemanticIds") -> None:
         super().__init__()
         self.ids = ids
 
