@@ -5,7 +5,9 @@
 
 1. makers: 40,000 sentence vectors (wordnet_minilm), three codes of 256 values, one seed.
 2. new: ids learned from 36,000 of them, and given to the 4,000 others.
-3. decoder: the last item of each person in MovieLens-100K, and of 1,000 people of Gowalla among the 3,000 most
+3. together: recommendations by the rows that ids decode to, three codes of 32 values, ids made of finished towers and
+   ids learned with them; MovieLens-100K (its test part), Gowalla (the 3,000 most visited places).
+4. decoder: the last item of each person in MovieLens-100K, and of 1,000 people of Gowalla among the 3,000 most
    visited places, by a transformer of two layers that writes ids. An interrupted run goes on.
 
 semantic-id needs NumPy 2, and the other peers NumPy 1.26: --semantic-id names the folder in which pip put it (pip
@@ -27,7 +29,7 @@ from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
 from benchmarks.options import RESULTS, parser
 from nearkin._faiss import nearest_rows
 
-PARTS = ("makers", "new", "decoder")
+PARTS = ("makers", "new", "together", "decoder")
 ROWS, QUERIES = 40_000, 1000
 
 
@@ -73,6 +75,35 @@ def new_items(X: np.ndarray) -> dict[str, Any]:
     return result
 
 
+def together(folder: Path, name: str, seed: int) -> list[dict[str, Any]]:
+    """Measures of test pairs by exact towers, by ids of these, and by ids learned with towers."""
+    table = np.load(folder / f"{name}.npz")
+    users, items = table["user"], table["item"]
+    if name == "ml100k":
+        test, kept = table["ua_test"] > 0, np.ones(len(users), bool)
+    else:
+        test, train = table["split"] == 2, table["split"] == 0
+        kept = np.isin(items, np.argsort(-np.bincount(items[train]), kind="stable")[: decoder.PLACES])
+        kept &= (np.bincount(users[train & kept], minlength=users.max() + 1) >= decoder.FEWEST)[users]
+    train = nk.Interactions.from_pairs(users[kept & ~test], items[kept & ~test])
+    kept &= np.isin(items, train.right_ids)
+    known = {"left_ids": train.left_ids, "right_ids": train.right_ids}
+    asked = nk.Interactions.from_pairs(users[kept & test], items[kept & test], **known)
+    ids = nk.SemanticIds(decoder.LEVELS, decoder.CODES, random_state=seed)
+    seconds, model = cpu_seconds(lambda: nk.TwoTower(32, loss="all-pairs", index=ids, random_state=seed).fit(train))
+    P, Q = model.exact_embeddings_
+    more, after = cpu_seconds(lambda: ids.fit(Q))
+    searches = {
+        "exact, float32": (P, Q, 0.0), "ids made after training": (P, after.decode(after.ids_), more),
+        "ids learned with the towers": (model.left_embeddings_, model.right_embeddings_, seconds),
+    }  # fmt: skip
+    return [
+        {"set": name, "seed": seed, "search": search, "seconds": took}
+        | nk.metrics.ranking_metrics(left, right, asked, seen=train, k=20)
+        for search, (left, right, took) in searches.items()
+    ]
+
+
 def decode(options: Namespace, chosen: dict[str, Maker], settings: dict[str, Any]) -> None:
     """Each case of each set and seed; what an interrupted run has saved is not run again."""
     saved = RESULTS / "ids_decoder.json"
@@ -97,8 +128,8 @@ def main() -> None:
     options.add_argument("--semantic-id", type=Path, help="folder that holds the package semantic_id")
     options = options.parse_args()
     limit_threads(options.threads)
-    found = find_semantic_id(options.semantic_id)
-    chosen = {name: maker for name, maker in MAKERS.items() if found or not name.startswith("semantic-id")}
+    there = find_semantic_id(options.semantic_id)
+    chosen = {name: maker for name, maker in MAKERS.items() if there or not name.startswith("semantic-id")}
     settings = {"data": options.data, "quick": options.quick, "threads": options.threads}
     rows = 4_000 if options.quick else ROWS
     if "makers" in options.parts:
@@ -106,6 +137,12 @@ def main() -> None:
         save("ids_makers", makers(sentences(options.data)[:rows], real), **settings)
     if "new" in options.parts:
         save("ids_new", new_items(sentences(options.data)[:rows]), **settings)
+    if "together" in options.parts:
+        found = []
+        for seed, name in product(range(1 if options.quick else 3), options.sets):
+            found += together(options.data, name, seed)
+            print(*found[-3:], sep="\n", flush=True)
+            save("ids_together", found, **settings)
     if "decoder" in options.parts:
         decode(options, chosen, settings)
 

@@ -36,21 +36,34 @@ def tables(results: Results) -> Iterable[Table]:
                 [row["maker"], f"{row['shared']:.1%}", levels, *error, tokens, *kept, number(row["seconds"])]
             )
         yield table
+    found = results.read("ids_together")
+    if found:
+        table = Table(
+            "ids-together",
+            "Recommendations by the rows that three codes of 32 values decode to",
+            ["data", "right rows", "Recall@20", "NDCG@20", "s"],
+            "ids_together",
+            "Means of the seeds; CPU seconds of the ids alone, or of towers and ids.",
+        )
+        for key in dict.fromkeys((row["set"], row["search"]) for row in found):
+            own = [row for row in found if (row["set"], row["search"]) == key]
+            means = [np.mean([row[name] for row in own]) for name in ("recall@20", "ndcg@20", "seconds")]
+            table.rows.append([*key, f"{means[0]:.4f}", f"{means[1]:.4f}", number(means[2]) if means[2] else "-"])
+        yield table
     found = results.read("ids_decoder")
     if found:
-        seeds = len({row["seed"] for row in found})
         table = Table(
             "ids-decoder",
-            "The last item of 943 people by a small decoder that writes ids",
-            ["ids, vectors", "tokens", "Recall@10", "NDCG@10"],
+            "The last item of 943 or 1,000 people by a small decoder that writes ids",
+            ["data", "ids, vectors", "tokens", "Recall@10", "NDCG@10", "seeds"],
             "ids_decoder",
-            f"Means of {seeds} seeds, and 95 % intervals over people.",
+            "Means of the seeds, and 95 % intervals over people.",
         )
-        for name in dict.fromkeys(row["ids"] for row in found):
-            own = [row for row in found if row["ids"] == name]
+        for key in sorted({(row["set"], row["ids"]) for row in found}, key=lambda key: (key[0] != "ml100k", key[1])):
+            own = [row for row in found if (row["set"], row["ids"]) == key]
             cells = []
             for place, measure in enumerate(("recall@10", "ndcg@10")):
                 half = 1.96 * np.mean([row["errors"][place] for row in own])
                 cells.append(f"{np.mean([row[measure] for row in own]):.4f} ± {half:.4f}")
-            table.rows.append([name, str(own[0]["tokens"]), *cells])
+            table.rows.append([*key[:1], key[1], str(own[0]["tokens"]), *cells, str(len(own))])
         yield table

@@ -1,6 +1,7 @@
 """`nearkin train` and `nearkin search --left-id`: from a table of pairs to answers."""
 
 import errno
+import json
 from pathlib import Path
 
 import faiss
@@ -101,3 +102,18 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
 def test_it_says_how_the_table_was_read(table: Path, tmp_path: Path) -> None:
     result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", tmp_path / "idx")
     assert "left = user, right = item" in " ".join(result.stdout.split())
+
+
+def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ids"
+    record = run_json("train", table, "--ids", "--levels", 2, "--codes", 16, "--dim", 8, "--out", out)
+    exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
+    assert 0 < after <= 1.2 * exact
+    assert 0 < learned <= 1.2 * exact
+    lines = [json.loads(line) for line in (out / "ids.jsonl").read_text().splitlines()]
+    assert sorted(line["item"] for line in lines) == list(range(120))
+    assert len({line["tokens"] for line in lines}) == 120
+    made = nk.SemanticIds.load(out)
+    np.testing.assert_array_equal(made.ids_, [line["ids"] for line in lines])
+    assert "ids made after training" in (out / "report.html").read_text()
+    assert "--bytes is 8 and --ids is given" in run("train", table, "--ids", "--bytes", 8, "--out", out).output

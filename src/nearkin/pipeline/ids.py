@@ -56,8 +56,8 @@ def make_ids(
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
     `items` (n,) are the rows' names, row numbers by default. With `towers` ids are of rows joined with the vectors of
-    the same items there, of which `alpha` is the share. `learned` are ids that were fitted to the rows before, with
-    what their record says `about` them. Returns the record, kept as run.json. ValueError before any work for names that
+    the same items there, of which `alpha` is the share. `learned` are ids fitted to the rows before, and
+    `about` more of their record. Returns the record, kept as run.json. ValueError before any work for names that
     repeat and for a folder that cannot be replaced.
     """
     steps = steps or Steps()

