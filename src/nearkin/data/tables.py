@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -366,7 +367,11 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
     if recurs or any(_stands_in(cell, column) for cell in first for column in body):
         return False
     if not says_data and len(body[0]) > 1:
-        fresh = _fresh_rows(body)
+        counts = Counter[object]()
+        for column in body:
+            counts.update(column.values.tolist())
+        cells = zip(*(column.values.tolist() for column in body), strict=True)
+        fresh = sum(all(counts[cell] == 1 for cell in row) for row in cells)  # rows whose cells occur in no other
         if (fresh + 1) / (len(body[0]) + 1) <= _CHANCE:
             return True
     raise ValueError(
@@ -384,19 +389,6 @@ def _stands_in(cell: str, column: Column) -> bool:
         return bool((column.values == cell).any())
     number = as_integers([cell])
     return number is not None and bool((column.values == number[0]).any())
-
-
-def _fresh_rows(body: list[Column]) -> int:
-    """The number of rows whose cells occur in no other row."""
-    counts: dict[object, int] = {}
-    for column in body:
-        values, times = np.unique(column.values, return_counts=True)
-        for value, n in zip(values.tolist(), times.tolist(), strict=True):
-            counts[value] = counts.get(value, 0) + n
-    fresh = np.ones(len(body[0]), bool)
-    for column in body:
-        fresh &= np.fromiter((counts[value] == 1 for value in column.values.tolist()), bool, len(fresh))
-    return int(fresh.sum())
 
 
 _OF_COMPARISONS = {"anchor", "near", "far", "response", "form", "raters"}

@@ -91,7 +91,13 @@ def read_parts(path: Path) -> Parts:
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
     found = read_faiss(path / "index.faiss", binary=metric == "hamming")
-    ids = _read_ids(path / "arrays.safetensors", n_rows)
+    arrays, ids = read_arrays(path / "arrays.safetensors"), None
+    try:
+        if arrays:
+            ids = identifiers.join_ids(np.empty(0, np.int64), identifiers.check_ids(unpack_ids("row", arrays), n_rows))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        text = f"{path / 'arrays.safetensors'} does not hold the ids of the rows ({error}); the file is damaged"
+        raise ValueError(text) from error
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
     inner = found
     if isinstance(found, faiss.IndexBinaryIDMap):  # copies: an owner changed from Python crashes at a later collection
@@ -107,17 +113,6 @@ def read_parts(path: Path) -> Parts:
     file = path / "vectors.npy"
     kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
     return Parts(inner, d, metric, quantizer, kept, ids, next_id, length)
-
-
-def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:
-    arrays = read_arrays(path)
-    if not arrays:
-        return None
-    try:
-        ids = identifiers.check_ids(unpack_ids("row", arrays), n_rows)
-        return identifiers.join_ids(np.empty(0, np.int64), ids)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not hold the ids of the rows ({error}); the file is damaged") from error
 
 
 def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantizer: SavedQuantizer | None) -> None:

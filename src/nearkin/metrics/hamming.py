@@ -69,8 +69,16 @@ def hamming_histograms(
     A row is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); or, with
     `neighbours` (q, k), if its number is among the query's exact neighbours.
     """
-    words, rows = _words(queries, database)
-    q, n, n_bins = len(words), len(rows), 8 * np.asarray(queries).shape[1] + 1
+    queries, database = np.asarray(queries), np.asarray(database)
+    for name, codes in (("queries", queries), ("database", database)):
+        if codes.dtype != np.uint8 or codes.ndim != 2:
+            raise TypeError(
+                f"{name} has dtype {codes.dtype} and shape {codes.shape}; it must be packed codes (n, bytes) of uint8"
+            )
+    if queries.shape[1] != database.shape[1]:
+        raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
+    words, rows = _as_words(queries), _as_words(database)
+    q, n, n_bins = len(words), len(rows), 8 * queries.shape[1] + 1
     total, relevant = np.zeros((q, n_bins), np.int64), np.zeros((q, n_bins), np.int64)
     if neighbours is None:
         _count(words, rows, *_same_labels(query_labels, database_labels, q, n), total, relevant)
@@ -112,19 +120,6 @@ def _same_labels(
             raise ValueError(f"{name} has shape {labels.shape}; it must be ({length},), one label for each code")
     codes = np.unique(np.concatenate([left, right]), return_inverse=True)[1].astype(np.int64)
     return codes[:q], codes[q:]
-
-
-def _words(queries: ArrayLike, database: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both sets of codes as 64-bit words, zero-padded."""
-    queries, database = np.asarray(queries), np.asarray(database)
-    for name, codes in (("queries", queries), ("database", database)):
-        if codes.dtype != np.uint8 or codes.ndim != 2:
-            raise TypeError(
-                f"{name} has dtype {codes.dtype} and shape {codes.shape}; it must be packed codes (n, bytes) of uint8"
-            )
-    if queries.shape[1] != database.shape[1]:
-        raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
-    return _as_words(queries), _as_words(database)
 
 
 def _as_words(codes: np.ndarray) -> np.ndarray:

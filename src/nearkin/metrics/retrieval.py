@@ -8,7 +8,6 @@ queries that have something relevant, in [0, 1].
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -148,22 +147,21 @@ def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
 
 def _as_lists(ids: Any, name: str) -> np.ndarray:
     ragged = isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1
-    array = _pad(ids) if ragged else np.asarray(ids)
+    if ragged:
+        lists = [np.asarray(row) for row in ids]
+        text = any(row.dtype.kind in "US" for row in lists)
+        padded = np.full((len(lists), max(map(len, lists))), "" if text else -1, dtype=object)
+        for row, own in zip(padded, lists, strict=True):
+            row[: len(own)] = own
+        array = padded.astype(str if text else np.int64)
+    else:
+        array = np.asarray(ids)
     if array.dtype.kind not in "iuUSb" or array.ndim != 2 or 0 in array.shape:
         raise ValueError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers or strings, "
             "one row a query"
         )
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
-
-
-def _pad(rows: Sequence[ArrayLike]) -> np.ndarray:
-    lists = [np.asarray(row) for row in rows]
-    text = any(row.dtype.kind in "US" for row in lists)
-    array = np.full((len(lists), max(len(row) for row in lists)), "" if text else -1, dtype=object)
-    for i, row in enumerate(lists):
-        array[i, : len(row)] = row
-    return array.astype(str if text else np.int64)
 
 
 def _first(retrieved: ArrayLike, k: int | None) -> np.ndarray:

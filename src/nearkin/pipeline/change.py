@@ -115,7 +115,14 @@ def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Reco
     """
     folder = Path(folder)
     if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
-        return _check_codes(folder, callback)
+        entries, damaged = list(read_codes(folder)[1].values()), list[str]()
+        for done, entry in enumerate(entries, 1):
+            if not is_whole(folder, entry):
+                path = folder / entry["file"]
+                how = f"has other bytes than {MANIFEST} lists" if path.is_file() else "is missing"
+                damaged.append(f"{path} {how}; run `nearkin encode` again")
+            callback(done, {"total": len(entries)})
+        return _record(folder, "codes", 1, [entry["bytes"] for entry in entries], damaged)
     return one_version(folder, lambda path: _check(path, callback))
 
 
@@ -147,18 +154,6 @@ def _check(folder: Path, callback: Callback) -> Record:
     others = [] if manifest.growing else manifest.strangers()
     sizes = [entry.bytes for entry in manifest.files.values()]
     return _record(folder, manifest.kind, version, sizes, found or damaged) | {"others": others}
-
-
-def _check_codes(folder: Path, callback: Callback) -> Record:
-    entries = list(read_codes(folder)[1].values())
-    damaged = []
-    for done, entry in enumerate(entries, 1):
-        if not is_whole(folder, entry):
-            path = folder / entry["file"]
-            how = f"has other bytes than {MANIFEST} lists" if path.is_file() else "is missing"
-            damaged.append(f"{path} {how}; run `nearkin encode` again")
-        callback(done, {"total": len(entries)})
-    return _record(folder, "codes", 1, [entry["bytes"] for entry in entries], damaged)
 
 
 def _record(folder: Path, kind: str | None, version: int | None, sizes: list[int], damaged: list[str]) -> Record:

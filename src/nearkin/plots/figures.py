@@ -161,7 +161,13 @@ def plot_map(
     if comparisons is not None:
         check_instance(comparisons, "comparisons", Comparisons)
     worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, 20)
-    _draw_crossing(ax, at, worst, 0 if comparisons is None else len(comparisons))
+    answers = 0 if comparisons is None else len(comparisons)
+    near = f"said to be nearer: the {len(worst)} answers of {answers} that the map violates most"
+    far = "said to be farther, in the same answers"
+    for columns, label, dash in ((worst[:, :2], near, "-"), (worst[:, 2:], far, ":")):
+        style: Record = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1, "ls": dash}
+        for number, pair in enumerate(columns):
+            ax.plot(*at[pair].T, label=None if number else label, **style)
     if draws is not None:
         _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)
     if reference is not None:
@@ -203,16 +209,6 @@ def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np
     excess = np.log(np.maximum(near, tiny)) - np.log(np.maximum(far, tiny))
     order = np.argsort(-excess, kind="stable")[:count]
     return rows[order[excess[order] > 0]]
-
-
-def _draw_crossing(ax: Axes, at: np.ndarray, worst: np.ndarray, n_answers: int) -> None:
-    """Lines for the answers worst (r, 4), and a legend for them."""
-    near = f"said to be nearer: the {len(worst)} answers of {n_answers} that the map violates most"
-    far = "said to be farther, in the same answers"
-    for columns, label, dash in ((worst[:, :2], near, "-"), (worst[:, 2:], far, ":")):
-        style: Record = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1, "ls": dash}
-        for number, pair in enumerate(columns):
-            ax.plot(*at[pair].T, label=None if number else label, **style)
 
 
 def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:

@@ -147,7 +147,12 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             coarse = cells.centroids[:, places] / scale
             # queries are compared with residuals of each cell, so they do not judge the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
-        rows, mean = _centred(rows)
+        weights, queries = rows.weights, rows.queries
+        mean = shard.group.merge(Mean(rows.X.shape[1]).update(rows.X, weights)).finalize().astype(np.float32)
+        if weights is not None:  # of mean 1
+            average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
+            weights = (weights / average).astype(np.float32)
+        rows = replace(rows, X=rows.X - mean, weights=weights, queries=None if queries is None else queries - mean)
         learned = _learn(rows, plan, generator, heard)
         rotation, codebooks = learned.rotation, learned.codebooks
         if len(apart):
@@ -165,17 +170,6 @@ def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) 
     """`squares` in which those of these names, default all, are squares of the rows as they were before `scale`."""
     names = set(squares if names is None else names)
     return {name: value / scale**2 if name in names else value for name, value in squares.items()}
-
-
-def _centred(rows: TrainingRows) -> tuple[TrainingRows, np.ndarray]:
-    """The rows less their weighted mean, their weights of mean 1, and that mean (d,) float32."""
-    X, weights, group = rows.X, rows.weights, rows.shard.group
-    mean = group.merge(Mean(X.shape[1]).update(X, weights)).finalize().astype(np.float32)
-    if weights is not None:
-        average = group.merge(Mean(1).update(weights[:, None])).finalize()
-        weights = (weights / average).astype(np.float32)
-    queries = None if rows.queries is None else rows.queries - mean
-    return replace(rows, X=X - mean, weights=weights, queries=queries), mean
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:

@@ -61,7 +61,11 @@ def open_file(path: Path) -> "ParquetFile":
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
     try:
-        _check_rows(file.metadata, path, size)
+        # a part of a negative number of rows, or a look at a damaged column, would end the process inside pyarrow
+        metadata = file.metadata
+        parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
+            raise ValueError(f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}")
         names = file.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         file.close()
@@ -122,17 +126,6 @@ def _check_footer(path: Path, size: int) -> None:
     length = int.from_bytes(tail[:4], "little")
     if size < 12 or head != b"PAR1" or tail[4:] != b"PAR1" or not 0 < length <= size - 12:
         raise ValueError(f"{path} is no Parquet file (its first and last bytes are not those of one); write it again")
-
-
-def _check_rows(metadata: Extra, path: Path, size: int) -> None:
-    """ValueError if the metadata announces rows that its parts, or a file of `size` bytes, cannot hold.
-
-    A part of a negative number of rows would end the process inside pyarrow, as would a look at the metadata of a
-    damaged column: so the parts' rows are all that is looked at.
-    """
-    parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
-        raise ValueError(f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}")
 
 
 def open_parquet(where: Locator) -> FileRows:
