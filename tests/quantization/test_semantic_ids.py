@@ -1,10 +1,12 @@
 """Semantic ids: unique, stable, near rows alike, against exhaustive search and a plain model."""
 
+import warnings
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearkin as nk
@@ -22,6 +24,24 @@ def made(rows: np.ndarray) -> nk.SemanticIds:
 
 def unique(ids: np.ndarray) -> bool:
     return len(np.unique(ids, axis=0)) == len(ids)
+
+
+def test_codebooks_are_fitted_to_ids_of_single_rows(made: nk.SemanticIds, rows: np.ndarray) -> None:
+    """Sharing .14 by the codebooks of the learner, .087 by these; error 1.22 and 1.09."""
+    before = deepcopy(made)
+    learner = nk.quantization.ResidualQuantizer(3, n_centroids=16, random_state=0).fit(rows)
+    before.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, :8])
+    before._give_ids(rows)
+    assert made.distortion_[1] < before.distortion_[1]
+    assert made.shared_ < before.shared_
+
+
+def test_a_frame_is_fitted_without_a_warning(rows: np.ndarray) -> None:
+    frame = pd.DataFrame(rows, columns=list("abcdefgh"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = nk.SemanticIds(3, 16, random_state=0).fit(frame)
+    assert unique(made.ids_)
 
 
 def test_every_row_has_an_id_of_its_own_for_little_distortion(made: nk.SemanticIds, rows: np.ndarray) -> None:

@@ -83,12 +83,12 @@ class SemanticIds(SavedEstimator):
         some = X[:: -(-len(X) // (_ROWS * self.codes))]
         middle = some.mean(0)
         for _ in range(_ROUNDS):
-            given = self.settle(some).ids_.astype(np.int32)
+            given = self._give_ids(some).ids_.astype(np.int32)
             self.codebooks_[0] -= middle  # sums lose digits far from 0
             sums = CodeSums.of(some - middle, given, self.codes)
             self.codebooks_ = sums.refit(self.codebooks_, np.zeros(X.shape[1]), 0.0)
             self.codebooks_[0] += middle
-        return self.settle(X, weights)
+        return self._give_ids(X, weights)
 
     def _check_settings(self, n: int) -> None:
         """ValueError for settings that give no ids to n rows."""
@@ -106,9 +106,8 @@ class SemanticIds(SavedEstimator):
             needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
             raise ValueError(f"{n} rows have {codes}^{levels} = {codes**levels} ids to share; type levels={needed}")
 
-    def settle(self, X: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Give rows X (n, d) ids by these codebooks as `fit` does; all ids before are forgotten."""
-        X = validate_vectors(self, X).astype(np.float32, copy=False)
+    def _give_ids(self, X: np.ndarray, weights: ArrayLike | None = None) -> Self:
+        """Give rows X (n, d) float32 ids by these codebooks; all ids before are forgotten."""
         n = len(X)
         weights = np.ones(n) if weights is None else check_row_weights(weights, n)
         self.ids_ = self.retired_ = np.empty((0, self.levels), np.int64)

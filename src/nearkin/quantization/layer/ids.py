@@ -49,7 +49,7 @@ class IdsIndex(nn.Module):
         counted = np.bincount(forms.places, forms.curvature, len(forms.points))[:, None] * forms.points
         A = np.linalg.cholesky(gram + forms.points.T @ counted / len(wanted)).astype(np.float32)
         made.codebooks_ = found.codebooks @ A  # in all rows' mean curvature, where a squared distance is the loss
-        made.settle(wanted @ A)
+        made._give_ids(wanted @ A)
         made.codebooks_ = found.codebooks
         return torch.from_numpy(made.decode(made.ids_)), found.value
 
