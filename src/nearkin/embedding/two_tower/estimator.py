@@ -60,8 +60,8 @@ class TwoTower(BaseEstimator):
         "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
         `LBFGS`, `GaussNewton`, `SOGram`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
         branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with `index`,
-        "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer`, whose `right_embeddings_` are
-        then the quantized rows
+        "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer` or `SemanticIds`, whose
+        `right_embeddings_` are then the quantized rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths

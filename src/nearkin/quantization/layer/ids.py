@@ -47,7 +47,8 @@ class IdsIndex(nn.Module):
         stacked = np.pad(wanted, ((0, 0), (0, (times - 1) * d)))
         found = curvature.descend(stacked, lifted, made.ids_, made.codebooks_)
         counted = np.bincount(forms.places, forms.curvature, len(forms.points))[:, None] * forms.points
-        A = np.linalg.cholesky(gram + forms.points.T @ counted / len(wanted)).astype(np.float32)
+        mean = np.asarray(gram + forms.points.T @ counted / len(wanted), np.float64)
+        A = np.linalg.cholesky(mean).astype(np.float32)
         made.codebooks_ = found.codebooks @ A  # in all rows' mean curvature, where a squared distance is the loss
         made._give_ids(wanted @ A)
         made.codebooks_ = found.codebooks
