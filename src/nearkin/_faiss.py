@@ -166,8 +166,7 @@ def list_codes(
     """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
     size = index.invlists.list_size(number)
     ids, blocks = _list(index, number, size)
-    at, shift = _where(np.arange(size)[places], _layout(index.M, index.bbs))
-    codes = blocks[at] >> shift & 15
+    codes = _got(blocks, np.arange(size)[places], _layout(index.M, index.bbs))
     return ids[places], faiss.pack_bitstrings(codes.astype(np.int32), 4)
 
 
@@ -223,6 +222,12 @@ def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -
     for bits in (0, 4):  # no byte twice in either
         here = shift == bits
         blocks[at[here]] |= numbers[here] << bits
+
+
+def _got(blocks: np.ndarray, rows: np.ndarray, layout: _Layout) -> np.ndarray:
+    """Numbers (n, M) of the rows (n,)."""
+    at, shift = _where(rows, layout)
+    return blocks[at] >> shift & 15
 
 
 def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:

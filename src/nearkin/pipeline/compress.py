@@ -111,12 +111,7 @@ def compress_file(
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
         group.barrier()
-    if len(source) < n_centroids:
-        fewer = "--centroids 16, or " if len(source) >= 16 else ""
-        raise ValueError(
-            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
-            f"as many; type {fewer}--method int8, which learns no centroids"
-        )
+    _check_enough(source, n_centroids)
     if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
         quantizer = replace(quantizer, seconds=max(_SHORTEST_RACE, steps.seconds["check"]))
     with _work_folder(checkpoint, out, job, len(file), group) as work:
@@ -419,3 +414,12 @@ def _rmdir(folder: Path) -> None:
 def _unlink(files: Iterable[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
+
+
+def _check_enough(source: VectorFile, n_centroids: int) -> None:
+    if len(source) < n_centroids:
+        fewer = "--centroids 16, or " if len(source) >= 16 else ""
+        raise ValueError(
+            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
+            f"as many; type {fewer}--method int8, which learns no centroids"
+        )

@@ -231,7 +231,12 @@ def judge_later(
     unknown = Unknown(skip=True)
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
     pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
-    tests = [_unseen(model, pairs) for model in towers.values()]
+    tests, left, right = list[Interactions](), pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
+    for model in towers.values():  # the pairs by its numbers, without those that it has seen
+        ids = model.left_ids_, model.right_ids_
+        test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
+        keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
+        tests.append(test.select(~np.isin(keys, seen)))
     if seen := len(pairs) - len(tests[-1]):
         unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
     if not len(tests[-1]):
@@ -239,15 +244,6 @@ def judge_later(
     quality = {name: model.evaluate(test, k=_CUTS) for (name, model), test in zip(towers.items(), tests, strict=True)}
     quality |= judge_baselines(last.seen_, tests[-1], _CUTS, _RANKED)
     return shown(quality), held_out(tests[-1]), unknown.notes
-
-
-def _unseen(model: "nk.TwoTower", pairs: Interactions) -> Interactions:
-    """The pairs by the numbers of a model, without those that it has seen."""
-    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
-    ids = model.left_ids_, model.right_ids_
-    test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
-    keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
-    return test.select(~np.isin(keys, seen))
 
 
 def _judge_update(

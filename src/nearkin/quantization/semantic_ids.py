@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
@@ -125,7 +124,7 @@ class SemanticIds(SavedEstimator):
         from nearkin.quantization.layer.ids import IdsIndex
 
         self._check_settings(n)
-        return IdsIndex(clone(self))
+        return IdsIndex(SemanticIds(self.levels, self.codes, self.balance, self.random_state))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""
