@@ -186,7 +186,15 @@ def train(
             break
         if solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds:
             break
-        record = _timed_step(solver, history, total, group)
+        number, start = len(history) + 1, time.perf_counter()
+        objective = solver.step()
+        took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
+        seconds = (history[-1]["seconds"] if history else 0.0) + took
+        if objective != objective or abs(objective) == float("inf"):
+            raise TrainingError(
+                f"the objective became {objective} at step {number}; lower learning_rate or raise regularization"
+            )
+        record = {"step": number, "total": total, "seconds": seconds, "objective": objective} | solver.notes()
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
             if solver.ready() and (best is None or record["metric"] > best.metric):
@@ -210,18 +218,6 @@ def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tenso
             copies[name] = None  # frees its memory before the next copy is made
             copies[name] = value.clone()
     return copies
-
-
-def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group: Group) -> Record:
-    number, start = len(history) + 1, time.perf_counter()
-    objective = solver.step()
-    took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
-    seconds = (history[-1]["seconds"] if history else 0.0) + took
-    if objective != objective or abs(objective) == float("inf"):
-        raise TrainingError(
-            f"the objective became {objective} at step {number}; lower learning_rate or raise regularization"
-        )
-    return {"step": number, "total": total, "seconds": seconds, "objective": objective} | solver.notes()
 
 
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
