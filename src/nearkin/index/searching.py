@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
-from nearkin._compile import cached_njit
 from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
 from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
@@ -56,6 +55,8 @@ class SumTables:
 
     def search(self, Q: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances and positions (q, k) of the nearest rows to queries (q, d), nearest first; -1 for none."""
+        from nearkin.index.sum_tables import table_sums  # numba: only residual codes need it
+
         inner, asked, best = self._inner, Q - self._middle, faiss.ResultHeap(len(Q), k)
         parts, _, width = self._books.shape
         products = np.matmul(self._books, asked.reshape(len(Q), parts, width).transpose(1, 2, 0))
@@ -69,7 +70,7 @@ class SumTables:
             for number in lists[lists >= 0].tolist():
                 codes, own, rest = self._list(number)
                 if len(own):
-                    scores.append(_sums(codes, self._bits, tables[query], rest, away[number]))
+                    scores.append(table_sums(codes, self._bits, tables[query], rest, away[number]))
                     ids.append(own)
             best.add_result_subset(np.array([query]), np.concatenate(scores)[None], np.concatenate(ids)[None])
         best.finalize()
@@ -90,25 +91,6 @@ class SumTables:
                 rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
             self._rest[number] = rest
         return codes, ids, self._rest[number]
-
-
-@cached_njit(nogil=True)
-def _sums(codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: float) -> np.ndarray:
-    """Scores (n,) of codes (n, bytes), whose numbers of some bits follow each other, by tables (M, K) of a query."""
-    scores = np.empty(len(codes), np.float32)
-    for i in range(len(codes)):
-        total, word, held, byte = np.float32(0), 0, 0, 0
-        for m in range(len(tables)):
-            if bits == 8:  # twice as quick
-                total += tables[m, codes[i, m]]
-                continue
-            while held < bits:
-                word |= np.int64(codes[i, byte]) << held
-                held, byte = held + 8, byte + 1
-            total += tables[m, word & ((1 << bits) - 1)]
-            word, held = word >> bits, held - bits
-        scores[i] = max(rest[i] + away - 2 * total, 0)
-    return scores
 
 
 class Kept:
