@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.linear import PCAHash as PCAHash
     from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.linear import Signs as Signs
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
-    from nearkin.hashing.signs import Signs as Signs
     from nearkin.index import Index as Index
     from nearkin.index.hits import hits as hits
     from nearkin.quantization.engine_rotation import Rotation as Rotation

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.linear import PCAHash as PCAHash
     from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.linear import Signs as Signs
     from nearkin.hashing.scale_search import ScaleSearch as ScaleSearch
     from nearkin.hashing.scale_search import search_scale as search_scale
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
-    from nearkin.hashing.signs import Signs as Signs
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -16,7 +16,7 @@ class Entry(NamedTuple):
 
 HASHERS = {  # class -> entry
     "RandomHyperplanes": Entry("nearkin.hashing.linear", "lsh"),
-    "Signs": Entry("nearkin.hashing.signs", "signs"),
+    "Signs": Entry("nearkin.hashing.linear", "signs"),
     "PCAHash": Entry("nearkin.hashing.linear", "pca-hash"),
     "ITQ": Entry("nearkin.hashing.itq", "itq"),
     "OnE": Entry("nearkin.hashing.scq", "one"),
