@@ -1,6 +1,7 @@
 """`nearkin evaluate` against the measures computed by hand, and `nearkin report` of what it found."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,6 +191,7 @@ def test_several_indexes_in_one_report(files: Path, compressed: Callable[..., Pa
     page = (tmp_path / "both.html").read_text()
     assert small.name in page
     assert large.name in page
+    assert {row.count("<td") + row.count("<th") for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL)} == {9}
     assert run("report", small, large).exit_code == 2
 
 

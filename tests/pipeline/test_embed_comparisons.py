@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import nearkin as nk
 from nearkin.data import comparisons_from_array, comparisons_from_vectors, flip_answers
-from nearkin.pipeline.embed_comparisons import embed_comparisons
+from nearkin.pipeline.embed_comparisons import _without_opposite, embed_comparisons
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -80,3 +81,10 @@ def test_does_not_overwrite_another_folder(answers, tmp_path):
     with pytest.raises(ValueError, match="is a folder with other content"):
         embed_comparisons(answers, out=tmp_path)
     assert answers.exists()
+
+
+def test_a_rater_who_answers_the_opposite_is_named_with_both_shares():
+    answers = replace(comparisons_from_array([[0, 1, 2], [0, 2, 1]]), annotators=np.array(["a", "b"]))
+    kept, notes = _without_opposite(answers, {"b": 0.2}, "drop")
+    assert kept.indices.tolist() == [[0, 1, 2]]
+    assert notes == ["b answers the opposite of the others (20% agreement, 80% expected if reversed): left out"]

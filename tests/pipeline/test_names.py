@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run, run_json
 
 
@@ -134,3 +135,8 @@ def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, fold
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (folder / "out").exists()
+
+
+def test_ids_saved_from_python_have_a_page_without_a_record(tmp_path: Path, rng: np.random.Generator) -> None:
+    nk.SemanticIds(2, 4, random_state=0).fit(rng.normal(size=(16, 3)).astype(np.float32)).save(tmp_path / "ids")
+    assert "saved from Python, without a record" in folder_page(tmp_path / "ids").html()
