@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -9,6 +13,16 @@ from nearkin.quantization import ResidualQuantizer, residual
 
 def blas_threads() -> set[int]:
     return {library["num_threads"] for library in ThreadpoolController().info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("given", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
+def test_waiting_threads_sleep_unless_the_environment_says_otherwise(given):
+    names = "GOMP_SPINCOUNT", "OPENBLAS_THREAD_TIMEOUT"
+    plain = {name: value for name, value in os.environ.items() if name not in (*names, "OMP_WAIT_POLICY")}
+    code = f"import nearkin, os; print(*(os.environ.get(name) for name in {names}))"
+    found = subprocess.run([sys.executable, "-c", code], env=plain | given, capture_output=True, text=True, check=True)
+    wanted = [None, None] if "OMP_WAIT_POLICY" in given else [given.get(names[0], "10000"), "10"]
+    assert found.stdout.split() == [str(value) for value in wanted]
 
 
 def test_short_products_run_on_one_thread_and_long_ones_do_not():
