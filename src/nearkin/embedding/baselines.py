@@ -52,7 +52,7 @@ def sparse_ease(
     near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
     X = _ones(interactions)
-    weights = _regress(near, sp.triu(X.T @ X, format="csr"), check_real(ridge, "ridge", above=0))
+    weights = _regress(near, sp.csr_matrix(sp.triu(X.T @ X)), check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
     return _lists(interactions, sp.csr_matrix(into.T), k, exclude_seen)
 
