@@ -381,7 +381,7 @@ def _race(
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
             Z = starts[name].seen(judged)
-            left_out = 0.0 if starts[name].space is None else _mean_square(judged) - _mean_square(Z)
+            left_out = 0.0 if starts[name].space is None else max(0.0, _mean_square(judged) - _mean_square(Z))
             Z = Z @ state.rotation
             error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
             if judge:
