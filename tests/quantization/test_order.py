@@ -34,6 +34,13 @@ def test_slope_by_central_differences(rng, codec):
         assert found[i, j] - found[j, i] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
 
 
+def test_equal_scores_have_no_correlation_and_no_slope(rng):
+    """Rows with the same codes: the slope went up to 1e19, and its square overflowed."""
+    value, slope = disagreement(np.repeat(rng.normal(size=(2, 1, 5)), 6, axis=1), np.eye(5), SCORES["sign-float"])
+    assert value == 0
+    assert not slope.any()
+
+
 @pytest.mark.parametrize("codec", ["sign", "sign-float", "rabitq"])
 def test_scores_of_unseen_rows_agree_better(rng, codec):
     X = (rng.normal(size=(900, 16)) * np.geomspace(3, 0.3, 16)).astype(np.float32)

@@ -193,7 +193,7 @@ def _levels(variances: np.ndarray) -> np.ndarray:
             variance * gains[count - 1] if codes // count * (count + 1) <= _CODES else 0.0
             for variance, count in zip(variances.tolist(), levels, strict=True)
         ]
-        if max(rates) <= 0:
+        if max(rates, default=0.0) <= 0:  # a byte has no axis where rows have few
             return np.array(levels, np.int64)
         levels[int(np.argmax(rates))] += 1
 

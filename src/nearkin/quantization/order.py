@@ -27,6 +27,7 @@ _CODE_STEPS = 300
 _CODE_RATE = 0.01  # of the first step, in errors' root mean square; it falls linearly to 0
 _MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
 _JUDGED = 4_096  # rows that tell the size of errors
+_CONSTANT = 1e-6  # length about the mean below which scores are equal but for rounding
 
 
 def _with_norms(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
@@ -92,7 +93,8 @@ def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
 
     def unit(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         centred = (values - (values * others).sum(axis=2, keepdims=True) / count) * others
-        length = np.sqrt(np.square(centred).sum(axis=2, keepdims=True)) + np.finfo(s.dtype).tiny ** 0.5
+        length = np.sqrt(np.square(centred).sum(axis=2, keepdims=True))
+        length[length < _CONSTANT] = np.inf  # equal values have no correlation and no slope
         return centred / length, length
 
     (s, length), (t, _) = unit(s), unit(t)
