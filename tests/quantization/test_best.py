@@ -95,10 +95,10 @@ def test_codes_that_encode_too_slowly_do_not_win(monkeypatch):
 
 
 def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
-    X = rng.normal(size=(500, 16)).astype(np.float32)
-    own, others = ({r["name"]: r["recall"] for r in best(X, 4, n_rows=n, random_state=0).table} for n in (500, 10**6))
-    assert all(own[name] > others[name] + 0.05 for name in own.keys() & others.keys() - {"axes"})  # of a row little
-    assert own["residual"] - own["product"] > others["residual"] - others["product"] + 0.03
+    X = rng.normal(size=(1000, 16)).astype(np.float32)  # not far above the 768 centroids
+    own, others = ({r["name"]: r["recall"] for r in best(X, 3, n_rows=n, random_state=0).table} for n in (1000, 10**6))
+    assert all(own[name] > others[name] + 0.02 for name in own.keys() & others.keys() - {"axes"})  # of a row little
+    assert own["residual"] - own["product"] > others["residual"] - others["product"] + 0.01
     with pytest.raises(ValueError, match="n_rows is 499"):
         best(X, 4, n_rows=499)
 
