@@ -189,10 +189,13 @@ class ProcessGroup(Group):
         text = " ".join(str(error).split()) or type(error).__name__
         try:
             self._store.set(f"failed/{self.rank}", text)
-            if self.rank == 0:
+            if self.rank == 0:  # the store may end with this process: stay until the others have read it
+                self._store.wait([f"read/{rank}" for rank in range(1, self.size)], timedelta(seconds=_GRACE / 2))
                 return False
             self._store.wait(["failed/0"], timedelta(seconds=_GRACE / 2))
-            return self._store.get("failed/0").decode() == text
+            first = self._store.get("failed/0").decode()
+            self._store.set(f"read/{self.rank}", "1")
+            return first == text
         except RuntimeError:
             return False
 
