@@ -32,7 +32,7 @@ READ = {  # options that name files or folders and are read
         "vectors",
     ),
     *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
-    *("model", "new", "folder", "folders", "index", "instructions", "consent", "catch", "start"),
+    *("model", "new", "folder", "folders", "index", "catch", "start"),
 }
 # command -> (its arguments with names of the folder `given`, the endings of its output: "" for a folder)
 CASES = {

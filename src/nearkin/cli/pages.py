@@ -147,11 +147,14 @@ def ask(
     raters: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     goal: Annotated[int | None, typer.Option(min=1)] = None,
     max_raters: Annotated[int | None, typer.Option(min=1)] = None,
+    max_answers: Annotated[int | None, typer.Option(min=1)] = None,
     finish: Annotated[str, typer.Option(metavar="CODE|ADDRESS")] = "",
-    title: str = "",
-    instructions: File = None,
-    consent: File = None,
+    texts: Annotated[str, typer.Option(metavar="LANG|FILE")] = "en",
     catch: File = None,
+    max_wrong: Annotated[int | None, typer.Option(min=0)] = None,
+    practice: Annotated[int, typer.Option(min=0)] = 0,
+    min_seconds: Annotated[float, typer.Option(min=0, max=60)] = 0.0,
+    break_every: Annotated[int | None, typer.Option(min=1)] = None,
     random_share: Annotated[float, typer.Option(min=0, max=1)] = 0.2,
     active: Annotated[bool, typer.Option("--active/--no-active")] = True,
     header: Annotated[bool | None, typer.Option("--header/--no-header")] = None,
@@ -171,7 +174,7 @@ def ask(
 
     - nearkin ask pictures/ --out answers.csv
     - nearkin ask cities.csv --out answers.csv --raters anna,ben --goal 200
-    - nearkin ask pictures/ --out answers.csv --goal 100 --max-raters 50 --finish C0DE42
+    - nearkin ask pictures/ --out answers.csv --goal 100 --max-raters 50 --finish C0DE42 --texts study.toml
     - nearkin embed answers.csv --out map
 
     Options:
@@ -183,11 +186,14 @@ def ask(
     - raters: Names, separated by commas: one link for each.
     - goal: Answers that each rater is asked for.
     - max_raters: Nobody else may begin once as many raters have answered.
-    - finish: A completion code or address, shown to a rater after --goal answers.
-    - title: Title of the first page.
-    - instructions: Text of instructions.
-    - consent: Text that raters must agree to before they begin.
+    - max_answers: Nobody else may begin once there are as many answers.
+    - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
+    - texts: de, en, es, fr, zh, or a TOML file: title, instructions, consent, fields to fill in, any text of the page.
     - catch: Questions with a known answer: columns anchor, near, far (names of items).
+    - max_wrong: Leave out raters who answer more of the --catch questions wrong.
+    - practice: Questions at the beginning that do not count.
+    - min_seconds: Time in which no choice can be made.
+    - break_every: Answers between two breaks.
     - random_share: Questions at random that the model never learns from: its honest test.
     - active: Let a model choose the questions that teach most.
     - header: Whether the table's first line names its columns.
@@ -198,10 +204,11 @@ def ask(
     page = load("ask")
     things = page.read_items(items, header=header)
     questions = () if catch is None else page.read_catch(catch, things)
-    said = {
-        name: "" if file is None else page.read_text(file)
-        for name, file in (("instructions", instructions), ("consent", consent))
-    }
+    said = page.read_texts(texts, goal=goal, finish=finish, break_every=break_every)
+    plan = page.Plan(
+        form, random_share, catch=questions, active=active, max_raters=max_raters, max_answers=max_answers,
+        max_wrong=max_wrong, practice=practice, min_seconds=min_seconds, seed=seed,
+    )  # fmt: skip
 
     def announce(record: Record) -> None:
         links = record["links"]
@@ -217,8 +224,8 @@ def ask(
     ended = page.collect(
         things,
         out,
-        page.Plan(form, random_share, catch=questions, active=active, max_raters=max_raters, seed=seed),
-        texts=page.Texts(title=title, goal=goal, finish=finish, **said),
+        plan,
+        texts=said,
         raters=[name.strip() for name in raters.split(",")] if raters else (),
         resume=resume,
         host=host,

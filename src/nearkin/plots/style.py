@@ -1,4 +1,4 @@
-"""One look for all figures, and figures as inline SVG or PNG that follow the page's light or dark colours."""
+"""One look for all figures, and figures as inline SVG that follow the page's light or dark colours."""
 
 import io
 import re
@@ -9,14 +9,12 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from nearkin._types import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
-_DARK = {INK: "#e6e9ef", FAINT: "#9aa4b5", GRID: "#333b48"}
 # In grey print these look alike: markers and dashes tell the lines apart. The page has a lighter twin of each for dark.
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -79,20 +77,6 @@ def series_style(names: Iterable[str]) -> dict[str, Record]:
         name: {"color": SERIES[i % len(SERIES)], "marker": MARKERS[(i + i // len(SERIES)) % len(MARKERS)]}
         for i, name in enumerate(names)
     }
-
-
-def to_png(ax: Axes, dark: bool = False) -> bytes:
-    """The figure of `ax` as a PNG for a light or a dark page; ValueError for axes without a figure."""
-    figure = _figure(ax)
-    if dark:
-        for text in figure.findobj(matplotlib.text.Text):
-            text.set_color(_DARK.get(to_hex(text.get_color()), text.get_color()))
-        for line in ax.get_ygridlines():
-            line.set_color(_DARK[GRID])
-    buffer = io.BytesIO()
-    with any_script():
-        figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()
 
 
 def to_svg(ax: Axes, name: str) -> str:

@@ -1,5 +1,6 @@
 """The raters' page in a real browser: answers by key, undo, reload; a hostile name of an item does not run."""
 
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from PIL import Image
 
 from nearkin.web.ask import Plan, Texts, ask_app
 from nearkin.web.ask.questions import Items
+from nearkin.web.ask.server import LANGUAGES, shipped
 from tests.web.ask.conftest import OpenSurvey
 from tests.web.browser import complaints, served, wait_until
 
@@ -82,3 +84,113 @@ def test_thirty_answers_undo_and_reload(browser: Any, open_survey: OpenSurvey) -
         )
         assert not complaints(browser)
     assert survey.out.read_text(encoding="utf-8").count("\n") == 30  # the head, and 29 lines
+
+
+def shown(browser: Any, section: str) -> bool:
+    return browser.execute_script(f"return about !== null && !$('{section}').hidden")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_speaks_the_language_it_is_given(browser: Any, open_survey: OpenSurvey, language: str) -> None:
+    words = shipped(language)
+    survey = open_survey(Plan(active=False, practice=1))
+    with served(ask_app(survey, Texts(words, goal=3, break_every=2, finish="C0DE"))) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/r/{survey.invited('anna').key}")
+        wait_until(lambda: shown(browser, "ask"))  # nothing to read first: no page before the questions
+        assert browser.execute_script("return document.documentElement.lang") == language
+        assert browser.execute_script("return $('hint').textContent") == words["practice"]
+        seen = browser.execute_script("return $('ask').innerText")
+        assert all(text in seen for text in (words["triplet"], words["undo"], words["skip"]))
+        press(browser, "1")
+        wait_until(lambda: answered(browser) == 0 and browser.execute_script("return $('hint').textContent") == "")
+        for count in (1, 2):
+            press(browser, "1")
+            wait_until(lambda count=count: answered(browser) == count)
+        wait_until(lambda: shown(browser, "pause"))
+        assert words["pause"] in browser.execute_script("return $('pause').innerText")
+        press(browser, "1")  # no key answers while the rater rests
+        browser.execute_script("$('resume').click()")
+        wait_until(lambda: shown(browser, "ask"))
+        assert answered(browser) == 2
+        press(browser, "1")
+        wait_until(lambda: shown(browser, "done"))
+        assert browser.execute_script("return $('done').innerText").startswith(words["thanks"])
+        assert f"{words['code']} C0DE" in browser.execute_script("return $('done').innerText")
+
+
+def test_a_rater_who_was_invited_agrees_and_fills_in_before_the_first_question(
+    browser: Any, open_survey: OpenSurvey
+) -> None:
+    words = shipped("en") | {"consent": "I agree.", "instructions": "Look at the shape."}
+    fields = [{"name": "age", "number": True, "required": True}, {"name": "eyes", "options": ["blue", HOSTILE]}]
+    survey = open_survey()
+    key = survey.invited("anna").key
+    with served(ask_app(survey, Texts(words, fields))) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/r/{key}?PROLIFIC_PID=p1")
+        wait_until(lambda: shown(browser, "start"))
+        assert browser.execute_script("return $('who').hidden")  # the name is known
+        for done, said in (
+            ("", "Please fill in: age"),
+            ("$('field-0').value = 'old'", "Please fill in: age"),
+            ("$('field-0').value = '40'; $('field-1').selectedIndex = 2", "Please tick the box to begin."),
+        ):
+            browser.execute_script(f"{done}; $('join').requestSubmit()")
+            assert browser.execute_script("return $('status').textContent") == said
+        assert not survey.raters[key].begun
+        browser.execute_script("$('agree').click(); $('join').requestSubmit()")
+        wait_until(lambda: shown(browser, "ask"))
+        assert not complaints(browser)
+    rater = survey.raters[key]
+    assert (rater.fields, rater.parameters) == ({"age": "40", "eyes": HOSTILE}, {"PROLIFIC_PID": "p1"})
+
+
+def test_choices_open_when_pictures_are_seen_and_the_least_time_is_over(
+    browser: Any, open_survey: OpenSurvey, tmp_path: Path
+) -> None:
+    """The clock starts with the pictures, the next question's are loaded, and time out of sight is noted."""
+    files = [tmp_path / f"{number}.png" for number in range(6)]
+    for file in files:
+        Image.new("RGB", (90, 70), "grey").save(file)
+    items = Items([file.stem for file in files], [""] * 6, files, [None] * 6)
+    survey = open_survey(Plan(active=False, min_seconds=0.3), items=items)
+    with served(ask_app(survey)) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/r/{survey.join().key}")
+        wait_until(lambda: browser.execute_script("return shownAt !== null"))
+        assert browser.execute_script("return current.next.every((item) => loaded.has(item.number))")
+        browser.execute_script("shownAt = performance.now()")
+        press(browser, "1")
+        assert len(survey.answered()) == 0  # too soon
+        wait_until(lambda: browser.execute_script("return [...$('choices').children].every((one) => !one.disabled)"))
+        out = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
+        event = "document.dispatchEvent(new Event('visibilitychange'))"
+        browser.execute_script(f"{out % 'true'}; {event}")
+        wait_until(lambda: browser.execute_script("return performance.now() - hiddenAt > 400"))
+        browser.execute_script(f"{out % 'false'}; {event}; delete document.hidden")
+        press(browser, "2")
+        wait_until(lambda: answered(browser) == 1)
+    ((question, _),) = survey.answered()
+    assert 0.4 <= question.hidden < question.seconds
+
+
+def test_a_sound_is_played_before_it_is_compared(browser: Any, open_survey: OpenSurvey, tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.wav" for number in range(3)]
+    for file in files:
+        with wave.open(str(file), "wb") as sound:
+            sound.setnchannels(1)
+            sound.setsampwidth(2)
+            sound.setframerate(8000)
+            sound.writeframes(b"\x00\x10" * 4000)
+    items = Items([file.stem for file in files], [""] * 3, files, [None] * 3)
+    survey = open_survey(Plan(active=False), items=items)
+    with served(ask_app(survey)) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/r/{survey.join().key}")
+        wait_until(lambda: shown(browser, "ask"))
+        assert browser.execute_script("return document.querySelectorAll('button audio').length") == 0
+        for played in range(3):
+            assert browser.execute_script("return shownAt") is None, played
+            browser.execute_script(
+                f"document.querySelectorAll('#ask audio')[{played}].dispatchEvent(new Event('play'))"
+            )
+        wait_until(lambda: browser.execute_script("return shownAt !== null"))
+        browser.execute_script("document.querySelector('#choices button').click()")
+        wait_until(lambda: answered(browser) == 1)

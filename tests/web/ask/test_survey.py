@@ -17,7 +17,7 @@ import pytest
 from nearkin.web.ask import Plan, Survey
 from nearkin.web.ask import survey as survey_module
 from nearkin.web.ask.questions import FORMS, Items, named_items
-from nearkin.web.ask.server import curve_png, map_png, state
+from nearkin.web.ask.server import state, votes
 from tests.web.ask.conftest import NAMES, OpenSurvey
 
 
@@ -276,7 +276,6 @@ def test_some_random_questions_are_asked_of_several_raters(open_survey: OpenSurv
     agree = {row["name"]: row["agree"] for row in told["raters"]}
     assert 0 < agree["anna"] < 1  # with ben always, with carl never
     assert agree["carl"] == 0
-    assert told["questions"]
     survey.close()
     assert state(open_survey(*settings)) == told
 
@@ -308,9 +307,7 @@ def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurve
     assert sum(question.reason == "random" for question in survey.questions) > 25
     assert sum(question.reason == "active" for question in survey.questions) > 25
     assert survey.curve[-1][1] < 0.3, survey.curve
-    for dark in (False, True):
-        assert map_png(survey, dark).startswith(b"\x89PNG")
-        assert curve_png(survey, dark).startswith(b"\x89PNG")
+    assert np.array(votes(survey)["places"]).shape == (12, 2)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=lambda form: form.name)

@@ -135,13 +135,12 @@ def _checked_link(text: str) -> str | None:
 class Form:
     """A kind of question.
 
-    title: what the page asks. columns: of an answer's line in the table. lines: for each choice, the places of the
+    columns: of an answer's line in the table. lines: for each choice, the places of the
     shown items in that line. comparisons: places (i, j, l, k) in the line, d(i, j) < d(l, k). chosen: places in the
     line of what was chosen. orders: orders of the shown items in which the question is the same.
     """
 
     name: str
-    title: str
     columns: tuple[str, ...]
     lines: tuple[Shown, ...]
     comparisons: tuple[Shown, ...]
@@ -187,15 +186,15 @@ FORMS = {
     form.name: form
     for form in (
         Form(
-            "triplet", "Which of these two is more like this one?", ("anchor", "near", "far"),
+            "triplet", ("anchor", "near", "far"),
             ((0, 1, 2), (0, 2, 1)), ((0, 1, 0, 2),), (1,), ((0, 1, 2), (0, 2, 1)),
         ),
         Form(
-            "odd-one-out", "Which of these three is least like the others?", ("one", "other", "odd"),
+            "odd-one-out", ("one", "other", "odd"),
             ((1, 2, 0), (0, 2, 1), (0, 1, 2)), ((0, 1, 0, 2), (1, 0, 1, 2)), (2,), tuple(permutations(range(3))),
         ),
         Form(
-            "pairs", "Which two are more alike?", ("near_1", "near_2", "far_1", "far_2"),
+            "pairs", ("near_1", "near_2", "far_1", "far_2"),
             ((0, 1, 2, 3), (2, 3, 0, 1)), ((0, 1, 2, 3),), (0, 1), _PAIRS,
         ),
     )
@@ -208,11 +207,12 @@ class Question:
 
     number: int
     rater: str
-    reason: str  # random, start, active, repeat, catch
+    reason: str  # random, start, active, repeat, catch, practice
     shown: Shown
     choice: int | None = None
     time: float = 0.0
     seconds: float = 0.0
+    hidden: float = 0.0  # of these seconds, those with the page out of sight
     of: int | None = None  # the question that a repeat repeats
 
     @property

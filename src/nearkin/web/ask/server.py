@@ -1,54 +1,65 @@
 """The pages of a survey: the raters' behind one token, the experimenter's, with results, behind another."""
 
+import csv
+import json
 import os
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
+from shutil import make_archive
 from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
 
-import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from nearkin._fields import counted
 from nearkin._storage import regular_file
 from nearkin._types import Record
-from nearkin.metrics.ordinal import satisfied
-from nearkin.plots import new_axes, plot_error, plot_map
-from nearkin.plots.style import FAINT, to_png
-from nearkin.records import Comparisons
+from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.web import serving
 from nearkin.web.ask.questions import Form, Items, Question, Shown
-from nearkin.web.ask.survey import Plan, Rater, Survey, journal_path
+from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
 
 Votes = Mapping[Shown, Mapping[str, Question]]
 """For each question that was answered, each rater's last answer: one vote a rater."""
 
-_ROWS = 10  # of a table
-_FEWEST = 4  # answers about a pair before its share is shown
-
 
 def state(survey: Survey) -> Record:
-    """What the page shows: counts, the error on answers held out, raters, and where answers disagree."""
-    votes, fitted, names = votes_by_question(survey.form, survey.comparing()), survey.fitted, survey.items.ids
-    weights = fitted.weights if fitted else {}
+    """What the page shows: counts, the error on answers held out, raters, and the rule by which some are left out."""
+    given, fitted = votes_by_question(survey.form, survey.comparing()), survey.fitted
+    weights, most = fitted.weights if fitted else {}, survey.plan.max_wrong
+    rule = f"Left out: raters with more than {counted(most or 0, 'catch question')} answered wrong."
     return {
         "answers": len(survey.answered()),
         "items": len(survey.items),
-        "error": survey.curve[-1][1] if survey.curve else None,
+        "curve": survey.curve,
         "learned": fitted.n_answers if fitted else 0,
         "failure": survey.learner.failure,
+        "rule": "No rater is left out." if most is None else rule,
         "raters": [
-            _rater_row(survey, rater, votes) | {"weight": weights.get(number)}
-            for number, rater in enumerate(survey.raters.values())
+            _rater_row(survey, rater, given) | {"weight": weights.get(number)}
+            for number, rater in enumerate(list(survey.raters.values()))
             if rater.answered
         ],
-        "questions": split_questions(survey.form, votes, names),
-        "pairs": pairs_against_map(survey.form, votes, fitted.embedding, names) if fitted else [],
     }
+
+
+def votes(survey: Survey) -> Record:
+    """What the page draws and lists: the answers, as the rater's number and the items of its line, and the map."""
+    number_of, form, fitted = {key: n for n, key in enumerate(survey.raters)}, survey.form, survey.fitted
+    answers = [[number_of[q.rater], *form.line(q.shown, q.choice or 0)] for q in survey.comparing()]
+    shape = {"form": form.name, "comparisons": form.comparisons, "chosen": form.chosen}
+    places = None if fitted is None else fitted.embedding.tolist()
+    return shape | {"names": survey.items.ids, "answers": answers, "places": places}
 
 
 def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
@@ -59,59 +70,22 @@ def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
     return votes
 
 
-def split_questions(form: Form, votes: Votes, names: Sequence[str]) -> list[Record]:
-    """The questions on which raters differ most: the items, and how many chose what."""
-    rows: list[tuple[int, float, Shown, list[tuple[Shown, int]]]] = []
-    for key, given in votes.items():
-        counts = Counter(map(form.answer, given.values())).most_common()
-        against = len(given) - counts[0][1]
-        if against:
-            rows.append((-against, -against / len(given), key, counts))
-    return [
-        {
-            "items": [names[item] for item in key],
-            "chosen": [[" and ".join(names[item] for item in chosen), n] for chosen, n in counts],
-        }
-        for _, _, key, counts in sorted(rows)[:_ROWS]
-    ]
-
-
-def pairs_against_map(form: Form, votes: Votes, embedding: np.ndarray, names: Sequence[str]) -> list[Record]:
-    """The pairs of items whose votes contradict the map (n, p) most, beyond the share of all votes that do."""
-    rows = form.all_comparisons(question for given in votes.values() for question in given.values())
-    if not len(rows):
-        return []
-    wrong = ~satisfied(embedding, Comparisons(rows, np.arange(len(embedding))))
-    found, number = np.unique(np.sort(rows.reshape(-1, 2), axis=1), axis=0, return_inverse=True)
-    total = np.bincount(number.reshape(-1))
-    against = np.bincount(number.reshape(-1), np.repeat(wrong, 2))
-    excess = np.where(total >= _FEWEST, against - wrong.mean() * total, 0.0)
-    return [
-        {
-            "items": [names[item] for item in found[pair]],
-            "answers": int(total[pair]),
-            "against": float(against[pair] / total[pair]),
-        }
-        for pair in np.argsort(-excess, kind="stable")[:_ROWS]
-        if excess[pair] > 0
-    ]
-
-
 def _rater_row(survey: Survey, rater: Rater, votes: Votes) -> Record:
     """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of catch questions
     answered right; agree: of other raters' votes on the same questions that are the same."""
-    form, answers = survey.form, [survey.questions[number] for number in rater.answered]
+    form, answers = survey.form, survey.answers_of(rater)
     given = [q for q in answers if q.choice != -1]
     repeats = [(q, survey.questions[q.of]) for q in given if q.of is not None]
-    others = [(q, vote) for q in given for key, vote in votes[form.key(q.shown)].items() if key != rater.key]
+    others = [(q, vote) for q in given for key, vote in votes.get(form.key(q.shown), {}).items() if key != rater.key]
     return {
         "name": rater.name,
         "answers": len(answers),
         "cannot_say": _share([q.choice == -1 for q in answers]),
-        "seconds": median(q.seconds for q in answers),
+        "seconds": median([q.seconds for q in answers] or [0.0]),
         "consistent": _share([form.answer(q) == form.answer(old) for q, old in repeats]),
-        "catch": _share([form.line(q.shown, q.choice or 0) in survey.plan.catch for q in given if q.reason == "catch"]),
+        "catch": _share([survey.is_right(q) for q in given if q.reason == "catch"]),
         "agree": _share([form.answer(q) == form.answer(vote) for q, vote in others]),
+        "left_out": survey.left_out(rater),
     }
 
 
@@ -119,74 +93,166 @@ def _share(values: list[bool]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def map_png(survey: Survey, dark: bool = False) -> bytes:
-    """The items where the model has them now."""
-    if survey.fitted is None:
-        return _empty(4.8, "the map appears after the first answers", dark)
-    return to_png(
-        plot_map(survey.fitted.embedding, [name[:24] for name in survey.items.ids], ax=new_axes(6.4, 4.8)), dark
-    )
+def results_zip(survey: Survey) -> bytes:
+    """A zip: answers.csv, those that do not count (left_out.csv), raters.csv, all that happened without the raters'
+    secrets (journal.jsonl), and what `nearkin embed --dim auto` makes of the answers: maps, errors, dimensions."""
+    with TemporaryDirectory() as folder:
+        root, told = Path(folder, "results"), state(survey)
+        root.mkdir()
+        for name, counts in (("answers.csv", True), ("left_out.csv", False)):
+            AnswerTable(root / name, survey.items, survey.form).rewrite(survey.answered(counts))
+        given = (rater for rater in survey.raters.values() if rater.answered)
+        raters = [row | r.parameters | r.fields | row for row, r in zip(told["raters"], given, strict=True)]
+        with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in raters for name in row)))
+            writer.writeheader()
+            writer.writerows(raters)
+        journal = survey.journal.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        text = "".join(line for line in journal if '"event": "links"' not in line)
+        for key, rater in survey.raters.items():
+            text = text.replace(key, json.dumps(rater.name, ensure_ascii=False)[1:-1])
+        (root / "journal.jsonl").write_text(text, encoding="utf-8")
+        (root / "README.txt").write_text("\n".join(_summary(survey, told, root)) + "\n", encoding="utf-8")
+        return Path(make_archive(f"{folder}/results", "zip", folder, "results")).read_bytes()
 
 
-def curve_png(survey: Survey, dark: bool = False) -> bytes:
-    """The share of held-out answers (drawn at random, never learned from) that the model gets wrong."""
-    if not survey.curve:
-        return _empty(3.2, "the error appears with the first random questions", dark)
-    curve, label = {"error": {float(n): error for n, error in survey.curve}}, "error on held-out answers"
-    return to_png(plot_error(curve, "answers learned from", new_axes(6.4, 3.2), ylabel=label), dark)
+def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
+    """The lines of README.txt in the zip; makes the map of the answers in `root`."""
+    left_out = [row["name"] for row in told["raters"] if row["left_out"]]
+    yield f"{told['answers']} answers that count, on {told['items']} items, of {len(told['raters'])} raters."
+    yield f"{told['rule']} {len(left_out)} of {len(told['raters'])}: {', '.join(left_out) or 'none'}."
+    weighed = sum(row["answers"] >= FEWEST_TO_WEIGH for row in told["raters"]) >= 2
+    options: Record = {"dim": "auto", "seed": survey.plan.seed, "raters": "estimated" if weighed else "equal"}
+    try:
+        made = embed_comparisons(root / "answers.csv", out=root / "map", **options)
+    except ValueError as error:
+        yield f"No map: {error}"
+        return
+    yield from made["notes"]
+    curve = made["dimension_curve"]
+    for row in zip(curve["dimension"], curve["error"], curve["standard_error"], strict=True):
+        yield "dimension {}: error of cross-validation {:.3f}, standard error {:.3f}".format(*row)
 
 
-def _empty(height: float, text: str, dark: bool) -> bytes:
-    ax = new_axes(6.4, height)
-    ax.text(0.5, 0.5, text, ha="center", color=FAINT)
-    ax.set_axis_off()
-    return to_png(ax, dark)
+LANGUAGES = ("de", "en", "es", "fr", "zh")
+
+
+_FIELD: dict[str, type] = {"name": str, "label": str, "number": bool, "options": list, "required": bool}
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts of the raters' page: its title, instructions, and what raters agree to.
+    """Texts of the raters' page, by their keys in web/texts/en.toml, and what raters fill in.
 
-    finish: a completion code, or an address, that a rater gets after `goal` answers and nobody before.
+    goal: answers that each rater is asked for. finish: a completion code, or an address, that a rater gets after these
+    and nobody before; in an address, {name} is replaced by a parameter of the rater. break_every: answers between two
+    breaks.
     """
 
-    title: str = ""
-    instructions: str = ""
-    consent: str = ""
-    goal: int | None = None  # answers that each rater is asked for
+    words: Mapping[str, str] = field(default_factory=lambda: shipped("en"))
+    fields: Sequence[Record] = ()
+    goal: int | None = None
     finish: str = ""
+    break_every: int | None = None
 
     def __post_init__(self) -> None:
         if self.finish and self.goal is None:
             raise ValueError("finish is given after the rater's last answer, and goal is None; give goal too")
 
+    def finish_of(self, rater: Rater) -> str:
+        """The code or address for a rater."""
+        said = self.finish
+        for name, value in rater.parameters.items():
+            said = said.replace(f"{{{name}}}", quote(value, safe=""))
+        return said
+
+
+def shipped(language: str) -> dict[str, str]:
+    """The texts in one of `LANGUAGES`."""
+    return tomllib.loads(files("nearkin.web").joinpath("texts", f"{language}.toml").read_text(encoding="utf-8"))
+
+
+def _is_field(one: object) -> bool:
+    return isinstance(one, dict) and "name" in one and all(isinstance(v, _FIELD.get(k, ())) for k, v in one.items())
+
+
+def read_texts(source: str = "en", **settings: Any) -> Texts:
+    """The texts of a language (de, en, es, fr, zh), or a TOML file's, with the other settings of `Texts`.
+
+    The language `lang` gives the texts that the file lacks; for a language that is not shipped it must have all. Its
+    tables [[fields]] are what raters fill in. ValueError for unknown keys, and for what is no text.
+    """
+    if source in LANGUAGES:
+        return Texts(shipped(source), **settings)
+    try:
+        given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; --texts is a TOML file, or one of {', '.join(LANGUAGES)}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
+    lang, english = given.setdefault("lang", "en"), shipped("en")
+    known = shipped(lang) if lang in LANGUAGES else {"title": "", "consent": "", "instructions": ""}
+    fields = given.pop("fields", [])
+    if not isinstance(fields, list) or not all(map(_is_field, fields)):
+        raise ValueError(f"{source} has wrong [[fields]]; each has a name, and may have {', '.join(_FIELD)}")
+    if unknown := given.keys() - english.keys():
+        raise ValueError(
+            f"{source} has the unknown key {min(unknown)!r}; it may have {', '.join([*english, 'fields'])}"
+        )
+    if wrong := [name for name, text in given.items() if not isinstance(text, str)]:
+        raise ValueError(f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it must be text")
+    words = known | given
+    if lacking := english.keys() - words.keys():
+        raise ValueError(f"{source} is in {lang!r}, of which nothing is shipped; it lacks {', '.join(sorted(lacking))}")
+    return Texts(words, fields, **settings)
+
+
+def shown(survey: Survey, texts: Texts, key: str) -> Record:
+    """What the page needs for a rater's open question, or that the rater has to begin first."""
+    rater, words = survey.rater(key), texts.words
+    if not rater.begun and (words["instructions"] or words["consent"] or texts.fields):
+        return {"begin": True}
+    asked, answered = survey.ask(key), len(survey.answers_of(rater))
+    return {
+        "question": asked.number,
+        "items": [survey.items.shown(item) for item in asked.shown],
+        "practice": asked.reason == "practice",
+        "answered": answered,
+        "undo": bool(rater.answered),
+        "next": [survey.items.shown(item) for item in (rater.planned or ("", (), None))[1]],
+        "finish": texts.finish_of(rater) if answered >= (texts.goal or 0) else "",
+    }
+
+
+def joined(survey: Survey, words: Mapping[str, str], body: Record) -> Rater:
+    """The rater who begins; ValueError, in the page's language, without consent or where nobody else is needed."""
+    wanted = {"name": "", "key": "", "parameters": {}, "fields": {}}
+    name, key, given, filled = (body.get(name, default) for name, default in wanted.items())
+    if not isinstance(name, str) or not isinstance(key, str):
+        raise ValueError("name must be text")
+    if not all(isinstance(d, dict) and all(isinstance(text, str) for text in d.values()) for d in (given, filled)):
+        raise ValueError("parameters and fields must be dictionaries of texts")
+    if not key and survey.is_full():
+        raise ValueError(words["full"])
+    if words["consent"] and body.get("agreed") is not True:
+        raise ValueError(words["tick"])
+    return survey.join(name, given, filled, key=key)
+
 
 def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCAL) -> Starlette:
     """The application of a survey: raters open `/{tokens[0]}/`, the experimenter `/{tokens[1]}/results/`."""
-
     texts = texts or Texts()
-
-    def about(request: Request) -> Response:
-        shown, form = {name: text for name, text in vars(texts).items() if name != "finish"}, survey.form
-        return JSONResponse(shown | {"title": shown["title"] or form.title, "question": form.title, "form": form.name})
+    about = {name: value for name, value in vars(texts).items() if name != "finish"}
+    about |= {"form": survey.plan.form, "min_seconds": survey.plan.min_seconds}
 
     def join(request: Request, body: Record) -> Response:
-        name, given = body.get("name", ""), body.get("parameters", {})
-        if not isinstance(name, str):
-            raise ValueError("name must be text")
-        if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
-            raise ValueError("parameters must be a dictionary of texts")
-        return JSONResponse({"key": survey.join(name, given).key})
+        return JSONResponse({"key": joined(survey, texts.words, body).key})
 
     def question(request: Request) -> Response:
-        key = request.path_params["key"]
-        asked = survey.ask(key)
-        items, answered = [survey.items.shown(item) for item in asked.shown], len(survey.rater(key).answered)
-        finish = texts.finish if answered >= (texts.goal or 0) else ""
-        return JSONResponse({"question": asked.number, "items": items, "answered": answered, "finish": finish})
+        return JSONResponse(shown(survey, texts, request.path_params["key"]))
 
     def answer(request: Request, body: Record) -> Response:
-        given = body.get("question"), body.get("choice"), body.get("seconds", 0.0)
+        given = body.get("question"), body.get("choice"), body.get("seconds", 0.0), body.get("hidden", 0.0)
         survey.answer(request.path_params["key"], *given)  # pyright: ignore[reportArgumentType]
         return question(request)
 
@@ -200,20 +266,15 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
             raise HTTPException(404, "not found")
         return FileResponse(file)
 
-    def picture(request: Request) -> Response:
-        draw = {"map": map_png, "curve": curve_png}.get(request.path_params["picture"])
-        if draw is None:
-            raise HTTPException(404, "not found")
-        return Response(draw(survey, "dark" in request.query_params), media_type="image/png")
-
     page, rater, experimenter = serving.page("ask.html"), *survey.tokens
-    gets = {"": page, "r/{key}": page, "api/about": about, "api/r/{key}/question": question}
-    gets["media/{number:int}"] = media
+    gets = {"": page, "r/{key}": page, "api/r/{key}/question": question, "media/{number:int}": media}
+    gets["api/about"] = lambda request: JSONResponse(about)
     posts = {"api/join": join, "api/r/{key}/answer": answer, "api/r/{key}/undo": undo}
     results = {
         "results/": serving.page("results.html"),
         "results/state": lambda request: JSONResponse(state(survey)),
-        "results/{picture}.png": picture,
+        "results/votes": lambda request: JSONResponse(votes(survey)),
+        "results/results.zip": lambda request: Response(results_zip(survey), media_type="application/zip"),
     }
     routes = serving.secret_routes(rater, gets, posts) + serving.secret_routes(experimenter, results)
     return serving.make_app(routes, host)
@@ -256,11 +317,3 @@ def collect(
 def _counts(survey: Survey) -> Record:
     counts = {"items": len(survey.items), "answers": len(survey.answered()), "raters": len(survey.raters)}
     return {"out": str(survey.out), "journal": str(survey.journal.path), **counts}
-
-
-def read_text(path: str | os.PathLike) -> str:
-    """A text file in UTF-8; ValueError for other bytes."""
-    try:
-        return regular_file(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from error

@@ -112,7 +112,7 @@ _SHARED = 0.25  # of the random questions: those that somebody else was asked to
 _RECENT = 1000  # questions among which one to share is looked for
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
-_ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters")  # columns after the items
+_ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters", "hidden")  # columns after the items
 _PARAMETERS, _LETTERS = 20, 200  # of an address, and of each of its values
 
 
@@ -123,8 +123,9 @@ class Plan:
     form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
     that its error is measured on answers it has not seen. repeat_share: questions that a rater has answered before, for
     consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; catch_share: how often they
-    are asked. active: whether the model chooses the others; without it all are random. max_raters: people whose answers
-    are wanted; nobody else may begin then.
+    are asked. active: whether the model chooses the others; without it all are random. max_raters, max_answers: people
+    and answers that are wanted; nobody else may begin then. max_wrong: a rater who answers more catch questions wrong
+    is left out. practice: a rater's first questions, which do not count. min_seconds: the least time for an answer.
     """
 
     form: str = "triplet"
@@ -134,6 +135,10 @@ class Plan:
     catch_share: float = 0.03
     active: bool = True
     max_raters: int | None = None
+    max_answers: int | None = None
+    max_wrong: int | None = None
+    practice: int = 0
+    min_seconds: float = 0.0
     n_components: int = 2
     seed: int = 0
 
@@ -146,8 +151,12 @@ class Plan:
         if self.catch and self.form != "triplet":
             raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
         check_integer(self.n_components, "n_components", low=1)
-        if self.max_raters is not None:
-            check_integer(self.max_raters, "max_raters", low=1)
+        for name, low in (("max_raters", 1), ("max_answers", 1), ("max_wrong", 0), ("practice", 0)):
+            if getattr(self, name) is not None:
+                check_integer(getattr(self, name), name, low=low)
+        if self.max_wrong is not None and not self.catch:
+            raise ValueError(f"max_wrong is {self.max_wrong}, and there are no catch questions; give catch too")
+        check_real(self.min_seconds, "min_seconds", low=0, high=60)
 
 
 class Journal:
@@ -225,19 +234,23 @@ class AnswerTable:
         when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)
         about = [f"{question.seconds:.2f}", question.reason, question.number, shown, urlencode(rater.parameters)]
-        return [*names, rater.name, when, *about]
+        return [*names, rater.name, when, *about, f"{question.hidden:.2f}"]
 
 
 @dataclass
 class Rater:
     """A person who answers: the open question, the answered ones in order, and the keys of all that was asked.
 
-    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID.
+    `parameters` are those of the address by which a platform of paid raters sent them, such as PROLIFIC_PID; `fields`
+    is what they filled in when they began. An invited person has not `begun` before.
     """
 
     key: str  # the secret of the rater's address
     name: str
     parameters: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
+    begun: bool = False
+    planned: tuple[str, Shown, int | None] | None = None  # what comes after the open question, for the page to load
     open: int | None = None
     answered: list[int] = field(default_factory=list)
     asked: set[Shown] = field(default_factory=set)
@@ -293,27 +306,40 @@ class Survey:
             raise
         self._table_is_whole = True
 
-    def join(self, name: str = "", parameters: Mapping[str, str] | None = None) -> Rater:
-        """A new rater; a name that is taken gets a number ("maria 2"), so that nobody gets another person's key.
-
-        ValueError for a new rater where as many as `plan.max_raters` have answered, and for too long parameters.
-        """
-        name, given = " ".join(name.split())[:60], dict(parameters or {})
-        if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
-            raise ValueError(f"the address has more than {_PARAMETERS} parameters, or one of over {_LETTERS} letters")
+    def join(
+        self,
+        name: str = "",
+        parameters: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+        *,
+        key: str = "",
+        begun: bool = True,
+    ) -> Rater:
+        """A rater who begins: that of `key`, or a new one. A name that is taken gets a number ("maria 2"), so that
+        nobody gets another person's key. ValueError for too long parameters."""
+        said = {"parameters": dict(parameters or {}), "fields": dict(fields or {})}
+        for what, given in said.items():
+            if len(given) > _PARAMETERS or any(len(text) > _LETTERS for pair in given.items() for text in pair):
+                raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
-            if self.plan.max_raters and sum(bool(r.answered) for r in self.raters.values()) >= self.plan.max_raters:
-                raise ValueError("this survey has all the people it needs. Thank you for coming")
-            taken = {rater.name for rater in self.raters.values()}
-            names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
-            name = name if name and name not in taken else next(free for free in names if free not in taken)
-            key = new_token()
-            self._note({"event": "join", "key": key, "name": name} | ({"parameters": given} if given else {}))
+            name = self.rater(key).name if key else self._free(" ".join(name.split())[:60])
+            key = key or new_token()
+            self._note(
+                {"event": "join", "key": key, "name": name, **{k: v for k, v in said.items() if v}, "begun": begun}
+            )
             return self.raters[key]
+
+    def _free(self, name: str) -> str:
+        """A name that nobody has: `name`, or with a number; "rater" and a number for none."""
+        taken = {rater.name for rater in self.raters.values()}
+        names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
+        return name if name and name not in taken else next(free for free in names if free not in taken)
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
-        return next((rater for rater in self.raters.values() if rater.name == name), None) or self.join(name)
+        return next((rater for rater in self.raters.values() if rater.name == name), None) or self.join(
+            name, begun=False
+        )
 
     def rater(self, key: str) -> Rater:
         """The rater of an address; ValueError for an unknown one."""
@@ -330,37 +356,42 @@ class Survey:
             if (fitted := self.learner.take()) is not None:
                 self.fitted, self._chosen = fitted, deque(fitted.questions)
                 self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
-            reason, shown, of = self._choose(rater)
+            reason, shown, of = rater.planned or self._choose(rater)
             event = {
                 "event": "asked", "question": len(self.questions), "rater": key, "reason": reason,
                 "shown": [self.items.ids[item] for item in self.form.shuffled(shown, self._rng)], "of": of,
             }  # fmt: skip
             self._note(event, durable=False)  # a question that a power cut takes away is asked again
+            rater.planned = self._choose(rater)
             return self.questions[-1]
 
-    def answer(self, key: str, number: int, choice: int, seconds: float = 0.0) -> None:
+    def answer(self, key: str, number: int, choice: int, seconds: float = 0.0, hidden: float = 0.0) -> None:
         """Keep a rater's answer, on disk when this returns; the same answer sent twice is one.
 
         `choice` counts the page's choices from 0; -1 is "can't say". ValueError for a question of another rater, one
-        that has another answer, or an unknown choice.
+        that has another answer, an unknown choice, or one in less than `plan.min_seconds`.
         """
         with self._lock:
-            self.rater(key)
+            rater = self.rater(key)
             known = isinstance(number, int) and 0 <= number < len(self.questions)
             if not known or self.questions[number].rater != key:
                 raise ValueError("this question is not one of yours; reload the page")
             n_choices, question = len(self.form.lines), self.questions[number]
             if not isinstance(choice, int) or not -1 <= choice < n_choices:
                 raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {n_choices - 1}")
-            if not isinstance(seconds, int | float) or seconds != seconds:
+            if any(not isinstance(time, int | float) or time != time for time in (seconds, hidden)):
                 raise ValueError("seconds must be a number")
             if question.choice == choice:
                 return
             if question.choice is not None:
                 raise ValueError("this question was answered already; undo that first")
-            spent = float(min(max(seconds, 0), 86_400))
-            self._note({"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent})
-            self._tabulate(question)
+            if choice >= 0 and seconds < self.plan.min_seconds:
+                raise ValueError(f"seconds is {seconds:.2f}; an answer needs at least {self.plan.min_seconds:g}")
+            spent, unseen = (float(min(max(value, 0), 86_400)) for value in (seconds, hidden))
+            before, event = self.left_out(rater), {"event": "answer", "question": number, "choice": choice}
+            self._note(event | {"time": time.time(), "seconds": spent} | ({"hidden": unseen} if unseen else {}))
+            if (out := self.left_out(rater)) != before or (question.reason != "practice" and not out):
+                self._tabulate(question if out == before else None)
             self.learner.offer(self._job, self._n_learned)
 
     def undo(self, key: str) -> Question | None:
@@ -374,13 +405,35 @@ class Survey:
             self._tabulate()
             return self.questions[number]
 
-    def answered(self) -> list[tuple[Question, Rater]]:
-        """All answers in force, those of "can't say" too, with the rater."""
-        return [(q, self.raters[q.rater]) for q in self.questions if q.choice is not None]
+    def answers_of(self, rater: Rater) -> list[Question]:
+        """A rater's answered questions, without those of practice."""
+        return [self.questions[number] for number in rater.answered if self.questions[number].reason != "practice"]
+
+    def left_out(self, rater: Rater) -> bool:
+        """Whether a rater's answers do not count: more than `plan.max_wrong` catch questions were answered wrong."""
+        wrong = [not self.is_right(question) for question in self.answers_of(rater) if question.reason == "catch"]
+        return self.plan.max_wrong is not None and sum(wrong) > self.plan.max_wrong
+
+    def is_right(self, question: Question) -> bool:
+        """Whether the answer to a catch question is not the wrong one; "can't say" is not."""
+        choice = question.choice or 0
+        return choice < 0 or self.form.line(question.shown, choice) in self.plan.catch
+
+    def is_full(self) -> bool:
+        """Whether as many raters have answered, or as many answers are here, as the plan wants."""
+        wanted, found = (self.plan.max_raters, self.plan.max_answers), self.answered()
+        return any(w and n >= w for w, n in zip(wanted, (len({q.rater for q, _ in found}), len(found)), strict=True))
+
+    def answered(self, counted: bool = True) -> list[tuple[Question, Rater]]:
+        """The answers in force that count, those of "can't say" too, with the rater; or those that do not: of practice
+        and of raters left out."""
+        out = {key for key, rater in list(self.raters.items()) if self.left_out(rater)}
+        given = [(q, self.raters[q.rater]) for q in self.questions if q.choice is not None]
+        return [(q, r) for q, r in given if (q.reason != "practice" and r.key not in out) == counted]
 
     def comparing(self) -> list[Question]:
-        """The answered questions whose answer orders something: all but "can't say"."""
-        return [q for q in self.questions if q.choice is not None and q.choice >= 0]
+        """The counted questions whose answer orders something: all but "can't say"."""
+        return [q for q, _ in self.answered() if (q.choice or 0) >= 0]
 
     def close(self) -> None:
         """End the model's process and close the files; OSError where the table cannot be completed."""
@@ -394,6 +447,8 @@ class Survey:
     def _choose(self, rater: Rater) -> tuple[str, Shown, int | None]:
         """Reason and items of the next question, and the one that it repeats."""
         draw, plan = float(self._rng.random()), self.plan
+        if len(rater.asked) < plan.practice:
+            return "practice", self._drawn(rater), None
         if draw < plan.repeat_share and (old := rater.to_repeat(self.questions)) is not None:
             return "repeat", old.shown, old.number
         draw -= plan.repeat_share
@@ -423,7 +478,10 @@ class Survey:
         return shown
 
     def _job(self) -> Job:
-        learned, number_of = [q for q in self.questions if q.is_learned], {key: n for n, key in enumerate(self.raters)}
+        learned, number_of = (
+            [q for q in self.comparing() if q.is_learned],
+            {key: n for n, key in enumerate(self.raters)},
+        )
         held_out = [q for q in self.comparing() if q.reason == "random"]
         return Job(
             len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
@@ -469,7 +527,10 @@ class Survey:
             self.tokens = event["raters"], event["results"]
             return
         if kind == "join":
-            self.raters[event["key"]] = Rater(event["key"], event["name"], dict(event.get("parameters", {})))
+            rater = self.raters.setdefault(event["key"], Rater(event["key"], event["name"]))
+            rater.parameters |= event.get("parameters", {})
+            rater.fields |= event.get("fields", {})
+            rater.begun = event.get("begun", True)
             return
         number, n = event["question"], len(self.questions)
         if kind == "asked":
@@ -489,12 +550,12 @@ class Survey:
         if undo:  # a question that waits is dropped, and asked again some other time
             self._n_learned -= question.is_learned
             rater.answered.remove(number)
-            question.choice, rater.open = None, number
+            question.choice, rater.open, rater.planned = None, number, None
             return
         if event["choice"] not in range(-1, len(self.form.lines)):
             raise ValueError(f"choice is {event['choice']!r}")
         question.time, question.seconds = float(event["time"]), float(event["seconds"])
-        question.choice = event["choice"]
+        question.choice, question.hidden = event["choice"], float(event.get("hidden", 0))
         rater.answered.append(number)
         rater.open = None if rater.open == number else rater.open
         self._n_learned += question.is_learned

@@ -1,0 +1,85 @@
+"""The texts of the raters' page: five languages of equal keys, and a file that changes some of them."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from nearkin.web.ask import Texts, read_texts
+from nearkin.web.ask.questions import FORMS
+from nearkin.web.ask.server import LANGUAGES, shipped
+
+EMPTY = {"title", "instructions", "consent"}  # the experimenter's own
+
+
+def test_all_languages_have_the_same_keys_and_placeholders() -> None:
+    found = {path.name.removesuffix(".toml") for path in files("nearkin.web").joinpath("texts").iterdir()}
+    assert found == set(LANGUAGES)
+    english = shipped("en")
+    assert set(FORMS) <= english.keys()
+    for language in LANGUAGES:
+        words = shipped(language)
+        assert words["lang"] == language
+        assert list(words) == list(english)
+        assert {name for name, text in words.items() if not text} == EMPTY
+        for name, text in words.items():
+            assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", english[name])), (language, name)
+    ours = [tuple(shipped(language).values()) for language in LANGUAGES]
+    assert all(len(set(texts)) == len(LANGUAGES) for texts in zip(*ours, strict=True) if all(texts))
+
+
+def test_the_page_asks_for_no_text_that_is_not_there() -> None:
+    static = files("nearkin.web").joinpath("static")
+    script, page = (static.joinpath(name).read_text(encoding="utf-8") for name in ("ask.js", "ask.html"))
+    used = {*re.findall(r'say\("(\w+)"', script), *re.findall(r'data-text="(\w+)"', page)}
+    assert len(used) > 12
+    assert used <= shipped("en").keys()
+
+
+def test_a_file_changes_some_texts_and_its_language_gives_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'lang = "de"\nconsent = "Ich stimme zu, dass …"\n[[fields]]\nname = "age"\nnumber = true\n', encoding="utf-8"
+    )
+    texts = read_texts(str(path), goal=7)
+    assert texts.goal == 7
+    assert texts.words == shipped("de") | {"consent": "Ich stimme zu, dass …"}
+    assert texts.fields == [{"name": "age", "number": True}]
+    own = "\n".join(f'{name} = "x"' for name in shipped("en"))
+    path.write_text(own, encoding="utf-8")  # another language: all of its texts
+    assert set(read_texts(str(path)).words.values()) == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('instrctions = "x"', "unknown key 'instrctions'"),
+        ("undo = 3", "undo = 3; it must be text"),
+        ('lang = "nl"', "is in 'nl', of which nothing is shipped; it lacks address"),
+        ("undo = ", "is no TOML in UTF-8"),
+        ("[[fields]]\nlabel = 'age'", "each has a name"),
+        ("[[fields]]\nname = 'age'\nkind = 'x'", "each has a name"),
+        ("fields = 3", "each has a name"),
+        ("fields = [3]", "each has a name"),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_texts(str(path))
+
+
+def test_bytes_that_are_no_text_and_a_missing_file_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(b'undo = "\xff"')
+    with pytest.raises(ValueError, match="is no TOML in UTF-8"):
+        read_texts(str(path))
+    with pytest.raises(FileNotFoundError, match="or one of de, en, es, fr, zh"):
+        read_texts("nl")
+
+
+def test_a_completion_code_needs_a_goal() -> None:
+    with pytest.raises(ValueError, match="goal is None; give goal too"):
+        Texts(finish="C0DE")
