@@ -146,6 +146,17 @@ def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path)
     assert named.about(0)["text"] == ""
 
 
+def test_all_columns_of_a_table_are_read_and_searched(folder: Path, tmp_path: Path) -> None:
+    """Of a table with several columns only the one called "text" could be seen."""
+    lines = [f"item-{n},film {n},{n / 4}" for n in range(N - 1, 1, -1)]
+    (tmp_path / "items.csv").write_text("\n".join(["id,name,price (EUR)", *lines]))
+    collection = open_collection(folder / "idx", texts=f"{tmp_path}/items.csv", ids_column="id")
+    assert collection.about(8)["more"] == {"name": "film 8", "price (EUR)": "2.0"}
+    assert collection.about(1)["more"] == {"name": "", "price (EUR)": ""}  # a row that the table does not have
+    assert collection.find("film 77") == [77]
+    assert collection.find("19.25") == [77]
+
+
 def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path: Path) -> None:
     (answer,) = collect_rows(nk.Index.build(rows), k=5).answers(rows[4:5])
     assert answer.exact == answer.found[0][0]

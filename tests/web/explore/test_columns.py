@@ -1,11 +1,10 @@
-"""What colours a map: errors, lists, neighbours lost, labels; and where it puts the rows."""
+"""What colours a map: errors, lists, neighbours lost; and where it puts the rows."""
 
 import numpy as np
 import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, collect_rows
-from nearkin.web.explore.collection import Metadata
 from nearkin.web.explore.server import SAMPLE, neighbour_preserving
 
 
@@ -18,37 +17,9 @@ def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.n
         for row in (0, 50, 119):
             answer = explorer.item(row)
             assert lost[row] == len(set(answer["exact"]) - set(answer["found"][number][0]))
-    np.testing.assert_array_equal(columns["more"].values, columns["lost1"].values - columns["lost0"].values)
     kept = explorer.about()["indexes"]
     assert kept[0]["recall"] == pytest.approx(1 - columns["lost0"].values.mean() / 5)
     assert kept[1]["recall"] > kept[0]["recall"]
-
-
-def test_the_worst_rows_lose_most(explorer: Explorer) -> None:
-    worst, lost = explorer.columns.worst(), explorer.columns.colours["lost0"].values
-    assert len(worst) == 100
-    assert (np.diff(lost[worst]) <= 0).all()
-    assert explorer.worst()[0]["lost"] == lost.max()
-
-
-def test_many_labels_share_a_colour(rows: np.ndarray) -> None:
-    labels = np.array([f"common {n % 4}" if n < 80 else f"rare {n}" for n in range(len(rows))])
-    collection = collect_rows(nk.Index.build(rows), metadata=Metadata(labels=labels))
-    column = Columns(collection).colours["label"]
-    assert column.names is not None
-    assert len(column.names) == 20
-    assert column.names[-1] == "25 others"
-    for row in (0, 3, 81, 119):
-        name = column.names[int(column.values[row])]
-        assert name in (labels[row], "25 others")
-    assert column.names[int(column.values[2])] == "common 2"
-
-
-def test_numbers_among_labels_are_in_their_order(rows: np.ndarray) -> None:
-    labels = np.array([str(n % 12) for n in range(len(rows))])
-    column = Columns(collect_rows(nk.Index.build(rows), metadata=Metadata(labels=labels))).colours["label"]
-    assert column.names == [str(n) for n in range(12)]
-    assert (column.values == np.arange(len(rows)) % 12).all()
 
 
 def test_the_map_is_two_columns_or_two_axes(rows: np.ndarray) -> None:

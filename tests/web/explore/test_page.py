@@ -72,7 +72,7 @@ def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:
     shown = page._repr_html_()
     assert shown.startswith("<iframe")
     assert "<script" not in shown  # it is escaped, in srcdoc
-    assert 'sandbox="allow-scripts allow-forms"' in shown
+    assert 'sandbox="allow-scripts allow-forms allow-downloads"' in shown
     assert explore(index, rows, labels=np.arange(N) % 3, most=20).html == page.html
     with pytest.raises(ValueError, match="labels has 3"):
         explore(index, rows, labels=np.arange(3))

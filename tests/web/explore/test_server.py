@@ -25,20 +25,24 @@ def test_the_page_and_what_it_asks_for(client: TestClient, explorer: Explorer) -
     about = client.get("/token/about").json()
     assert (about["rows"], about["shown"], about["k"], about["oversamples"]) == (N, N, 5, [2, 4, 8, 16, 32])
     assert [column["name"] for column in about["layouts"]] == ["pca"]
-    assert {"label", "error0", "lost0", "error1", "lost1", "more"} <= {column["name"] for column in about["colours"]}
+    assert {"error0", "lost0", "error1", "lost1"} <= {column["name"] for column in about["colours"]}
+    assert about["columns"] == ["label"]
+    assert client.get("/token/values?name=label").json() == [str(n % 3) for n in range(N)]
+    assert client.get("/token/values?name=id").json()[1:3] == ["item-1", "item-2"]
     places = np.frombuffer(client.get("/token/column/pca").content, "<f4").reshape(-1, 2)
     np.testing.assert_allclose(places, explorer.columns.layouts["pca"].values, rtol=1e-5)
     assert np.frombuffer(client.get("/token/column/rows").content, "<i4").tolist() == list(range(N))
     answer = client.get("/token/item/7").json()
     assert answer == json.loads(json.dumps(explorer.item(7)))
     assert [found["id"] for found in client.get("/token/find?text=item-33").json()] == ["item-33"]
-    assert len(client.get("/token/worst").json()) == 100
+    rows = client.get("/token/rows?at=7,119").json()
+    assert {row: thing["id"] for row, thing in rows.items()} == {"7": "item-7", "119": "item-119"}
     picture = Image.open(io.BytesIO(client.get("/token/picture/7").content))
     assert picture.size == (8, 8)
 
 
 def test_without_the_token_there_is_nothing(client: TestClient) -> None:
-    for path in ("", "about", "column/pca", "item/0", "worst", "find?text=a", "picture/0"):
+    for path in ("", "about", "column/pca", "item/0", "rows?at=0", "values?name=id", "find?text=a", "picture/0"):
         assert client.get(f"/wrong/{path}").status_code == 404, path
     assert client.get("/").status_code == 404
 
@@ -47,6 +51,7 @@ def test_what_is_not_there(client: TestClient) -> None:
     for path in (
         *(
             "column/nothing",
+            "values?name=nothing",
             "column/../about2",
             "picture/../../etc/passwd",
             "picture/%2e%2e%2fX.npy",
@@ -54,7 +59,8 @@ def test_what_is_not_there(client: TestClient) -> None:
         *("item/seven", "item/-1", "picture/-1", "picture/0.png"),
     ):
         assert client.get(f"/token/{path}").status_code == 404, path
-    for path in (f"item/{N}", f"picture/{N}"):
+    assert client.get("/token/rows?at=one").status_code == 400
+    for path in (f"item/{N}", f"picture/{N}", f"rows?at=0,{N}"):
         said = client.get(f"/token/{path}")
         assert said.status_code == 400, path
         assert f"below {N}" in said.json()["error"]

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,24 +65,21 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Metadata:
-    """Labels (n,), texts (n,) and pictures of n rows; each may be missing."""
+    """Columns (n,) of n rows by their names, such as "label" and "text", and pictures; each may be missing."""
 
-    labels: np.ndarray | None = None
-    texts: np.ndarray | None = None
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     pictures: Pictures | None = None
 
     def about(self, row: int) -> Record:
         """What is known of a row, None where nothing is."""
-        return {
-            "label": None if self.labels is None else str(self.labels[row]),
-            "text": None if self.texts is None else str(self.texts[row]),
-            "picture": self.pictures is not None and self.pictures.has(row),
-        }
+        known = {name: str(values[row]) for name, values in self.columns.items()}
+        picture = self.pictures is not None and self.pictures.has(row)
+        return {"label": known.pop("label", None), "text": known.pop("text", None), "more": known, "picture": picture}
 
 
-def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> np.ndarray:
-    """One value a row as text, (n,): in the order of the rows, or found by the column of ids; "" where it is missing.
-    `path`: a column or array, or with `ids_column` a table with a column `role`. ValueError if it does not fit."""
+def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
+    """Columns (n,) of texts by their names: one in the order of the rows, called `role`, or with `ids_column` those of
+    a table whose rows are found by that column, "" where one is missing. ValueError if it does not fit."""
     if ids_column is None:
         values = read_column(path).astype(str)
         if len(values) != len(ids):
@@ -90,15 +87,15 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
                 f"{path} has {len(values)} values and the index {len(ids)} rows; give one for each, or name its column "
                 "of ids: --ids-column id"
             )
-        return values
+        return {role: values}
     table = read_table(path, header=True)
-    others = [name for name in table.columns if name != ids_column]
-    wanted = others[0] if len(others) == 1 else role
-    names = map(str, table.column(ids_column, "ids_column").values.tolist())
-    known = dict(zip(names, map(str, table.column(wanted, role).values.tolist()), strict=True))
-    if not known.keys() & set(ids):
+    place = {str(name): at for at, name in enumerate(table.column(ids_column, "ids_column").values.tolist())}
+    if not place.keys() & set(ids):
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    return np.array([known.get(name, "") for name in ids])
+    found = [place.get(name, -1) for name in ids]
+    texts = {name: [*map(str, c.values.tolist()), ""] for name, c in table.columns.items() if name != ids_column}
+    columns = {name: np.array([values[at] for at in found]) for name, values in texts.items()}
+    return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
 def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
@@ -227,7 +224,11 @@ class Collection:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        return {"id": str(row if self.ids is None else self.ids[row]), **self.metadata.about(row)}
+        return {"id": self.name(row), **self.metadata.about(row)}
+
+    def name(self, row: int) -> str:
+        """The id of a row as text."""
+        return str(row if self.ids is None else self.ids[row])
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
@@ -238,14 +239,13 @@ class Collection:
         return self._as_searched(self.vectors(rows))
 
     def find(self, text: str, most: int = 30) -> list[int]:
-        """Rows whose id is `text`, then those whose id begins with it, then those with it in id, text or label."""
+        """Rows whose id is `text`, then those whose id begins with it, then those with it in id or any column."""
         text = text.strip().lower()
         if not text:
             return []
         names = np.char.lower((np.arange(len(self)) if self.ids is None else self.ids).astype(str))
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
-        columns = [self.metadata.texts, self.metadata.labels]
-        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in columns if column is not None]
+        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.metadata.columns.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
@@ -333,11 +333,10 @@ def open_collection(
     other = None if compare is None else open_index(compare)
     rows = None if vectors is None else read_vectors(vectors)
     ids = list(map(str, range(len(index)) if index.ids is None else index.ids.tolist()))
-    metadata = Metadata(
-        labels=None if labels is None else read_values(labels, ids, ids_column, "label"),
-        texts=None if texts is None else read_values(texts, ids, ids_column, "text"),
-        pictures=None if images is None else read_pictures(images, ids),
-    )
+    columns: dict[str, np.ndarray] = {}
+    for role, path in (("label", labels), ("text", texts)):
+        columns |= {} if path is None else read_values(path, ids, ids_column, role)
+    metadata = Metadata(columns, None if images is None else read_pictures(images, ids))
     names = tuple("" if path is None else Path(path).resolve().name for path in (folder, compare))
     names = (str(folder), str(compare)) if names[0] == names[1] else names
     left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None

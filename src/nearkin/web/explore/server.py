@@ -7,9 +7,10 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,27 +29,25 @@ from nearkin.web import serving
 from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
-WORST = 100
 SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
-_CATEGORIES = 20  # labels with their own colours
 _SEARCHED = 256  # rows searched between two looks at whether to stop
+_FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 _FIT = 20_000  # rows by which the principal axes are found
 _AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
 
 
 @dataclass
 class Column:
-    """A column (m, 2) of places or (m,) of values, nan where not measured; `names` are those of categories 0, 1, ..."""
+    """A column (m, 2) of places or (m,) of values, nan where not measured."""
 
     title: str
     values: np.ndarray
     note: str = ""
-    names: list[str] | None = None
     version: int = 0
 
     def record(self, name: str) -> Record:
         """What a page must know before it reads the values."""
-        return {"name": name, "title": self.title, "note": self.note, "names": self.names, "version": self.version}
+        return {"name": name, "title": self.title, "note": self.note, "version": self.version}
 
 
 class Columns:
@@ -67,8 +66,6 @@ class Columns:
         else:
             note = "Two principal axes of the rows, those of largest variance."
             self.layouts["pca"] = Column("principal axes", principal(collection, self.rows), note)
-        if collection.metadata.labels is not None:
-            self.colours["label"] = _categories(collection.metadata.labels, self.rows)
         note = "List numbers have no order: equal colours mean the same list, similar ones nothing."
         for number, view in enumerate(collection.views):
             if (lists := view.lists()) is not None:
@@ -95,12 +92,6 @@ class Columns:
         """A column by its name; None for an unknown name."""
         return self.layouts.get(name) or self.colours.get(name)
 
-    def worst(self) -> list[int]:
-        """The rows that lose most neighbours, of equal ones those with the largest error; at most a hundred."""
-        columns = [self.colours.get(name) for name in ("error0", "lost0")]
-        keys = [-np.nan_to_num(column.values, nan=-1) for column in columns if column is not None]
-        return self.rows[np.lexsort(keys)][:WORST].tolist() if keys else []
-
     def kept(self) -> list[Record]:
         """Each index's share of exact neighbours kept, None if not measured, and the number of rows that it is of."""
         lost = [self.colours.get(f"lost{number}") for number in range(len(self.collection.views))]
@@ -108,18 +99,21 @@ class Columns:
         return [{"rows": len(v), "recall": 1 - float(v.mean()) / self.k if len(v) else None} for v in known]
 
     def _steps(self, layout: bool) -> Iterator[str]:
-        """Do the slow work in steps; yields what comes next."""
+        """Do the slow work in steps, what many rows lose after the map; yields what comes next."""
+        lost: Iterator[str] = iter(())
         if self.collection.exact is not None:
             yield "measuring quantization errors"
             self._errors()
             if self.k < len(self.collection) - 1:  # else a search returns all rows
-                yield from self._lost()
+                lost = self._lost()
+                yield from islice(lost, _FIRST)
         if layout and "map" not in self.layouts and len(self.rows) > 3:
             yield "laying out neighbours (t-SNE)"
             note = "t-SNE: neighbours lie together; distances between groups say little."
             if len(self.rows) > SAMPLE:
                 note += f" {SAMPLE:,} rows drawn at random; each other row at the mean of the three nearest of them."
             self.layouts["neighbours"] = Column("neighbours", neighbour_preserving(self.collection, self.rows), note)
+        yield from lost
 
     def _errors(self) -> None:
         note = "Squared distance between a row and its decoded code."
@@ -142,24 +136,9 @@ class Columns:
             for column, lost in zip(columns, self.collection.lost(self.rows[some]), strict=True):
                 column.values[some] = lost
                 column.version += 1
-        if len(columns) == 2:
-            note = f"Neighbours lost by {views[1].name} less those lost by {views[0].name}."
-            values = columns[1].values - columns[0].values
-            self.colours["more"] = Column("lost more by the second", values, note)
 
     def _of(self, what: str, number: int) -> str:
         return what if len(self.collection.views) == 1 else f"{what}, {self.collection.views[number].name}"
-
-
-def _categories(labels: np.ndarray, rows: np.ndarray) -> Column:
-    """The most frequent labels as categories, numbers in their order, and one category of all others."""
-    names, counts = np.unique(labels, return_counts=True)
-    common = names[np.argsort(-counts, kind="stable")[: _CATEGORIES - (len(names) > _CATEGORIES)]].tolist()
-    common.sort(key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
-    place = {name: at for at, name in enumerate(common)}
-    values = np.array([place.get(name, len(common)) for name in labels[rows].tolist()], float)
-    others = [f"{len(names) - len(common)} others"] if len(names) > len(common) else []
-    return Column("label", values, names=[*common, *others])
 
 
 def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
@@ -226,6 +205,7 @@ class Explorer:
             ],
             "layouts": [column.record(name) for name, column in list(columns.layouts.items())],
             "colours": [column.record(name) for name, column in list(columns.colours.items())],
+            "columns": list(collection.metadata.columns),
             "busy": columns.busy,
             "left": None if collection.left is None else len(collection.left.left_ids),
         }
@@ -255,18 +235,15 @@ class Explorer:
         return {row: self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
-        """The rows whose id, label or text holds `text`."""
+        """The rows whose id or any column holds `text`."""
         return [{"row": row, **about} for row, about in self.about_rows(self.collection.find(text)).items()]
 
-    def worst(self) -> list[Record]:
-        """The worst rows, with the neighbours that they lose and their quantization error."""
-        at = {row: place for place, row in enumerate(self.columns.rows.tolist())}
-        known = {name: self.columns.colours.get(f"{name}0") for name in ("lost", "error")}
-        return [
-            {"row": row, **self.collection.about(row)}
-            | {name: _number(column.values[at[row]]) for name, column in known.items() if column is not None}
-            for row in self.columns.worst()
-        ]
+    def values(self, name: str) -> list[str] | None:
+        """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
+        if name == "id":
+            return [self.collection.name(row) for row in self.columns.rows.tolist()]
+        column = self.collection.metadata.columns.get(name)
+        return None if column is None else column[self.columns.rows].tolist()
 
     def column(self, name: str) -> bytes | None:
         """The values of a column as little-endian float32, those of "rows" as int32; None for an unknown name."""
@@ -287,27 +264,38 @@ class Explorer:
             raise ValueError(f"row is {row}; it must be at least 0 and below {len(self.collection)}")
 
 
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(f"{value:.6g}")
-
-
 def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> Starlette:
     """The application: the page is `/{token}/`. Rows are asked for by number, never by a name or a path."""
 
     def asked(request: Request, name: str) -> str:
-        return request.query_params.get(name, "")[:200]
+        return request.query_params.get(name, "")[:1000]
 
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
         "about": lambda request: JSONResponse(explorer.about()),
         "column/{name}": lambda request: _bytes(explorer.column(request.path_params["name"])),
         "item/{row:int}": lambda request: JSONResponse(explorer.item(request.path_params["row"])),
-        "worst": lambda request: JSONResponse(explorer.worst()),
+        "rows": lambda request: JSONResponse(explorer.about_rows(_numbers(explorer, asked(request, "at")))),
+        "values": lambda request: _json(explorer.values(asked(request, "name"))),
         "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
         "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
         "picture/{row:int}": lambda request: _bytes(explorer.picture(request.path_params["row"]), "image/png"),
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
+
+
+def _numbers(explorer: Explorer, text: str) -> list[int]:
+    """Numbers of rows, separated by commas; ValueError for anything else."""
+    rows = [int(row) for row in text.split(",")]
+    for row in rows:
+        explorer.check(row)
+    return rows
+
+
+def _json(content: object) -> Response:
+    if content is None:
+        raise HTTPException(404, "not found")
+    return JSONResponse(content)
 
 
 def _bytes(content: bytes | None, kind: str = "application/octet-stream") -> Response:
@@ -359,8 +347,8 @@ class NotebookPage:
 
     def _repr_html_(self) -> str:
         return (
-            f'<iframe title="nearkin explore" srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-forms" '
-            'style="width:100%;height:46rem;border:0"></iframe>'
+            f'<iframe title="nearkin explore" srcdoc="{html.escape(self.html)}" '
+            'sandbox="allow-scripts allow-forms allow-downloads" style="width:100%;height:46rem;border:0"></iframe>'
         )
 
 
@@ -371,6 +359,7 @@ def explore(
     labels: np.ndarray | None = None,
     texts: np.ndarray | None = None,
     images: np.ndarray | None = None,
+    columns: Mapping[str, np.ndarray] | None = None,
     compare: Index | None = None,
     k: int = 10,
     most: int = 1_000,
@@ -378,17 +367,15 @@ def explore(
     """The page of `nearkin explore` for the last line of a notebook's cell.
 
     vectors (n, d): the exact rows, where the index keeps none. labels, texts (n,), images (n, h, w[, 3]): one for each
-    row. compare: another index over the same rows. More than `most` rows are sampled at random; their
-    neighbours are those among all rows. ValueError for arrays of another length.
+    row. columns: other values of the rows, by their names. compare: another index over the same rows. More than `most`
+    rows are sampled at random; their neighbours are those among all rows. ValueError for arrays of another length.
     """
-    for name, values in (("labels", labels), ("texts", texts), ("images", images)):
+    for name, values in {"labels": labels, "texts": texts, "images": images, **(columns or {})}.items():
         if values is not None and len(values) != len(index):
             raise ValueError(f"{name} has {len(values)} values and the index {len(index)} rows; give one for each")
-    metadata = Metadata(
-        None if labels is None else np.asarray(labels).astype(str),
-        None if texts is None else np.asarray(texts).astype(str),
-        None if images is None else Pictures(np.asarray(images)),
-    )
+    known = {"label": labels, "text": texts, **(columns or {})}
+    texts_of = {name: np.asarray(values).astype(str) for name, values in known.items() if values is not None}
+    metadata = Metadata(texts_of, None if images is None else Pictures(np.asarray(images)))
     rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
     collection = collect_rows(index, rows, metadata, other=compare, k=k)
     return NotebookPage(single_page(_measured(collection, "index", most)))
@@ -437,7 +424,7 @@ def _data(explorer: Explorer) -> Record:
         "columns": {name: _base64(explorer.column(name)) for name in names},
         "answers": {row: vars(answer) for row, answer in answers.items()},
         "named": explorer.about_rows(used),
-        "worst": explorer.worst(),
+        "values": {name: explorer.values(name) for name in ("id", *collection.metadata.columns)},
         "pictures": {row: _base64(png) for row, png in pictures.items()},
     }
 

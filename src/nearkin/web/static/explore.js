@@ -12,9 +12,13 @@ const HUES = {
 const RAMP = [[59, 111, 212], [31, 158, 140], [214, 164, 36], [209, 56, 31]];  // small to large
 const UNKNOWN = "#8a93a3";
 const GLYPHS = { kept: "●", lost: "▲", gained: "■", unknown: "○" };
+const SHOWN = 20;  // categories with a colour; the others share one
 let about = null, rows = new Int32Array(0), pointOf = new Map(), current = null, drawn = {};
+let values = new Float32Array(0), names = null;  // of the colour's column: numbers, or places in the names of categories
+let only = new Set(), wanted = new Set(), picked = null;  // categories shown; those that get a colour; points selected
+const texts = new Map(), things = new Map();              // columns and rows that were read
 
-const map = new PointMap($("map"), (point) => choose(rows[point]));
+const map = new PointMap($("map"), { choose: (point) => choose(rows[point]), hover, select: (points) => pick(points), moved: later(remember, 250) });
 const number = (value) => (value === null || value === undefined ? "–" : Number(value.toPrecision(4)).toLocaleString("en"));
 const count = (value) => value.toLocaleString("en");
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
@@ -23,6 +27,11 @@ function element(name, properties = {}, ...children) {  // texts are other peopl
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
   return made;
+}
+
+function later(work, wait) {  // once nothing has asked for it for a while
+  let timer = null;
+  return (...given) => { clearTimeout(timer); timer = setTimeout(() => work(...given), wait); };
 }
 
 async function guarded(work) {
@@ -50,31 +59,123 @@ function range(values) {  // of 98 % of the values, so that one row does not tak
   return low < high ? [low, high] : [known[0], known[known.length - 1]];
 }
 
-function paint(column, values) {
-  const colours = new Uint32Array(rows.length).fill(pixel(...hex(UNKNOWN)));
-  const legend = [];
-  if (column?.names) {
-    const scheme = HUES[dark.matches ? "dark" : "light"];
-    const hues = column.names.map((_, i) => scheme[i] ?? UNKNOWN), pixels = hues.map((hue) => pixel(...hex(hue)));
-    for (let i = 0; i < values.length; i++) colours[i] = pixels[values[i]] ?? colours[i];
-    legend.push(...column.names.map((name, i) => {
-      const swatch = element("i", { className: "swatch" });
-      swatch.style.background = hues[i];
-      return element("span", { title: name, dir: "auto" }, swatch, name || "(none)");
-    }));
+// The menu of colours: the table's columns, then what was measured.
+function colours() {
+  const two = about.colours.filter((column) => column.name.startsWith("lost"));
+  const more = two.length < 2 ? [] : [{ name: "more", title: "lost more by the second", version: two[0].version + two[1].version,
+    note: `Neighbours lost by ${about.indexes[1].name} less those lost by ${about.indexes[0].name}.` }];
+  return [...about.columns.map((name) => ({ name: `column:${name}`, title: name, note: "", version: 0 })), ...about.colours, ...more];
+}
+
+async function read(name) {  // the texts of a table's column
+  if (!texts.has(name)) texts.set(name, await source.values(name));
+  return texts.get(name);
+}
+
+const isMissing = (text) => ["", "nan", "None", "NaT", "<NA>"].includes(text);
+const numeric = async (name) => new Float32Array(await source.column(name));
+
+async function load(column) {  // sets `values` and `names`
+  names = null;
+  if (!column) { values = new Float32Array(0); return; }
+  if (column.name === "more") {
+    const [one, other] = [await numeric("lost0"), await numeric("lost1")];
+    values = other.map((lost, i) => lost - one[i]);
+    return;
+  }
+  if (!column.name.startsWith("column:")) { values = await numeric(column.name); return; }
+  const known = await read(column.title), counts = new Map();
+  for (const text of known) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const given = [...counts.keys()].filter((text) => !isMissing(text));
+  if (column.title !== "label" && given.length > SHOWN && given.every((text) => Number.isFinite(Number(text)))) {
+    values = Float32Array.from(known, (text) => (isMissing(text) ? NaN : Number(text)));
+    return;
+  }
+  const frequent = [...counts].sort((one, other) => other[1] - one[1]).map(([text]) => text);
+  const most = SHOWN - (frequent.length > SHOWN), asked = frequent.filter((text) => wanted.has(text)).slice(0, most);
+  const rank = (text) => (/^\d+$/.test(text) ? 0 : 1);
+  const common = [...asked, ...frequent.filter((text) => !wanted.has(text)).slice(0, most - asked.length)]
+    .sort((one, other) => rank(one) - rank(other) || (rank(one) ? (one < other ? -1 : 1) : Number(one) - Number(other)));
+  const place = new Map(common.map((text, i) => [text, i])), others = frequent.filter((text) => !place.has(text));
+  names = others.length ? [...common, `${count(others.length)} others`] : common;
+  names.others = others;
+  values = Float32Array.from(known, (text) => place.get(text) ?? common.length);
+}
+
+function categories(scheme) {
+  const keys = names.map((name, i) => {
+    const swatch = element("i", { className: "swatch" });
+    swatch.style.background = scheme[i] ?? UNKNOWN;
+    const key = element("button", { type: "button", title: name, dir: "auto" }, swatch, element("span", { textContent: name || "(none)" }));
+    key.setAttribute("aria-pressed", only.has(i));
+    key.addEventListener("click", () => { only.delete(i) || only.add(i); legend(); fade(); });
+    return key;
+  });
+  if (!names.others.length) return keys;
+  const more = element("select", { title: "Give another category a colour" }, element("option", { value: "", textContent: "colour another ..." }),
+    ...names.others.slice(0, 500).map((text) => element("option", { value: text, textContent: text || "(none)" })));
+  more.setAttribute("aria-label", "Give another category a colour");
+  more.addEventListener("change", () => { wanted.add(more.value); only.clear(); guarded(recolour); });
+  return [...keys, more];
+}
+
+function unit(title) { return /[(\[]([^)\]]{1,12})[)\]]\s*$/.exec(title)?.[1] ?? ""; }  // "price (EUR)"
+
+function legend() {
+  const column = colours().find((one) => one.name === $("colour").value);
+  const colour = new Uint32Array(rows.length).fill(pixel(...hex(UNKNOWN)));
+  let made = [];
+  if (names) {
+    const scheme = HUES[dark.matches ? "dark" : "light"], pixels = names.map((_, i) => pixel(...hex(scheme[i] ?? UNKNOWN)));
+    for (let i = 0; i < values.length; i++) colour[i] = pixels[values[i]] ?? colour[i];
+    made = categories(scheme);
   } else if (column) {
     const [low, high] = range(values), table = Array.from({ length: 256 }, (_, i) => pixel(...shade(i / 255)));
     for (let i = 0; i < values.length; i++) {
-      if (!Number.isNaN(values[i])) colours[i] = table[Math.min(255, Math.max(0, Math.round(255 * (values[i] - low) / ((high - low) || 1))))];
+      if (!Number.isNaN(values[i])) colour[i] = table[Math.min(255, Math.max(0, Math.round(255 * (values[i] - low) / ((high - low) || 1))))];
     }
-    const ramp = element("i", { className: "ramp" });
+    const ramp = element("i", { className: "ramp" }), of = unit(column.title);
     ramp.style.background = `linear-gradient(to right, ${RAMP.map((stop) => `rgb(${stop})`).join(",")})`;
-    legend.push(number(low), ramp, number(high));
-    if (values.some(Number.isNaN)) legend.push(element("span", {}, "grey: not measured yet"));
+    made = [element("b", { textContent: column.title, title: column.title, dir: "auto" }), number(low), ramp, `${number(high)} ${of}`];
+    if (values.some(Number.isNaN)) made.push(element("span", {}, column.name.startsWith("column:") ? "grey: missing" : "grey: not measured yet"));
   }
-  $("legend").replaceChildren(...legend);
-  map.colours = colours;
+  $("legend").replaceChildren(...made);
+  map.colours = colour;
   map.draw();
+}
+
+async function recolour() {
+  await load(colours().find((one) => one.name === $("colour").value));
+  legend();
+  fade();
+}
+
+function fade() {  // rows outside of the selection and of the legend's categories
+  const isPicked = picked && new Set(picked);
+  map.faded = isPicked || only.size
+    ? Uint8Array.from(rows, (_, i) => Number((isPicked && !isPicked.has(i)) || (only.size && !only.has(values[i])))) : null;
+  map.faint = pixel(...hex(dark.matches ? "#3a4250" : "#dfe3ea"));
+  const left = map.faded ? map.faded.reduce((sum, out) => sum + 1 - out, 0) : rows.length;
+  $("picked").hidden = !map.faded;
+  $("how-many").textContent = `${count(left)} of ${count(rows.length)} rows`;
+  map.draw();
+}
+
+function pick(points) { picked = points?.length ? points : null; fade(); }
+const selected = () => [...rows.keys()].filter((i) => !map.faded?.[i]);
+
+async function exported(asked) {  // the selected rows as CSV
+  const columns = await Promise.all(asked.map(async (column) => (
+    column.name === "id" || column.name.startsWith("column:") ? read(column.title) : numeric(column.name))));
+  const cell = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return [asked.map((column) => cell(column.title)), ...selected().map((i) => columns.map((column) => cell(column[i])))]
+    .map((cells) => `${cells.join(",")}\r\n`).join("");
+}
+
+async function download(name, asked) {
+  const link = element("a", { href: URL.createObjectURL(new Blob([await exported(asked)], { type: "text/csv" })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
 function fill(select, columns, wanted) {
@@ -87,17 +188,41 @@ function fill(select, columns, wanted) {
 
 async function redraw() {
   const layout = about.layouts.find((column) => column.name === $("layout").value);
-  const colour = about.colours.find((column) => column.name === $("colour").value);
+  const colour = colours().find((column) => column.name === $("colour").value);
   if (layout && drawn.layout !== layout.name) {
-    map.set(new Float32Array(await source.column(layout.name)));
+    map.set(await numeric(layout.name));
     drawn.layout = layout.name;
   }
   const state = colour ? `${colour.name} ${colour.version} ${dark.matches}` : "";
   if (drawn.colour !== state) {
-    paint(colour, colour ? new Float32Array(await source.column(colour.name)) : []);
+    if (drawn.colour?.split(" ")[0] !== state.split(" ")[0]) { only.clear(); wanted.clear(); }
+    await recolour();
     drawn.colour = state;
   }
   $("note").textContent = [layout?.note, colour?.note].filter(Boolean).join(" ");
+}
+
+// ---- the card of the row under the mouse ----------------------------------------------------------------------------
+
+let over = -1;
+function hover(point, x = 0, y = 0) {
+  if (point === over) return;
+  over = point;
+  if (point < 0) { $("card").hidden = true; return; }
+  setTimeout(() => point === over && guarded(() => card(point, x, y)), 60);
+}
+
+async function card(point, x, y) {
+  const row = rows[point];
+  if (!things.has(row)) Object.entries(await source.rows([row])).forEach(([one, thing]) => things.set(Number(one), thing));
+  if (point !== over) return;
+  const column = colours().find((one) => one.name === $("colour").value), value = names ? names[values[point]] : number(values[point]);
+  const lines = column && column.title !== "label" ? [element("span", { className: "faint", textContent: `${column.title}: ${Number.isNaN(values[point]) ? "–" : value}` })] : [];
+  $("card").replaceChildren(...words(things.get(row), row), ...lines);
+  $("card").hidden = false;
+  const { clientWidth: w, clientHeight: h } = $("frame"), { offsetWidth: width, offsetHeight: height } = $("card");
+  $("card").style.left = `${Math.max(0, x + 16 + width > w ? x - 16 - width : x + 16)}px`;
+  $("card").style.top = `${Math.max(0, Math.min(y + 12, h - height))}px`;
 }
 
 function kind(answer, row, found) {  // without exact neighbours nobody knows what is lost
@@ -107,7 +232,7 @@ function kind(answer, row, found) {  // without exact neighbours nobody knows wh
 function mark(answer, found) {
   const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`);
   const marked = [...new Set([...(answer.exact ?? []), ...found])].map((row) => [row, kind(answer, row, found)]);
-  map.halo = colour("card");
+  [map.halo, map.line] = [colour("card"), colour("ink")];
   map.marks = [...marked.map(([row, what]) => [row, colour(what), what, 7]), [answer.row, colour("ink"), "row", 11]]
     .filter(([row]) => pointOf.has(row)).map(([row, ...rest]) => [pointOf.get(row), ...rest]);
   map.draw();
@@ -184,10 +309,33 @@ function display(answer) {
 }
 
 const choose = (row) => guarded(() => open_row(row));
-async function open_row(row) {
+async function open_row(row, known = false) {
   display(await source.item(row));
-  if (location.protocol !== "about:") history.replaceState(null, "", `#${row}`);  // a notebook's frame has no address
+  remember(!known);
 }
+
+// ---- the link: row, map, colour, view -------------------------------------------------------------------------------
+
+function remember(step = false) {  // in the address; with `step` the back button returns to what was before
+  if (location.protocol === "about:" || !map.view || !about) return;  // a notebook's frame has no address
+  const { x, y, scale } = map.view, at = [x, y, scale].map((value) => Number(value.toPrecision(5))).join();
+  const parts = { row: current?.row >= 0 ? current.row : "", map: $("layout").value, colour: $("colour").value, at: scale === 1 && x === map.home?.x ? "" : at };
+  const hash = `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`;
+  if (hash !== location.hash) history[step === true ? "pushState" : "replaceState"](null, "", hash);
+}
+
+async function restore() {
+  const hash = location.hash.slice(1), given = new URLSearchParams(/^\d+$/.test(hash) ? `row=${hash}` : hash);
+  for (const [id, name] of [["layout", "map"], ["colour", "colour"]]) {
+    if ([...$(id).options].some((option) => option.value === given.get(name))) $(id).value = given.get(name);
+  }
+  await redraw();
+  const [x, y, scale] = (given.get("at") ?? "").split(",").map(Number);
+  if (scale > 0 && Number.isFinite(x) && Number.isFinite(y)) { map.view = { x, y, scale }; map.draw(); } else if (map.home) map.reset();
+  const row = Number.parseInt(given.get("row"), 10);
+  if (row >= 0 && current?.row !== row) await open_row(row, true);
+}
+addEventListener("popstate", () => guarded(restore));
 
 $("search").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -204,17 +352,28 @@ $("ask-left").addEventListener("submit", (event) => {
   guarded(async () => display(await source.left($("left").value)));
 });
 $("oversample").addEventListener("input", () => current && show());
-for (const id of ["layout", "colour"]) $(id).addEventListener("change", () => guarded(redraw));
+for (const id of ["layout", "colour"]) $(id).addEventListener("change", () => guarded(async () => { await redraw(); remember(true); }));
+for (const button of document.querySelectorAll("#modes button")) button.addEventListener("click", () => {
+  map.mode = button.dataset.mode;
+  for (const one of document.querySelectorAll("#modes button")) one.setAttribute("aria-pressed", one === button);
+});
+const ID = { name: "id", title: "id" };
+$("csv").addEventListener("click", () => guarded(() => download("rows.csv", [ID, ...colours().filter((column) => column.name !== "more")])));
+$("ids").addEventListener("click", () => guarded(() => download("ids.csv", [ID])));
+$("clear").addEventListener("click", () => { only.clear(); legend(); pick(null); });
 $("worst-part").addEventListener("toggle", () => guarded(worst));
-dark.addEventListener("change", () => { guarded(redraw); if (current) show(); });
+dark.addEventListener("change", () => { guarded(redraw); fade(); if (current) show(); });
 
-async function worst() {
+async function worst() {  // the rows that lose most neighbours, of equal ones those with the largest error
   if (!$("worst-part").open) return;
-  const found = await source.worst();
-  const figures = (one) => [one.lost === undefined || one.lost === null ? "" : `${one.lost} of ${about.k} lost`,
-    one.error === undefined ? "" : `error ${number(one.error)}`].filter(Boolean).join(", ");
-  $("worst").replaceChildren(...found.map((one) => entry({ ...one, text: null }, one.row, figures(one))));
-  if (!found.length) $("worst").replaceChildren(element("li", { textContent: "Not measured yet, or no exact vectors to compare with." }));
+  const [lost, error] = await Promise.all(["lost0", "error0"].map(async (name) => (
+    about.colours.some((column) => column.name === name) ? numeric(name) : null)));
+  const key = (column, i) => (column === null || Number.isNaN(column[i]) ? -1 : column[i]);
+  const first = [...rows.keys()].sort((i, j) => key(lost, j) - key(lost, i) || key(error, j) - key(error, i)).slice(0, lost || error ? 100 : 0);
+  const known = first.length ? await source.rows(first.map((i) => rows[i])) : {};
+  const figures = (i) => [key(lost, i) < 0 ? "" : `${lost[i]} of ${about.k} lost`, key(error, i) < 0 ? "" : `error ${number(error[i])}`];
+  $("worst").replaceChildren(...first.map((i) => entry({ ...known[rows[i]], text: null }, rows[i], figures(i).filter(Boolean).join(", "))));
+  if (!first.length) $("worst").replaceChildren(element("li", { textContent: "Not measured yet, or no exact vectors to compare with." }));
 }
 
 // ---- what is known so far -------------------------------------------------------------------------------------------
@@ -226,14 +385,16 @@ function summary() {
     const measured = index.recall === null || index.rows === about.rows ? "" : ` (measured on ${count(index.rows)} rows)`;
     parts.push(`${about.indexes.length > 1 ? `${index.name}, ` : ""}${index.codec}${kept}${measured}`);
   }
-  if (about.busy) parts.push(about.busy);
+  if (about.busy !== drawn.busy) Object.assign(drawn, { busy: about.busy, since: Date.now() });
+  const seconds = Math.round((Date.now() - drawn.since) / 1000);
+  if (about.busy) parts.push(seconds > 3 ? `${about.busy}, ${seconds} s` : about.busy);
   $("summary").textContent = `${parts.join(". ")}.`;
 }
 
 async function refresh() {
   about = await source.about();
   fill($("layout"), about.layouts);
-  fill($("colour"), about.colours, "label");
+  fill($("colour"), colours(), "column:label");
   summary();
   await redraw();
   await worst();
@@ -248,6 +409,5 @@ guarded(async () => {
   $("oversample").max = about.oversamples.length;
   $("rescore").hidden = !about.oversamples.length;
   $("ask-left").hidden = !about.left;
-  const row = Number.parseInt(location.hash.slice(1), 10);
-  if (row >= 0) await open_row(row);
+  await restore();
 });

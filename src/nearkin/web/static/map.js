@@ -1,8 +1,16 @@
 // A map of up to 100,000 points: they are written into the picture's pixels, which needs no library, no WebGL, no eval.
 "use strict";
 
+const DENSE = 20000;  // points; with more, the map shows how many lie on a pixel
+const OPAQUE = Array.from({ length: 16 }, (_, count) => Math.round(255 * (1 - 0.45 ** count)));
+
 class PointMap {
-  constructor(canvas, choose) {
+  constructor(canvas, { choose, hover = () => {}, select = () => {}, moved = () => {} }) {
+    Object.assign(this, { hover, select, viewed: moved });
+    this.mode = "move";                 // what dragging does: "move", "box", "lasso"
+    this.path = [];                     // places of the line that is being drawn around rows
+    this.faded = null;                  // 1 for each point that is not selected
+    this.faint = 0;                     // the colour of such points
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.choose = choose;
@@ -20,13 +28,24 @@ class PointMap {
       canvas.setPointerCapture(event.pointerId);
       this.fingers.set(event.pointerId, event);
       this.moved = this.fingers.size > 1 ? Infinity : 0;
+      this.drawing = this.fingers.size === 1 && (event.shiftKey ? "lasso" : this.mode === "move" ? null : this.mode);
+      this.path = this.drawing ? [[event.offsetX, event.offsetY]] : [];
+      this.hover(-1);
     });
     canvas.addEventListener("pointermove", (event) => this.drag(event));
+    canvas.addEventListener("pointermove", (event) => {
+      if (event.pointerType === "mouse" && !event.buttons) this.hover(this.nearest(event.offsetX, event.offsetY, 12), event.offsetX, event.offsetY);
+    });
+    canvas.addEventListener("pointerleave", () => this.hover(-1));
     for (const name of ["pointerup", "pointercancel"]) {
       canvas.addEventListener(name, (event) => {
         const alone = this.fingers.size === 1 && this.fingers.delete(event.pointerId);
         this.fingers.delete(event.pointerId);
+        const path = this.path;
+        this.path = [];
         if (name === "pointerup" && alone && this.moved < 5) this.pick(event.offsetX, event.offsetY, 16);
+        else if (name === "pointerup" && path.length > 2) this.select(this.inside(path));
+        this.draw();
       });
     }
     canvas.addEventListener("keydown", (event) => this.key(event));
@@ -63,6 +82,7 @@ class PointMap {
     const change = 1 / before - 1 / this.scale();
     this.view.x += dx * change;
     this.view.y -= dy * change;
+    this.viewed();
     this.draw();
   }
 
@@ -70,6 +90,7 @@ class PointMap {
     const s = this.scale();
     this.view.x -= dx / s;
     this.view.y += dy / s;
+    this.viewed();
     this.draw();
   }
 
@@ -80,7 +101,13 @@ class PointMap {
     const other = [...this.fingers.values()].find((finger) => finger.pointerId !== event.pointerId);
     this.fingers.set(event.pointerId, event);
     this.moved += Math.abs(dx) + Math.abs(dy);
-    if (other) {
+    if (this.drawing && !other) {
+      const [x, y] = this.path[0], [right, bottom] = [event.offsetX, event.offsetY];
+      if (this.drawing === "box") this.path = [[x, y], [right, y], [right, bottom], [x, bottom]];
+      else this.path.push([right, bottom]);
+      this.draw();
+    } else if (other) {
+      this.path = [];
       const distance = (one) => Math.hypot(one.offsetX - other.offsetX, one.offsetY - other.offsetY) || 1;
       this.zoom(distance(event) / distance(before), other.offsetX, other.offsetY);
     } else if (this.moved >= 5) this.pan(dx, dy);
@@ -99,15 +126,37 @@ class PointMap {
     event.preventDefault();
   }
 
-  pick(x, y, reach) {  // the point nearest to a place of the canvas
+  pick(x, y, reach) {
+    const best = this.nearest(x, y, reach);
+    if (best >= 0) this.choose(best);
+  }
+
+  inside(path) {  // the points inside a closed line of places of the canvas
+    const found = [], low = [0, 1].map((i) => Math.min(...path.map((at) => at[i]))), high = [0, 1].map((i) => Math.max(...path.map((at) => at[i])));
+    for (let point = 0; point < this.places.length / 2; point++) {
+      const [x, y] = this.at(point);
+      if (x < low[0] || y < low[1] || x > high[0] || y > high[1]) continue;
+      let within = false;
+      for (let i = 0, j = path.length - 1; i < path.length; j = i++) {
+        const [[x1, y1], [x2, y2]] = [path[i], path[j]];
+        if (y1 > y !== y2 > y && x < (x2 - x1) * (y - y1) / (y2 - y1) + x1) within = !within;
+      }
+      if (within) found.push(point);
+    }
+    return found;
+  }
+
+  nearest(x, y, reach) {  // the point nearest to a place of the canvas, -1 if none is within reach
+    if (!this.home) return -1;
     const s = this.scale(), { places } = this;
     const left = this.view.x + (x - this.canvas.clientWidth / 2) / s, top = this.view.y - (y - this.canvas.clientHeight / 2) / s;
     let best = -1, least = (reach / s) ** 2;
     for (let point = 0; point < places.length / 2; point++) {
+      if (this.faded?.[point]) continue;
       const far = (places[2 * point] - left) ** 2 + (places[2 * point + 1] - top) ** 2;
       if (far < least) { least = far; best = point; }
     }
-    if (best >= 0) this.choose(best);
+    return best;
   }
 
   draw() {
@@ -129,13 +178,32 @@ class PointMap {
     const disc = [], reach = Math.ceil(radius);
     for (let y = -reach; y <= reach; y++) for (let x = -reach; x <= reach; x++) if (x * x + y * y <= radius * radius) disc.push(y * w + x);
     const s = this.scale() * ratio, left = w / 2 - this.view.x * s, top = h / 2 + this.view.y * s;
-    for (let i = 0; i < n; i++) {
+    const place = (i) => {  // of a point among the pixels, -1 outside
       const x = Math.round(left + places[2 * i] * s), y = Math.round(top - places[2 * i + 1] * s);
-      if (x < reach || y < reach || x >= w - reach || y >= h - reach) continue;
-      const middle = y * w + x, colour = colours[i];
-      for (const step of disc) pixels[middle + step] = colour;
+      return x < reach || y < reach || x >= w - reach || y >= h - reach ? -1 : y * w + x;
+    };
+    if (this.faded) for (let i = 0; i < n; i++) if (this.faded[i]) {
+      const middle = place(i);
+      if (middle >= 0) for (const step of disc) pixels[middle + step] = this.faint;
+    }
+    if (n > DENSE) this.shade(pixels, disc, place);
+    else for (let i = 0; i < n; i++) if (!this.faded?.[i]) {
+      const middle = place(i), colour = colours[i];
+      if (middle >= 0) for (const step of disc) pixels[middle + step] = colour;
     }
     context.putImageData(this.image, 0, 0);
+    if (this.path.length > 1) {
+      context.beginPath();
+      for (const [x, y] of this.path) context.lineTo(x * ratio, y * ratio);
+      context.closePath();
+      for (const [style, width, dash] of [[this.halo, 4, []], [this.line, 2, [6, 4]]]) {
+        context.setLineDash(dash.map((one) => one * ratio));
+        context.strokeStyle = style;
+        context.lineWidth = width * ratio;
+        context.stroke();
+      }
+      context.setLineDash([]);
+    }
     for (const [point, colour, shape, size] of this.marks) {
       const [x, y] = this.at(point).map((place) => place * ratio), r = size * ratio;
       context.beginPath();
@@ -148,6 +216,26 @@ class PointMap {
         context.lineWidth = width * ratio;
         context.stroke();
       }
+    }
+  }
+
+  shade(pixels, disc, place) {  // many points: the mean of their colours, and the darker the more lie on a pixel
+    const { colours, faded } = this, n = colours.length, size = pixels.length;
+    if (this.sums?.length !== 4 * size) this.sums = new Float32Array(4 * size); else this.sums.fill(0);
+    const sums = this.sums;
+    for (let i = 0; i < n; i++) {
+      if (faded?.[i]) continue;
+      const middle = place(i);
+      if (middle < 0) continue;
+      const colour = colours[i], r = colour & 255, g = (colour >> 8) & 255, b = (colour >> 16) & 255;
+      for (const step of disc) {
+        const at = 4 * (middle + step);
+        sums[at] += r; sums[at + 1] += g; sums[at + 2] += b; sums[at + 3] += 1;
+      }
+    }
+    for (let i = 0, at = 0; i < size; i++, at += 4) {
+      const count = sums[at + 3];
+      if (count) pixels[i] = (OPAQUE[Math.min(count, 15)] << 24) | (sums[at + 2] / count << 16) | (sums[at + 1] / count << 8) | sums[at] / count;
     }
   }
 }

@@ -9,7 +9,8 @@ const served = {
     return received;
   },
   about() { return this.json("about"); },
-  worst() { return this.json("worst"); },
+  rows(rows) { return this.json(`rows?at=${rows.join()}`); },
+  values(name) { return this.json(`values?name=${encodeURIComponent(name)}`); },
   find(text) { return this.json(`find?text=${encodeURIComponent(text)}`); },
   left(id) { return this.json(`left?id=${encodeURIComponent(id)}`); },
   item(row) { return this.json(`item/${row}`); },
@@ -25,11 +26,12 @@ function in_file(data) {
   const word = (value) => String(value ?? "").toLowerCase();
   return {
     about: async () => data.about,
-    worst: async () => data.worst,
+    rows: async (rows) => Object.fromEntries(rows.map((row) => [row, data.named[row]])),
+    values: async (name) => data.values[name],
     async find(text) {
       const wanted = text.trim().toLowerCase();
-      const rank = ({ id, label, text: words }) => word(id) === wanted ? 0 : word(id).startsWith(wanted) ? 1
-        : word(id).includes(wanted) ? 2 : word(words).includes(wanted) || word(label).includes(wanted) ? 3 : 4;
+      const rank = ({ id, label, text: words, more }) => word(id) === wanted ? 0 : word(id).startsWith(wanted) ? 1
+        : word(id).includes(wanted) ? 2 : [words, label, ...Object.values(more)].some((one) => word(one).includes(wanted)) ? 3 : 4;
       return Object.entries(data.named).map(([row, about]) => ({ row: Number(row), ...about, rank: rank(about) }))
         .filter((found) => wanted && found.rank < 4).sort((one, other) => one.rank - other.rank || one.row - other.row)
         .slice(0, 30);
