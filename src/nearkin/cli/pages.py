@@ -97,7 +97,8 @@ def explore(
 
     Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand by
     those that the codes find, as `nearkin search` gives them, with what was lost and gained; a slider shows what
-    rescoring brings back. The map is coloured by label, quantization error, list, or neighbours lost. Stop with Ctrl-C.
+    rescoring brings back. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects rows
+    to save. Stop with Ctrl-C.
 
     Examples:
 
@@ -111,7 +112,7 @@ def explore(
     - labels: A label for every indexed row, in order.
     - texts: A text for every indexed row, in order.
     - images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
-    - ids_column: Column of ids in the tables --labels and --texts: rows in any order.
+    - ids_column: Column of ids in the tables --labels and --texts, with rows in any order; all their columns are shown.
     - compare: Another index of the same vectors, shown next to it.
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.

@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 // Paul Tol's schemes "muted" (on light) and "light" (on dark): nine hues that differ with any colour vision. No more do.
-const MORE = ["#909090", "#9c5a2c", "#5566dd", "#b08f1a", "#d0607a", "#3f8f5f", "#7f7fbf", "#c97f4f", "#6aa0c0", "#a05fb0", "#777788"];
+const MORE = ["#1f6f8b", "#9c5a2c", "#5566dd", "#b08f1a", "#d0607a", "#3f8f5f", "#7f7fbf", "#c97f4f", "#6aa0c0", "#a05fb0", "#7a5c3e"];
 const HUES = {
   light: ["#332288", "#ddcc77", "#117733", "#cc6677", "#88ccee", "#882255", "#44aa99", "#999933", "#aa4499", ...MORE],
   dark: ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#dddddd", ...MORE],
@@ -93,19 +93,20 @@ async function load(column) {  // sets `values` and `names`
   }
   const frequent = [...counts].sort((one, other) => other[1] - one[1]).map(([text]) => text);
   const most = SHOWN - (frequent.length > SHOWN), asked = frequent.filter((text) => wanted.has(text)).slice(0, most);
-  const rank = (text) => (/^\d+$/.test(text) ? 0 : 1);
   const common = [...asked, ...frequent.filter((text) => !wanted.has(text)).slice(0, most - asked.length)]
-    .sort((one, other) => rank(one) - rank(other) || (rank(one) ? (one < other ? -1 : 1) : Number(one) - Number(other)));
+    .sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
   const place = new Map(common.map((text, i) => [text, i])), others = frequent.filter((text) => !place.has(text));
   names = others.length ? [...common, `${count(others.length)} others`] : common;
   names.others = others;
   values = Float32Array.from(known, (text) => place.get(text) ?? common.length);
 }
 
+function hue(scheme, i) { return names.others.length && i === names.length - 1 ? UNKNOWN : scheme[i] ?? UNKNOWN; }
+
 function categories(scheme) {
   const keys = names.map((name, i) => {
     const swatch = element("i", { className: "swatch" });
-    swatch.style.background = scheme[i] ?? UNKNOWN;
+    swatch.style.background = hue(scheme, i);
     const key = element("button", { type: "button", title: name, dir: "auto" }, swatch, element("span", { textContent: name || "(none)" }));
     key.setAttribute("aria-pressed", only.has(i));
     key.addEventListener("click", () => { only.delete(i) || only.add(i); legend(); fade(); });
@@ -126,7 +127,7 @@ function legend() {
   const colour = new Uint32Array(rows.length).fill(pixel(...hex(UNKNOWN)));
   let made = [];
   if (names) {
-    const scheme = HUES[dark.matches ? "dark" : "light"], pixels = names.map((_, i) => pixel(...hex(scheme[i] ?? UNKNOWN)));
+    const scheme = HUES[dark.matches ? "dark" : "light"], pixels = names.map((_, i) => pixel(...hex(hue(scheme, i))));
     for (let i = 0; i < values.length; i++) colour[i] = pixels[values[i]] ?? colour[i];
     made = categories(scheme);
   } else if (column) {
@@ -254,10 +255,10 @@ function words(thing, row) {
   return [image, inner];
 }
 
-function entry(thing, row, figures, className = "", ...before) {
+function entry(thing, row, figures, full = figures, className = "", ...before) {
   const button = element("button", { type: "button", className }, ...before, ...words(thing, row),
     element("span", { className: "figures", textContent: figures }));
-  button.title = [thing.id, thing.label, thing.text, figures].filter(Boolean).join("\n");
+  button.title = [thing.id, thing.label, thing.text, full].filter(Boolean).join("\n");
   button.addEventListener("click", () => choose(row));
   return element("li", {}, button);
 }
@@ -266,7 +267,7 @@ function list(title, answer, listed, kindOf, figuresOf) {
   return element("section", {}, element("h2", { textContent: title, title }), element("ol", {}, ...listed.map((row, i) => {
     const what = kindOf(row), mark = element("span", { className: "mark", textContent: GLYPHS[what] });
     if (what === "lost" || what === "gained") mark.append(element("i", { textContent: ` ${what}` }));
-    return entry(answer.about[row], row, figuresOf(row), what, element("span", { className: "rank", textContent: i + 1 }), mark);
+    return entry(answer.about[row], row, ...figuresOf(row), what, element("span", { className: "rank", textContent: i + 1 }), mark);
   })));
 }
 
@@ -283,19 +284,19 @@ function show() {
   $("chosen").replaceChildren(...(answer.left === undefined ? words(answer.about[answer.row], answer.row) : history_of(answer)));
   $("depth").textContent = at ? `${about.oversamples[at - 1]} times as many candidates, ranked again by exact vectors` : "codes alone";
   const coded = (i, row) => number(answer.coded[i][row]);
-  const scores = (i, row) => (answer.exact ? `${number(answer.true[row])} → ${coded(i, row)}` : coded(i, row));
+  const both = (i, row) => (answer.exact ? `${number(answer.true[row])} exactly, ${coded(i, row)} by code` : `${coded(i, row)} by code`);
   const columns = finds.map((found, i) => list(several ? about.indexes[i].name : "Codes", answer, found,
-    (row) => kind(answer, row, found), (row) => scores(i, row)));
+    (row) => kind(answer, row, found), (row) => [coded(i, row), both(i, row)]));
   if (answer.exact) {
     columns.unshift(list("Exact", answer, answer.exact, (row) => (finds.every((found) => found.includes(row)) ? "kept" : "lost"),
-      (row) => scores(0, row)));
+      (row) => [number(answer.true[row]), both(0, row)]));
   }
   $("lists").replaceChildren(...columns);
   const kept = finds.map((found, i) => {
     const share = `${answer.exact?.filter((row) => found.includes(row)).length} of ${answer.exact?.length} exact neighbours found`;
     return several ? `${about.indexes[i].name}: ${share}` : share;
   });
-  $("outcome").textContent = answer.exact ? `${kept.join("; ")}. ${SCORES[about.metric]}, exact → by code.`
+  $("outcome").textContent = answer.exact ? `${kept.join("; ")}. ${SCORES[about.metric]}: exact ones in the first list.`
     : "No exact vectors: what the codes keep and lose is unknown. Give the vectors with --vectors.";
   mark(answer, finds[0]);
 }
@@ -387,7 +388,7 @@ function summary() {
   }
   if (about.busy !== drawn.busy) Object.assign(drawn, { busy: about.busy, since: Date.now() });
   const seconds = Math.round((Date.now() - drawn.since) / 1000);
-  if (about.busy) parts.push(seconds > 3 ? `${about.busy}, ${seconds} s` : about.busy);
+  if (about.busy) parts.push(`Now ${about.busy}${seconds > 3 ? `, ${seconds} s` : ""}`);
   $("summary").textContent = `${parts.join(". ")}.`;
 }
 

@@ -2,7 +2,7 @@
 "use strict";
 
 const DENSE = 20000;  // points; with more, the map shows how many lie on a pixel
-const OPAQUE = Array.from({ length: 16 }, (_, count) => Math.round(255 * (1 - 0.45 ** count)));
+const OPAQUE = Array.from({ length: 16 }, (_, count) => Math.round(255 * (1 - 0.4 ** count)));
 
 class PointMap {
   constructor(canvas, { choose, hover = () => {}, select = () => {}, moved = () => {} }) {
@@ -83,7 +83,7 @@ class PointMap {
     this.view.x += dx * change;
     this.view.y -= dy * change;
     this.viewed();
-    this.draw();
+    this.draw(true);
   }
 
   pan(dx, dy) {
@@ -91,7 +91,7 @@ class PointMap {
     this.view.x -= dx / s;
     this.view.y += dy / s;
     this.viewed();
-    this.draw();
+    this.draw(true);
   }
 
   drag(event) {
@@ -159,7 +159,10 @@ class PointMap {
     return best;
   }
 
-  draw() {
+  draw(moving = false) {  // while it moves, many points are one pixel each, so that all can be drawn for every frame
+    clearTimeout(this.rest);
+    if (moving && this.places.length / 2 > DENSE) this.rest = setTimeout(() => this.draw(), 150);
+    this.moving = moving;
     if (this.waiting) return;
     this.waiting = true;
     requestAnimationFrame(() => { this.waiting = false; this.paint(); });
@@ -174,7 +177,7 @@ class PointMap {
       this.image = context.createImageData(w, h);
     }
     const pixels = new Uint32Array(this.image.data.buffer).fill(0);
-    const radius = ratio * Math.min(5, (n > 30000 ? 0.9 : n > 5000 ? 1.6 : n > 1000 ? 2.6 : 4) * Math.sqrt(Math.min(this.view.scale, 4)));
+    const radius = this.moving && n > DENSE ? 0.9 : ratio * Math.min(5, (n > 30000 ? 0.9 : n > 5000 ? 1.6 : n > 1000 ? 2.6 : 4) * Math.sqrt(Math.min(this.view.scale, 4)));
     const disc = [], reach = Math.ceil(radius);
     for (let y = -reach; y <= reach; y++) for (let x = -reach; x <= reach; x++) if (x * x + y * y <= radius * radius) disc.push(y * w + x);
     const s = this.scale() * ratio, left = w / 2 - this.view.x * s, top = h / 2 + this.view.y * s;
@@ -186,7 +189,7 @@ class PointMap {
       const middle = place(i);
       if (middle >= 0) for (const step of disc) pixels[middle + step] = this.faint;
     }
-    if (n > DENSE) this.shade(pixels, disc, place);
+    if (n > DENSE) this.shade(pixels, disc, left, top, s, w, h, reach);
     else for (let i = 0; i < n; i++) if (!this.faded?.[i]) {
       const middle = place(i), colour = colours[i];
       if (middle >= 0) for (const step of disc) pixels[middle + step] = colour;
@@ -219,23 +222,31 @@ class PointMap {
     }
   }
 
-  shade(pixels, disc, place) {  // many points: the mean of their colours, and the darker the more lie on a pixel
-    const { colours, faded } = this, n = colours.length, size = pixels.length;
-    if (this.sums?.length !== 4 * size) this.sums = new Float32Array(4 * size); else this.sums.fill(0);
-    const sums = this.sums;
+  shade(pixels, disc, left, top, s, w, h, reach) {  // many points: the mean of their colours, and how many lie on a pixel
+    const { colours, faded, places } = this, n = colours.length, size = pixels.length;
+    // two sums of 16 bits in each number: red and blue, green and the count, which is at most 255
+    if (this.redBlue?.length !== size) {
+      [this.redBlue, this.greenCount, this.touched] = [new Uint32Array(size), new Uint32Array(size), new Int32Array(size)];
+    }
+    const { redBlue, greenCount, touched } = this, one = disc.length === 1;
+    let found = 0;
     for (let i = 0; i < n; i++) {
-      if (faded?.[i]) continue;
-      const middle = place(i);
-      if (middle < 0) continue;
-      const colour = colours[i], r = colour & 255, g = (colour >> 8) & 255, b = (colour >> 16) & 255;
-      for (const step of disc) {
-        const at = 4 * (middle + step);
-        sums[at] += r; sums[at + 1] += g; sums[at + 2] += b; sums[at + 3] += 1;
+      if (faded !== null && faded[i]) continue;
+      const x = (left + places[2 * i] * s + 0.5) | 0, y = (top - places[2 * i + 1] * s + 0.5) | 0;
+      if (x < reach || y < reach || x >= w - reach || y >= h - reach) continue;
+      const middle = y * w + x, colour = colours[i], more = colour & 0xff00ff, other = ((colour >>> 8) & 255) | 0x10000;
+      for (let k = 0; k < (one ? 1 : disc.length); k++) {
+        const at = one ? middle : middle + disc[k], before = greenCount[at];
+        if (before >= 0xff0000) continue;
+        if (before === 0) touched[found++] = at;
+        redBlue[at] += more;
+        greenCount[at] = before + other;
       }
     }
-    for (let i = 0, at = 0; i < size; i++, at += 4) {
-      const count = sums[at + 3];
-      if (count) pixels[i] = (OPAQUE[Math.min(count, 15)] << 24) | (sums[at + 2] / count << 16) | (sums[at + 1] / count << 8) | sums[at] / count;
+    for (let k = 0; k < found; k++) {
+      const at = touched[k], count = greenCount[at] >>> 16, sum = redBlue[at];
+      pixels[at] = (OPAQUE[count < 15 ? count : 15] << 24) | ((sum >>> 16) / count << 16) | ((greenCount[at] & 0xffff) / count << 8) | ((sum & 0xffff) / count);
+      redBlue[at] = greenCount[at] = 0;
     }
   }
 }
