@@ -29,8 +29,9 @@ class Bridge(SavedEstimator):
     """Learn a map from new vectors to old ones from rows that both encoders embedded.
 
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
-    correction by ridge regression, "low-rank" its leading part. Pairs held out decide: the kind whose mapped vectors
-    keep most of the ten nearest old rows wins and is fitted on all pairs.
+    correction by ridge regression, "low-rank" its leading part. All maps keep the spread of the vectors. Pairs held
+    out decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old rows wins and
+    is fitted on all pairs.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class Bridge(SavedEstimator):
     Attributes
     ----------
     map_ (d_new, d_old) and offset_ (d_old,): `transform(X)` is X @ map_ + offset_.
-    kind_: the kind that won; scores_: by kind, the share of ten neighbours kept for pairs held out.
+    kind_: the kind that won; scores_: by kind, the share of the new encoder's ten neighbours, for pairs held out.
     n_features_in_: d_new.
 
     >>> rng = np.random.default_rng(0)
@@ -85,7 +86,7 @@ class Bridge(SavedEstimator):
         kinds = _KINDS if self.kind == "auto" else (self.kind,)
         maps = _maps(old[learned], new[learned], kinds)
         mapped = {kind: new[judged] @ maps[kind][0] + maps[kind][1] for kind in kinds}
-        wanted = self._nearest(old, old[judged], judged)
+        wanted = self._nearest(new, new[judged], judged)
         self.scores_ = {
             kind: recall_k_at_k(self._nearest(old, mapped[kind], judged), wanted, wanted.shape[1]) for kind in kinds
         }
@@ -99,10 +100,10 @@ class Bridge(SavedEstimator):
         check_is_fitted(self)
         return np.asarray(validate_vectors(self, X), np.float32) @ self.map_ + self.offset_
 
-    def _nearest(self, old: np.ndarray, queries: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Numbers (q, k) of the old rows nearest to each query, without its own row `own` (q,)."""
-        rows, asked = (unit_rows(old), unit_rows(queries)) if self.metric == "cosine" else (old, queries)
-        k, metric = min(_K, len(old) - 1), "l2" if self.metric == "l2" else "ip"
+    def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""
+        rows, asked = (unit_rows(rows), unit_rows(asked)) if self.metric == "cosine" else (rows, asked)
+        k, metric = min(_K, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
         return without_own(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
 
 
@@ -121,4 +122,8 @@ def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str,
         maps["affine"] = turned + correction
         leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, Y.shape[1] // 4)]
         maps["low-rank"] = turned + correction @ leading.T @ leading
+    # Least squares shrinks maps, and short queries find the same few rows: NDCG@10 of queries of multilingual-e5-small
+    # among 12,000 sentences of MiniLM rose from .105 to .155, in five other directions by .003 to .069 (2026-11-24).
+    for kind in kinds:
+        maps[kind] *= np.linalg.norm(Y) / (np.linalg.norm(X @ maps[kind]) or 1.0)
     return {kind: (maps[kind].astype(np.float32), (target - middle @ maps[kind]).astype(np.float32)) for kind in kinds}
