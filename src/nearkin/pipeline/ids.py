@@ -4,6 +4,7 @@ import html
 import json
 import os
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from textwrap import shorten
 
@@ -188,19 +189,15 @@ def ids_page(folder: Path) -> Page:
         "seconds": sum(run["seconds"].values()),
     }
     page.add(Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."))
-    rows = [
-        [level, used, run["codes"] - used, perplexity, kept, behind]
-        for level, (used, perplexity, kept, behind) in enumerate(
-            zip(run["used"], run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=True), 1
-        )
-    ]
-    columns = ["level", "codes used", "dead", "perplexity", "10 nearest that share the prefix", "items that do"]
+    dead = (run["codes"] - used for used in run["used"])
+    rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
     lead = (
-        "Perplexity is the number of equally used codes of the same entropy. The fifth column is the share of an "
-        f"item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this level; the last, how many "
-        "items share them with the average item."
+        "Dead codes name no item. Perplexity is the number of equally used codes of the same entropy. The fourth "
+        f"column is the share of an item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this "
+        "level; the last, how many items share them with the average item."
     )
-    body = table(columns, rows, formats={3: ".1f", 4: ".3f", 5: ".1f"})
+    columns = ["level", "dead", "perplexity", "nearest", "items"]
+    body = table(columns, rows, formats={2: ".1f", 3: ".3f", 4: ".1f"})
     body += figures((_loads(run["loads"]), "Items of each code, the fullest code first."))
     page.add(Section("Levels", body, lead))
     lead = "The fullest first codes, their fullest continuations, and some items of each."
