@@ -111,7 +111,7 @@ class SemanticIds(SavedEstimator):
         weights = np.ones(n) if weights is None else check_row_weights(weights, n)
         self.ids_ = self.retired_ = np.empty((0, self.levels), np.int64)
         nearest, errors = self._candidates(X)
-        _, sharing = np.unique(self._keys(nearest[:, 0]), return_counts=True)
+        _, sharing = np.unique(_numbered(nearest[:, 0], self.codes), return_counts=True)
         self.shared_ = float(sharing[sharing > 1].sum() / n)
         self.ids_ = self._settle(X, nearest, errors, weights)
         blocks = (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
@@ -162,9 +162,9 @@ class SemanticIds(SavedEstimator):
 
     def item_of(self, ids: ArrayLike) -> np.ndarray:
         """Return the row (m,) of each of ids (m, levels); -1 for an id that no row has."""
-        wanted = self._keys(self._checked(ids))
+        wanted = _numbered(self._checked(ids), self.codes)
         rows = np.flatnonzero(self.ids_[:, 0] >= 0)
-        keys = self._keys(self.ids_[rows])
+        keys = _numbered(self.ids_[rows], self.codes)
         order = np.argsort(keys)
         return np.append(rows[order], -1)[_positions(keys[order], wanted)]
 
@@ -205,7 +205,7 @@ class SemanticIds(SavedEstimator):
         check_is_fitted(self)
         ids = self.ids_[self.ids_[:, 0] >= 0]
         depths = range(1, self.levels + 1)
-        return Trie(self.codes, tuple(np.unique(_numbered(ids, depth, self.codes)) for depth in depths))
+        return Trie(self.codes, tuple(np.unique(_numbered(ids, self.codes, depth)) for depth in depths))
 
     def _check_loaded(self) -> None:
         check_integer(self.levels, "levels", low=1)
@@ -223,10 +223,6 @@ class SemanticIds(SavedEstimator):
         if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
             raise ValueError(f"ids are {found.dtype} of shape {found.shape}; they must be integers (m, {self.levels})")
         return _check_range(found, self.codes).astype(np.int64)
-
-    def _keys(self, ids: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """Number the first `depth` codes of ids (n, levels), (n,)."""
-        return _numbered(ids, self.levels if depth is None else depth, self.codes)
 
     def _taken(self) -> np.ndarray:
         return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
@@ -258,9 +254,9 @@ class SemanticIds(SavedEstimator):
         ids, lost = self._prefixes(found, errors * weights[:, None], load)
         for row in lost:  # every prefix of its beam is full
             ids[row, :-1] = self._descend(X[row], load)
-        prefixes = self._keys(ids, self.levels - 1)
+        prefixes = _numbered(ids, self.codes, self.levels - 1)
         order = np.argsort(prefixes, kind="stable")
-        taken_at = self._keys(taken, self.levels - 1)
+        taken_at = _numbered(taken, self.codes, self.levels - 1)
         by_prefix = np.argsort(taken_at, kind="stable")
         bounds = np.flatnonzero(np.diff(prefixes[order])) + 1
         for members in np.split(order, bounds):
@@ -285,7 +281,7 @@ class SemanticIds(SavedEstimator):
             ids = found[rows, choice[rows]]
             refused = np.zeros(len(rows), bool)
             for depth in range(1, self.levels):
-                keys = self._keys(ids, depth)
+                keys = _numbered(ids, self.codes, depth)
                 order = np.lexsort((rows, -loss[rows, choice[rows]], keys))
                 order = order[~refused[order]]
                 starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
@@ -305,7 +301,7 @@ class SemanticIds(SavedEstimator):
         for level in range(self.levels - 1):
             nearest = np.argsort(((row - self.codebooks_[level]) ** 2).sum(1), kind="stable")
             options = np.column_stack([np.repeat(prefix, self.codes, axis=0), nearest])
-            free = load.room(self._keys(options, level + 1), level + 1) > 0
+            free = load.room(_numbered(options, self.codes), level + 1) > 0
             prefix = options[np.argmax(free)][None]
             row = row - self.codebooks_[level][prefix[0, -1]]
         load.add(prefix)
@@ -326,7 +322,7 @@ class Trie:
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
         depth = begun.shape[1]
-        before = _numbered(_check_range(begun, self.codes), depth, self.codes)
+        before = _numbered(_check_range(begun, self.codes), self.codes)
         return _positions(self.prefixes[depth], before[:, None] * self.codes + np.arange(self.codes)) >= 0
 
 
@@ -344,7 +340,7 @@ class _Load:
 
     def add(self, ids: np.ndarray) -> None:
         for depth in self.limits:
-            values, counts = np.unique(_numbered(ids, depth, self.codes), return_counts=True)
+            values, counts = np.unique(_numbered(ids, self.codes, depth), return_counts=True)
             self.held[depth].update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def room(self, keys: np.ndarray, depth: int) -> np.ndarray:
@@ -353,9 +349,10 @@ class _Load:
         return np.array([self.limits[depth] - self.held[depth][key] for key in values.tolist()], np.int64)[places]
 
 
-def _numbered(ids: np.ndarray, depth: int, codes: int) -> np.ndarray:
-    """Number the first `depth` codes of ids (n, levels), (n,)."""
-    return ids[:, :depth] @ (codes ** np.arange(depth)[::-1].astype(np.int64))
+def _numbered(ids: np.ndarray, codes: int, depth: int | None = None) -> np.ndarray:
+    """Number the first `depth` codes of ids (n, levels), all by default, (n,)."""
+    some = ids[:, :depth]
+    return some @ (codes ** np.arange(some.shape[1])[::-1].astype(np.int64))
 
 
 def _check_range(ids: np.ndarray, codes: int) -> np.ndarray:
