@@ -97,8 +97,8 @@ def explore(
 
     Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand by
     those that the codes find, as `nearkin search` gives them, with what was lost and gained; a slider shows what
-    rescoring brings back. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects rows
-    to save. Stop with Ctrl-C.
+    rescoring brings back. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects
+    rows to save. Stop with Ctrl-C.
 
     Examples:
 
