@@ -41,8 +41,8 @@ def test_overlapping_pairs_of_rows_are_refused(rng):
 @pytest.mark.parametrize("axis", [-1, -2])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_device_path_equals_kernel(axis, dtype, rng):
-    pairs, theta = random_matching(9, 2), rng.normal(size=4)
-    X = torch.from_numpy(rng.normal(size=(9, 9))).to(dtype)
+    pairs, theta = np.stack([random_matching(9, seed) for seed in (2, 3)]), rng.normal(size=(2, 4))
+    X = torch.from_numpy(rng.normal(size=(2, 9, 9))).to(dtype)
     expected = X.double().numpy().copy()
     (rotate_columns if axis == -1 else rotate_rows)(expected, pairs, theta)
     got = _rotate_torch(X.clone(), torch.from_numpy(pairs), torch.from_numpy(theta), axis)

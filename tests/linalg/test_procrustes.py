@@ -29,12 +29,12 @@ def test_no_orthogonal_matrix_is_nearer(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_special_gives_the_nearest_rotation(sign: int, rng: np.random.Generator) -> None:
-    X = rng.normal(size=(3, 4, 4))
-    X[:, 0] *= sign
+    X = rng.normal(size=(3, 1, 4, 4))
+    X[..., 0, :] *= sign
     R = nearest_orthogonal(X, special=True)
     np.testing.assert_allclose(np.linalg.det(R), 1)
     rotations = haar_orthogonal(300, 4, 4, special=True, random_state=1, dtype=torch.float64).numpy()
-    for matrix, found in zip(X, R, strict=True):
+    for matrix, found in zip(X[:, 0], R[:, 0], strict=True):
         assert np.linalg.norm(found - matrix) < np.linalg.norm(rotations - matrix, axis=(1, 2)).min()
 
 

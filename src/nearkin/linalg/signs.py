@@ -50,9 +50,9 @@ def affine_values(
     shift = np.zeros(width, P.dtype) if intercept is None else intercept.astype(P.dtype)
     out = np.empty((len(X), width), P.dtype)
     unit, tiniest = np.finfo(P.dtype).eps / 2, np.sqrt(d * np.float64(np.finfo(P.dtype).tiny))
-    # what rounding can change in a value: `reach` times the norm of the centred row, plus `floor`, both (L,)
+    # what rounding can change in a value near zero, whose intercept is as large as its product: `reach` (L,) times the
+    # norm of the centred row
     reach = np.float64(d + 4) * unit * abs(scale) * np.linalg.norm(P.astype(np.float64), axis=0)
-    floor = 4 * unit * np.abs(shift).astype(np.float64)
     for rows, values in zip(row_blocks(X), row_blocks(out), strict=True):
         centred = (rows - mean).astype(P.dtype, copy=False)
         np.matmul(centred, P, out=values)
@@ -61,9 +61,9 @@ def affine_values(
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm: all of the row is computed again
             # a little too large, as squares below `tiny` count as zero
             norms = 1.001 * np.sqrt(np.einsum("nd,nd->n", centred, centred)).astype(np.float64) + tiniest
-            most = norms.max(initial=0) * reach.max() + floor.max()  # one number for a first look at all of them
+            most = norms.max(initial=0) * reach.max()  # one number for a first look at all of them
             rows, columns = np.divmod(np.flatnonzero(np.abs(values) <= most), values.shape[1])
-            near = np.abs(values[rows, columns]) <= reach[columns] * norms[rows] + floor[columns]
+            near = np.abs(values[rows, columns]) <= reach[columns] * norms[rows]
             rows, columns = rows[near], columns[near]
             values[rows, columns] = _exact(centred, P, scale, shift, rows, columns)
     return out
