@@ -180,8 +180,9 @@ def plot_map(
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines["bottom"].set_visible(False)
-    if X.shape[1] > 2:
-        ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
+    below = [] if comparisons is None else [f"{len(X):,} objects, {answers:,} comparisons"]
+    below += [f"2 of {X.shape[1]} dimensions shown, those of the largest variance"] if X.shape[1] > 2 else []
+    ax.set_xlabel("; ".join(below))
     if ax.get_legend_handles_labels()[0]:
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
     if names is not None:

@@ -38,6 +38,23 @@ def test_of_many_rows_some_are_drawn(rows: np.ndarray) -> None:
     assert (np.diff(columns.rows) > 0).all()
 
 
+def test_the_share_kept_is_known_before_the_map_of_neighbours(
+    rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For 100,000 rows the map came after all of them were compared, minutes later."""
+    monkeypatch.setattr("nearkin.web.explore.server._SEARCHED", 20)
+    monkeypatch.setattr("nearkin.web.explore.server._FIRST", 3)
+    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
+    columns = Columns(collect_rows(index, k=5))
+    seen = []
+    monkeypatch.setattr("nearkin.web.explore.server.neighbour_preserving", lambda *_: seen.append(columns.kept()))
+    columns.run()
+    assert 0 < seen[0][0]["rows"] < len(rows)
+    (whole,) = columns.kept()
+    assert whole["rows"] == len(rows)
+    assert abs(whole["recall"] - seen[0][0]["recall"]) < 0.2
+
+
 def test_rows_beyond_the_sample_lie_among_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SAMPLE >= 1000
     monkeypatch.setattr("nearkin.web.explore.server.SAMPLE", 60)

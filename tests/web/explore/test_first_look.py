@@ -35,22 +35,22 @@ def table(rows: np.ndarray) -> Explorer:
 
 
 @pytest.fixture(params=["served", "file"])
-def page(request: Any, browser: Any, table: Explorer, tmp_path: Path) -> Any:
+def page(request: Any, either: Any, table: Explorer, tmp_path: Path) -> Any:
     """The page of the table, served or as a file."""
     if request.param == "file":
         file = tmp_path / "page.html"
         file.write_text(single_page(table), encoding="utf-8")
-        browser.get(file.as_uri())
-        wait_until(lambda: run(browser, "return about !== null && drawn.colour !== undefined"))
-        yield browser
-        assert not complaints(browser)
+        either.get(file.as_uri())
+        wait_until(lambda: run(either, "return about !== null && drawn.colour !== undefined"))
+        yield either
+        assert not complaints(either)
         return
     with served(explore_app(table, "token")) as address:
-        browser.get(f"{address}/token/")
-        wait_until(lambda: run(browser, "return about !== null && drawn.colour !== undefined"))
-        yield browser
-        assert not complaints(browser)
-        browser.get("about:blank")
+        either.get(f"{address}/token/")
+        wait_until(lambda: run(either, "return about !== null && drawn.colour !== undefined"))
+        yield either
+        assert not complaints(either)
+        either.get("about:blank")
 
 
 def run(browser: Any, script: str, *given: object) -> Any:
