@@ -39,12 +39,12 @@ peers:
 
 # The tests with the lowest versions that pyproject.toml names, databases left out, in an environment of their own.
 # Torch stays at the version above: older wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours
-# are no failures.
+# are no failures. What numba compiles is kept apart from that of a newer numba.
 lowest:
 	$(PYTHON) -m venv .lowest
 	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx
 	.lowest/bin/python -m pip $(LOWEST_PIP) --no-deps --editable .
-	PYTHONPATH=$(CURDIR) .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
+	NUMBA_CACHE_DIR=$(CURDIR)/.lowest/numba PYTHONPATH=$(CURDIR) .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
 
 LOWEST_PIP := install -qq --disable-pip-version-check
 define LOWEST

@@ -6,7 +6,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import nearkin as nk
@@ -37,7 +36,7 @@ def test_codebooks_are_fitted_to_ids_of_single_rows(made: nk.SemanticIds, rows: 
 
 
 def test_a_frame_is_fitted_without_a_warning(rows: np.ndarray) -> None:
-    frame = pd.DataFrame(rows, columns=list("abcdefgh"))
+    frame = pytest.importorskip("pandas").DataFrame(rows, columns=list("abcdefgh"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = nk.SemanticIds(3, 16, random_state=0).fit(frame)
