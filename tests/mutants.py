@@ -5,8 +5,8 @@
 
 A mutant changes an operator, a comparison, a sign or a number, drops a term of a sum, or drops a call whose result is
 not used. Error messages, annotations and defaults are left alone. A mutant is first tried on the tests of its folder
-that name the module (at most four files), and what is alive then on the room's contract tests. It runs in a copy of
-the tree; tests that take more than --limit CPU seconds count as failed. "alive" is for a person to read: some mutants
+that name the module (at most four files), then on the room's contract tests and on its whole folder. It runs in a copy
+of the tree; tests that take more than --limit CPU seconds, a folder four times that, count as failed. "alive" is for a person to read: some mutants
 are equivalent. "unusable": the tests fail without a mutant too, or take longer than the limit.
 """
 
@@ -35,8 +35,8 @@ ROOMS = {  # room of src/nearkin: its contract tests
     "solvers": ("tests/contracts/test_ordinal_solvers.py",),
     "hashing": ("tests/contracts/test_hashers.py",),
     "embedding/all_pairs": ("tests/contracts/test_pair_losses.py", "tests/contracts/test_tower_solvers.py"),
-    "embedding/ordinal": ("tests/contracts/test_ordinal_solvers.py", "tests/embedding/ordinal"),
-    "embedding/two_tower": ("tests/contracts/test_tower_solvers.py", "tests/embedding/two_tower"),
+    "embedding/ordinal": ("tests/contracts/test_ordinal_solvers.py",),
+    "embedding/two_tower": ("tests/contracts/test_tower_solvers.py",),
     "quantization": ("tests/quantization/test_product.py",),
     "metrics": ("tests/contracts/test_hashers.py",),
     "index": ("tests/index/test_index.py", "tests/index/test_among.py"),
@@ -167,8 +167,10 @@ def warm() -> None:
 
 
 def killed_by(tree: Path, room: str, file: Path, code: str, healthy: set[str], limit: float) -> str | None:
-    """Which tests notice the mutant: the near ones, the contract's, or none. Those must pass without it."""
-    for name, tests in {"near": near_tests(room, file), "contract": list(ROOMS[room])}.items():
+    """Which tests notice the mutant: the near ones, the contract's, the room's, or none. Those must pass without it."""
+    stages = {"near": near_tests(room, file), "contract": list(ROOMS[room]), "room": [f"tests/{room}"]}
+    for name, tests in stages.items():
+        limit *= 4 if name == "room" else 1
         if tests and not tried(tree, file, code, tests, limit):
             key = " ".join(tests)
             if key not in healthy and not passes(tree, tests, limit):
