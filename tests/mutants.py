@@ -6,8 +6,9 @@
 A mutant changes an operator, a comparison, a sign or a number, drops a term of a sum, or drops a call whose result is
 not used. Error messages, annotations and defaults are left alone. A mutant is first tried on the tests of its folder
 that name the module (at most four files), then on the room's contract tests and on its whole folder. It runs in a copy
-of the tree; tests that take more than --limit CPU seconds, a folder four times that, count as failed. "alive" is for a person to read: some mutants
-are equivalent. "unusable": the tests fail without a mutant too, or take longer than the limit.
+of the tree; tests that take more than --limit CPU seconds, a folder four times that, count as failed. "alive" is for a
+person to read: some mutants are equivalent. "unusable": the tests fail without a mutant too, or take longer than the
+limit.
 """
 
 import argparse

@@ -4,6 +4,7 @@ import faiss
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
@@ -46,6 +47,8 @@ def fitted(digits):
 @pytest.mark.parametrize("name", [name for name in FAMILY if "-" not in name])  # one of each class
 def test_scikit_learn_rules(name):
     check_estimator(FAMILY[name](2), on_skip=None)
+    with pytest.raises(NotFittedError):
+        FAMILY[name](8).to_faiss()
 
 
 @FOR_ALL

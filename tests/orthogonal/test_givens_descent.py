@@ -137,3 +137,13 @@ def test_random_pairs_turn_what_lies_in_order_in_memory() -> None:
     assert torch.equal(by_columns, by_rows.mT)
     assert by_columns.data_ptr() == place
     assert not by_columns.is_contiguous()
+
+
+@pytest.mark.parametrize("n_matchings", [1, 2])  # one in a single compiled call, two by the general path
+def test_steps_are_counted(n_matchings: int) -> None:
+    p = nn.Parameter(haar_orthogonal(8, 8, random_state=0))
+    optimizer = GivensDescent([p], 0.1, selection="random", n_matchings=n_matchings, random_state=0)
+    for _ in range(3):
+        p.grad = torch.ones_like(p)
+        optimizer.step()
+    assert optimizer.state[p]["step"] == 3

@@ -6,12 +6,15 @@ import torch
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import left_skew, right_skew
+from nearkin.orthogonal import retraction as module
 from nearkin.orthogonal.retraction import (
+    FOURTH,
     RETRACTIONS,
     TOLERANCE,
     left_step,
     newton_schulz_orthonormalize,
     right_step,
+    taylor_right_step,
 )
 from tests.reference.tangent import tangent_gradient
 
@@ -75,6 +78,15 @@ def test_thin_cayley_is_the_full_one_and_runs_forward() -> None:
     # meant as ascent, descends
     descent = -tangent_gradient(X, G)
     assert float((full - X).flatten() @ descent.flatten()) > 0
+
+
+def test_the_polynomial_hardly_leaves_the_manifold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By FOURTH^2 (t |A|)^8 before the correction; exp's series of degree 4 leaves it by (t |A|)^6 / 72."""
+    X, G = problem(8, 8)
+    A = right_skew(X, G)
+    monkeypatch.setattr(module, "on_manifold", lambda moved: moved)
+    moved = taylor_right_step(X, A / torch.linalg.matrix_norm(A, 2), 0.5)
+    assert 1e-9 < orthogonality_error(moved) < FOURTH**2 * 0.5**8
 
 
 def test_qr_and_polar_are_the_factors_they_are_named_after() -> None:
