@@ -87,7 +87,7 @@ def test_thirty_answers_undo_and_reload(either: Any, open_survey: OpenSurvey) ->
 
 
 def shown(browser: Any, section: str) -> bool:
-    return browser.execute_script(f"return about !== null && !$('{section}').hidden")
+    return browser.execute_script(f"return typeof about !== 'undefined' && about !== null && !$('{section}').hidden")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
