@@ -52,3 +52,11 @@ def test_numbers_are_set_right_and_text_left() -> None:
 def test_writing_over_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         Page("x").write(tmp_path)
+
+
+def test_what_scrolls_on_a_phone_is_scrolled_by_keys_too() -> None:
+    """A checker of accessibility named wide figures and tables: no key reached what a phone cuts off."""
+    made = figures(('<svg class="wide" viewBox="0 0 1 1"/>', "wide"), ("<svg/>", "narrow"))
+    assert made.count("<figure") == 2
+    assert made.count('<figure tabindex="0"><svg class="wide"') == made.count("tabindex") == 1
+    assert '<div class="scroll" tabindex="0">' in table(["a"], [[1]])

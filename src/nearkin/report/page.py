@@ -100,7 +100,7 @@ def table(
         opens = grouped and i > 0 and rows[i - 1][0] != row[0]
         body.append(f"<tr{_css(opens and 'group')}>{cells}</tr>")
     kind = "scroll" if head else "scroll settings"
-    return f'<div class="{kind}"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
+    return f'<div class="{kind}" tabindex="0"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _css(*names: str | bool) -> str:
@@ -123,6 +123,7 @@ def _best_cells(rows: Sequence[Sequence[object]], best: Mapping[int, str]) -> se
 def figures(*figures: tuple[str, str]) -> str:
     """Figures side by side if the page is wide enough: pairs of an <svg> (from `plots.to_svg`) and a caption."""
     parts = "".join(f"<figure>{svg}<figcaption>{html.escape(text)}</figcaption></figure>" for svg, text in figures)
+    parts = parts.replace('<figure><svg class="wide"', '<figure tabindex="0"><svg class="wide"')  # keys scroll it
     return f'<div class="figures">{parts}</div>'
 
 
