@@ -53,9 +53,9 @@ _SUBJECTS = (
     Subject("engines", "A rotation for engines' own codes"),
     Subject(
         "answers",
-        "Answers among some rows, and codes under drift",
-        ("among --quick", "watch --quick", "refresh --quick"),
-        ("among", "watch", "refresh"),
+        "Answers among some rows, codes under drift, and bridges",
+        ("among --quick", "watch --quick", "refresh --quick", "bridge --quick"),
+        ("among", "watch", "refresh", "bridge"),
     ),
     Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(
