@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -82,3 +83,31 @@ def test_a_second_server_on_one_file_or_one_port_is_refused(things: Path) -> Non
     assert "in use by another `nearkin ask`" in second.stderr
     assert "give another --port" in said.stderr
     assert not things.with_name("other.csv").exists()
+
+
+def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
+    """Texts, fields, practice, breaks, the least time, the rule for catch questions, and the bound on answers."""
+    study, known = things.with_name("study.toml"), things.with_name("known.csv")
+    study.write_text('lang = "fr"\nconsent = "Oui."\n[[fields]]\nname = "age"\nnumber = true\n', encoding="utf-8")
+    known.write_text("anchor,near,far\nred,green,blue\n")
+    options = ["--texts", study, "--catch", known, "--max-wrong", 0, "--practice", 1, "--min-seconds", 0.5]
+    options += ["--break-every", 20, "--max-answers", 1, "--goal", 3, "--finish", "C0DE", "--raters", "anna"]
+    with asking(things, *map(str, options)) as (_, began):
+        link, key = began["links"]["raters"], began["links"]["named"]["anna"].rpartition("/")[2]
+        about = call(link, "api/about")
+        assert (about["words"]["lang"], about["words"]["consent"]) == ("fr", "Oui.")
+        assert (about["fields"], about["goal"]) == ([{"name": "age", "number": True}], 3)
+        assert (about["break_every"], about["min_seconds"]) == (20, 0.5)
+        assert call(link, f"api/r/{key}/question") == {"begin": True}
+        call(link, "api/join", {"key": key, "agreed": True, "fields": {"age": "30"}})
+        for practice in (True, False):
+            question = call(link, f"api/r/{key}/question")
+            assert question["practice"] == practice
+            call(link, f"api/r/{key}/answer", {"question": question["question"], "choice": 0, "seconds": 1})
+        state = json.loads(urlopen(began["links"]["results"] + "state").read())
+        assert state["rule"] == "Left out: raters with more than 0 catch questions answered wrong."
+        with pytest.raises(HTTPError, match="400"):  # there is the one answer that was wanted
+            call(link, "api/join", {"agreed": True})
+    said = run("ask", things, "--out", things.with_name("b.csv"), "--port", 0, "--max-wrong", 1)
+    assert said.exit_code == 2
+    assert "there are no catch questions; give catch too" in " ".join(said.stderr.split())
