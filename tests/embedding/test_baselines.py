@@ -65,6 +65,13 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, 
     check(*found, wanted)
 
 
+def test_a_ridge_too_small_for_equal_rights_is_refused() -> None:
+    pairs = nk.Interactions.from_pairs([0, 0, 0, 1, 1, 1, 2, 2, 2], 3 * [0, 1, 2])
+    sparse_ease(pairs, 2)
+    with pytest.raises(ValueError, match="ridge is 1e-300, too small"):
+        sparse_ease(pairs, 2, ridge=1e-300)
+
+
 def test_they_are_judged_beside_embeddings() -> None:
     parts = nk.data.split_random(nk.data.planted_interactions(200, 80, random_state=0).interactions, random_state=0)
     popular, knn = (
