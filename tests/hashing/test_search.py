@@ -9,6 +9,7 @@ from nearkin.hashing.bits import asymmetric_index, binary_index, hamming_search
 
 def test_k_is_cut_at_the_number_of_codes(rng):
     codes = rng.integers(0, 256, (5, 2), dtype=np.uint8)
+    assert hamming_search(codes[:1], codes[:1], 50)[1].tolist() == [[0]]
     distances, ids = hamming_search(codes[:1], codes, 50)
     assert distances.shape == ids.shape == (1, 5)
     assert (distances[0, 0], ids[0, 0]) == (0, 0)

@@ -62,6 +62,7 @@ def test_signs_of_embeddings_are_the_same_bits_and_queries_may_stay_real() -> No
     products = Q @ np.where(X > 0, 1, -1).T  # sentence-transformers' rescoring by unpacked bits, up to its offset
     np.testing.assert_allclose(index.search(Q, 10, asymmetric=True)[0], -np.sort(-products, axis=1)[:, :10], rtol=1e-4)
     assert nk.Signs(16).fit(X).encode(X).shape == (500, 2)
+    assert nk.Signs(1).fit(X).encode(X).shape == (500, 1)
     with pytest.raises(ValueError, match="n_bits is 25, and X has n_features = 24"):
         nk.Signs(25).fit(X)
 

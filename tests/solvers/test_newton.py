@@ -51,6 +51,16 @@ def test_one_step_minimises_a_quadratic_and_less_damping_follows(system: tuple) 
     assert step.value == pytest.approx(value(step.x))
 
 
+def test_damping_is_added_to_the_curvature(system: tuple) -> None:
+    A, b = system
+    x = torch.zeros(12, dtype=torch.float64)
+    step = newton_step(
+        lambda x: float(0.5 * x @ A @ x - b @ x), -b, lambda d: A @ d, x, start_value=0.0, damping=5.0,
+        tolerance=1e-12, max_iter=300,
+    )  # fmt: skip
+    torch.testing.assert_close(step.x, torch.linalg.solve(A + 5 * torch.eye(12), b), rtol=1e-6, atol=1e-9)
+
+
 def test_a_wrong_model_raises_the_damping() -> None:
     def value(x: torch.Tensor) -> float:
         return float((x**4).sum())

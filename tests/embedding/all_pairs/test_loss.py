@@ -213,3 +213,11 @@ def test_what_a_device_computes_is_what_the_kernels_compute(
     assert {X.device.type for X in [scalar, *there]} == {device}
     for found, expected in zip(there, [*gradient, *gradient, *product], strict=True):
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_number_imputes_every_label(rng: np.random.Generator) -> None:
+    observed = sp.random(9, 7, density=0.3, random_state=0, format="csr")
+    P, Q = torch.tensor(rng.normal(size=(9, 3))), torch.tensor(rng.normal(size=(7, 3)))
+    number, factors = (AllPairsLoss(observed, prior=p) for p in (0.3, (np.full((9, 1), 0.3), np.ones((7, 1)))))
+    assert number.value(P, Q) == pytest.approx(factors.value(P, Q), rel=1e-12)
+    assert number.value(P, Q) != pytest.approx(AllPairsLoss(observed).value(P, Q), rel=1e-3)
