@@ -1,0 +1,13 @@
+// What the theme leaves out for people who use keys or a screen reader.
+document.addEventListener("DOMContentLoaded", () => {
+  const all = (what, work) => document.querySelectorAll(what).forEach(work);
+  all(".caption[role='heading']", (one) => one.setAttribute("aria-level", "2"));
+  all("aside", (one) => one.setAttribute("aria-label", one.className.includes("toc") ? "On this page" : "All pages"));
+  all(".content-icon-container", (one) => { one.setAttribute("role", "region"); one.setAttribute("aria-label", "Page tools"); });
+  all("th", (one) => one.textContent.trim() || one.replaceWith(Object.assign(document.createElement("td"), { className: one.className })));
+  const reach = () => all("pre, .table-wrapper", (one) => {
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
+  });
+  reach();
+  addEventListener("resize", reach);
+});
