@@ -35,22 +35,19 @@ def table(rows: np.ndarray) -> Explorer:
 
 
 @pytest.fixture(params=["served", "file"])
-def page(request: Any, either: Any, table: Explorer, tmp_path: Path) -> Any:
-    """The page of the table, served or as a file."""
-    if request.param == "file":
-        file = tmp_path / "page.html"
-        file.write_text(single_page(table), encoding="utf-8")
-        either.get(file.as_uri())
-        wait_until(lambda: run(either, "return about !== null && drawn.colour !== undefined"))
-        yield either
-        assert not complaints(either)
-        return
+def page(request: pytest.FixtureRequest, table: Explorer, tmp_path: Path) -> Any:
+    """The page of the table, served to Chromium, and as a file in Firefox."""
+    driver = request.getfixturevalue("_driver" if request.param == "served" else "_firefox")
     with served(explore_app(table, "token")) as address:
-        either.get(f"{address}/token/")
-        wait_until(lambda: run(either, "return about !== null && drawn.colour !== undefined"))
-        yield either
-        assert not complaints(either)
-        either.get("about:blank")
+        file = tmp_path / "page.html"
+        if request.param == "file":
+            file.write_text(single_page(table), encoding="utf-8")
+        driver.get(file.as_uri() if request.param == "file" else f"{address}/token/")
+        wait_until(lambda: run(driver, "return about !== null && drawn.colour !== undefined"))
+        yield driver
+        said = complaints(driver)
+        driver.get("about:blank")
+        assert not said
 
 
 def run(browser: Any, script: str, *given: object) -> Any:
