@@ -134,6 +134,16 @@ def test_an_answer_that_came_too_soon_is_refused(open_survey: OpenSurvey) -> Non
     assert len(survey.answered()) == 1
 
 
+def test_practice_ends_where_all_questions_were_asked(open_survey: OpenSurvey) -> None:
+    """Three items have three questions: counted by different ones, five of practice never came to an end."""
+    survey = open_survey(Plan(active=False, practice=5), ["a", "b", "c"])
+    key = survey.join().key
+    for _ in range(9):
+        survey.answer(key, survey.ask(key).number, 0, 1)
+    assert [question.reason == "practice" for question in survey.questions] == [True] * 5 + [False] * 4
+    assert len(survey.answered()) == 4
+
+
 def test_answers_that_are_enough_close_the_survey(open_survey: OpenSurvey) -> None:
     survey = open_survey(Plan(active=False, max_answers=3, practice=1))
     key = survey.join().key

@@ -119,6 +119,8 @@ def test_a_click_on_the_legend_filters_and_the_rest_is_exported(page: Any) -> No
     assert found[2]["note"] == f'{HOSTILE}, "15"'
     assert {"quantization error", "neighbours lost"} <= set(found[0])
     assert run(page, "return [...$('legend').children].map((key) => key.ariaPressed).indexOf('true')") == 3
+    colour_by(page, "column:price (EUR)")
+    assert run(page, "return only.size") == 0  # another column's categories
     run(page, "$('clear').click()")
     assert run(page, "return $('picked').hidden && map.faded === null")
     assert run(page, "return document.querySelectorAll('img[src=x]').length") == 0

@@ -447,7 +447,7 @@ class Survey:
     def _choose(self, rater: Rater) -> tuple[str, Shown, int | None]:
         """Reason and items of the next question, and the one that it repeats."""
         draw, plan = float(self._rng.random()), self.plan
-        if len(rater.asked) < plan.practice:
+        if len(rater.answered) + (rater.open is not None) < plan.practice:
             return "practice", self._drawn(rater), None
         if draw < plan.repeat_share and (old := rater.to_repeat(self.questions)) is not None:
             return "repeat", old.shown, old.number

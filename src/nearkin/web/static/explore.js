@@ -64,7 +64,9 @@ function colours() {
   const two = about.colours.filter((column) => column.name.startsWith("lost"));
   const more = two.length < 2 ? [] : [{ name: "more", title: "lost more by the second", version: two[0].version + two[1].version,
     note: `Neighbours lost by ${about.indexes[1].name} less those lost by ${about.indexes[0].name}.` }];
-  return [...about.columns.map((name) => ({ name: `column:${name}`, title: name, note: "", version: 0 })), ...about.colours, ...more];
+  const columns = about.columns.map((name) => ({ name: `column:${name}`, title: name, note: "", version: 0 }));
+  const isText = (column) => column.title === "text";  // it rarely repeats
+  return [...columns.filter((one) => !isText(one)), ...about.colours, ...more, ...columns.filter(isText)];
 }
 
 async function read(name) {  // the texts of a table's column
@@ -196,7 +198,8 @@ async function redraw() {
   }
   const state = colour ? `${colour.name} ${colour.version} ${dark.matches}` : "";
   if (drawn.colour !== state) {
-    if (drawn.colour?.split(" ")[0] !== state.split(" ")[0]) { only.clear(); wanted.clear(); }
+    if (drawn.named !== colour?.name) { only.clear(); wanted.clear(); }
+    drawn.named = colour?.name;
     await recolour();
     drawn.colour = state;
   }
