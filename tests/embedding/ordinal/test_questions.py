@@ -3,7 +3,7 @@
 import numpy as np
 
 from nearkin.data import comparisons_from_vectors
-from nearkin.embedding.ordinal.questions import informative_queries, random_queries
+from nearkin.embedding.ordinal.questions import DEFAULTS, information_gain, informative_queries, random_queries
 from nearkin.records import Comparisons
 
 X = np.random.default_rng(0).normal(0, 1, (8, 2))
@@ -31,3 +31,14 @@ def test_asked_quadruplets_are_not_asked_again():
     fresh = random_queries(8, asked, 30, np.random.default_rng(5)).tolist()
     assert len(fresh) > 5
     assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
+
+
+def test_information_of_a_sure_answer_and_of_one_that_is_known():
+    """Two places of the head, each sure of its answer but for lapses; a question of which both answer alike tells 0."""
+    X = np.array([[0.0], [-1.0], [1.0], [3.0]])
+    places, nothing = np.array([[-0.5], [0.5]]), np.empty((0, 3), np.int64)
+    rows = np.array([[0, 1, 2], [0, 1, 3]])
+    found = information_gain(places, X, nothing, rows, lambda near, far: (near < far).astype(float))
+    wrong = DEFAULTS.lapse / 2
+    entropy = -wrong * np.log(wrong) - (1 - wrong) * np.log(1 - wrong)
+    np.testing.assert_allclose(found, [np.log(2) - entropy, 0], atol=1e-12)
