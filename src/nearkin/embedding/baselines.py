@@ -108,9 +108,11 @@ def best_of_history(indptr, indices, starts, others, values, exclude, scores, nu
 def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarray:
     """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`; `gram` is the upper
     triangle of G."""
-    widest, weights = int(np.diff(near.indptr).max(initial=0)), []
+    widest, weights = int(np.diff(near.indptr).max(initial=0)), [np.empty(0, np.float32)]
     place = np.full(len(gram.indptr) - 1, widest + 1, np.int32)
     for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
+        if not len(neighbours):
+            continue
         A = _block(np.append(neighbours, j), gram.indptr, gram.indices, gram.data, place, widest + 1)
         A.flat[:: len(A) + 1] += ridge
         _, found, info = dposv(A[:-1, :-1], A[:-1, -1])
