@@ -65,6 +65,12 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, 
     check(*found, wanted)
 
 
+def test_rights_without_neighbours_have_no_score() -> None:
+    pairs = nk.Interactions.from_pairs([0, 1, 1, 2], [0, 1, 2, 3])
+    assert sparse_ease(pairs, 2)[1].tolist() == [[-1, -1], [-1, -1], [-1, -1]]
+    assert sorted(sparse_ease(pairs, 2, exclude_seen=False)[1][1]) == [1, 2]
+
+
 def test_a_ridge_too_small_for_equal_rights_is_refused() -> None:
     pairs = nk.Interactions.from_pairs([0, 0, 0, 1, 1, 1, 2, 2, 2], 3 * [0, 1, 2])
     sparse_ease(pairs, 2)

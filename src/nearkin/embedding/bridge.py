@@ -74,12 +74,13 @@ class Bridge(SavedEstimator):
         check_instance(self.random_state, "random_state", int, type(None))
         old = check_vectors(old, name="old").astype(np.float32, copy=False)
         new = validate_vectors(self, new, reset=True).astype(np.float32, copy=False)
-        n, widest = len(old), max(old.shape[1], new.shape[1])
+        n, least = len(old), max(2, old.shape[1], new.shape[1])
         if len(new) != n:
             raise ValueError(f"old has {n} rows and new {len(new)}; row i of both must embed the same thing")
-        if n < widest:
+        if n < least:
             raise ValueError(
-                f"{n} pairs are too few for {widest} columns; give at least {widest}, better five times that"
+                f"{n} pairs are too few for {old.shape[1]} and {new.shape[1]} columns; give at least {least}, better "
+                "five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
         judged, learned = np.split(order, [max(1, min(int(_HELD_OUT * n), _MOST_JUDGED))])
