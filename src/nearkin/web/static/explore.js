@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 // Paul Tol's schemes "muted" (on light) and "light" (on dark): nine hues that differ with any colour vision. No more do.
-const MORE = ["#1f6f8b", "#9c5a2c", "#5566dd", "#b08f1a", "#d0607a", "#3f8f5f", "#7f7fbf", "#c97f4f", "#6aa0c0", "#a05fb0", "#7a5c3e"];
+const MORE = ["#1f6f8b", "#9c5a2c", "#5566dd", "#b08f1a", "#e0479e", "#3f8f5f", "#7f7fbf", "#c97f4f", "#6aa0c0", "#a05fb0", "#7a5c3e"];
 const HUES = {
   light: ["#332288", "#ddcc77", "#117733", "#cc6677", "#88ccee", "#882255", "#44aa99", "#999933", "#aa4499", ...MORE],
   dark: ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#dddddd", ...MORE],
