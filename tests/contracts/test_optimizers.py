@@ -99,6 +99,18 @@ def train(optimizer: Any, params: list[nn.Parameter], targets: list[Tensor], ste
     return losses
 
 
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("flow-3", "flow-abs", "flow-square")])
+@pytest.mark.parametrize("moments", MOMENTS)
+def test_one_axis_has_nothing_to_turn(name: str, moments: str) -> None:
+    """Three optimizers ended in an error; components of three axes need three, and say so."""
+    p = torch.nn.Parameter(torch.ones(2, 1, 1))
+    optimizer = OPTIMIZERS[name]([p], 0.1, **MOMENTS[moments])
+    for _ in range(2):
+        p.grad = torch.full_like(p, 0.5)
+        optimizer.step()
+    assert p.flatten().tolist() == [1, 1]
+
+
 @pairs("dtype shape", DTYPES, SHAPES)
 def test_on_the_manifold_after_every_step(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     p = nn.Parameter(point(shape, 1, dtype))

@@ -159,9 +159,8 @@ def check_groups(
     if array.ndim < 2 or (size is not None and array.shape[-1] != size):
         raise ValueError(f"{name} has shape {array.shape}; it must be (..., {'s' if size is None else size})")
     array = np.ascontiguousarray(array, np.int64)  # one layout, so that loops compile once
-    matrices = array.reshape(-1, *array.shape[-2:])
-    for matrix in matrices:
-        kind, axis = _fault(matrix, n, _REPEATS[repeats])
+    for number in np.ndindex(array.shape[:-2]):
+        kind, axis = _fault(array[number], n, _REPEATS[repeats])
         if kind == 1:
             raise ValueError(f"{name} holds the axis {axis}; it must lie within 0..{n - 1}")
         if kind == 2:

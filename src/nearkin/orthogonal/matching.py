@@ -125,8 +125,12 @@ def heavy_matchings(
     count: int,
     selection: str,
 ) -> list[torch.Tensor]:
-    """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left."""
-    return list(islice(disjoint_matchings(W, WEIGHTED[selection]), count))
+    """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left.
+
+    Of one axis alone, an empty one.
+    """
+    matchings = list(islice(disjoint_matchings(W, WEIGHTED[selection]), count))
+    return matchings or [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
 
 
 def disjoint_matchings(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:

@@ -180,7 +180,7 @@ def uniform_scale(d: int, s: int) -> float:
 
     In general it is the inverse of the share of edges kept, d (d - 1) / (floor(d/s) s (s - 1)).
     """
-    return d * (d - 1) / (d // s * s * (s - 1))
+    return d * (d - 1) / (d // s * s * (s - 1)) if d >= s else 1.0  # one axis alone has no component
 
 
 def kept_weight(H: Tensor, components: Tensor) -> Tensor:
