@@ -117,7 +117,7 @@ def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarr
         A.flat[:: len(A) + 1] += ridge
         _, found, info = dposv(A[:-1, :-1], A[:-1, -1])
         if info > 0:
-            raise ValueError(f"ridge is {ridge}, too small beside rights with the same pairs; give 1 or more")
+            raise ValueError(f"ridge is {ridge}, too small where rights have the same pairs; give 1 or more")
         weights.append(found.astype(np.float32))
     return np.concatenate(weights)
 
