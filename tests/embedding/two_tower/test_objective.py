@@ -5,6 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.embedding import AllPairs
+from nearkin.embedding.two_tower.objective import _costs
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
 
@@ -23,6 +24,12 @@ def test_power_zero_is_no_power() -> None:
     np.testing.assert_array_equal(plain.weights, zero.weights)
     np.testing.assert_array_equal(plain.b, np.ones(3))
     assert plain.weights.mean() == pytest.approx(1)
+
+
+def test_a_row_without_pairs_costs_nothing_where_features_place_it() -> None:
+    counts = np.array([0, 1, 2])
+    assert _costs(None, "a", counts, has_features=True).tolist() == [0, 1, 1]
+    assert _costs(None, "a", counts, has_features=False).tolist() == [1, 1, 1]
 
 
 def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
