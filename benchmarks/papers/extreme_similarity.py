@@ -157,7 +157,7 @@ def nonlinear(results: Results) -> Figure:
     why = (
         "The paper's experiments are not in the text at hand, so that no claim is judged: the same towers, loss "
         "and CPU seconds as in the row above, every solver from the same start. Text vectors as features: "
-        "[two towers](two_tower.md)."
+        "[two towers](../two_tower.md)."
     )
     return not_measured(name, why, source, tuple(claims), decides="The text at hand has no experiments.")
 

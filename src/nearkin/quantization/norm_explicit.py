@@ -42,8 +42,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     Attributes
     ----------
     rotation_ (d, d') float32: rows are quantized as `X @ rotation_`.
-    codebooks_ (M, n_centroids, w) float32: centroids in the rotated space, of one or two codes a byte; zeros for the
-        byte of the length.
+    codebooks_ (M, n_centroids, w) float32: centroids of rotated rows, 1 or 2 codes a byte; 0 for the byte of length.
     coarse_centroids_ (n_lists, d) float32, or None.
     mean_ (d,) float32: of the rows.
     length_: length of all rows, None where rows have different lengths.

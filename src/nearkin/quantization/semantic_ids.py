@@ -41,8 +41,7 @@ class SemanticIds(SavedEstimator):
     ----------
     levels: codes of an id.
     codes: values of each code, a power of two; an id is one of codes^levels.
-    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the rows; 1 spreads them
-        evenly.
+    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the rows.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
@@ -50,10 +49,11 @@ class SemanticIds(SavedEstimator):
     ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
     codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
     shared_: the share of rows of `fit` whose nearest id is another row's too, before each row was given one.
-    distortion_ (2,): mean squared distance of the rows of `fit` to their decoded ids, the nearest and the given ones;
-        learned with two towers, the mean error of their scores.
+    distortion_ (2,): mean squared distance of the rows of `fit` to their nearest and to their given decoded ids.
     retired_ (r, levels): ids of removed rows that are not given again.
     n_features_in_.
+
+    Learned with two towers, `distortion_` is the mean error of their scores.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
     >>> made = SemanticIds(levels=2, codes=32, random_state=0).fit(X)
