@@ -65,6 +65,16 @@ def test_dimension_and_no_held_out_answers(answers, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_answers_by_coin_flips_are_doubted(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [rng.choice(list("abcdefgh"), 3, replace=False) for _ in range(120)]
+    file = tmp_path / "flips.csv"
+    file.write_text("anchor,near,far\n" + "".join(",".join(row) + "\n" for row in rows))
+    notes = embed_comparisons(file, out=tmp_path / "map", dim="auto", test_size=0.0)["notes"]
+    assert any("no dimension predicts held-out answers" in note for note in notes)
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_repeated_questions_are_held_out_together(tmp_path):
     """Raters who contradict themselves: by rows, answers to one question were learnt from and judged by."""
     points = np.random.default_rng(1).normal(size=(12, 2))

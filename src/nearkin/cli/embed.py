@@ -169,7 +169,8 @@ def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
     if curve is not None:
         columns = ["dimension", "error", "standard_error"]
         rows = list(zip(*(curve[name] for name in columns), strict=True))
-        tables.append(table("Error of cross-validation", columns, rows))
+        chance = f"coin flips have {curve['chance']:.3f} or more 19 times of 20"
+        tables.append(table(f"Error of cross-validation; {chance}", columns, rows))
     if weights is None:
         return shown, tables
     ordered = sorted(weights.items(), key=lambda item: -item[1])

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import matplotlib
 import numpy as np
@@ -96,6 +96,12 @@ def embed_comparisons(
         notes.append(
             f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
         )
+        tried = cast(Record, model.dimension_curve_)
+        if min(tried["error"]) >= tried["chance"]:
+            notes.append(
+                f"no dimension predicts held-out answers: the least error is {min(tried['error']):.3f}, and coin flips "
+                f"have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map"
+            )
     if test_size:
         low, high = judged["held_out_interval"]
         record["notes"].append(

@@ -86,11 +86,15 @@ def plot_error(
     return ax
 
 
-def plot_dimensions(curve: Mapping[str, Sequence[float]], chosen: int, ax: Axes | None = None) -> Axes:
-    """Draw the error of cross-validation against the dimension, `dimension_curve_`, with a standard error each way."""
+def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
+    """Draw the error of cross-validation against the dimension, `dimension_curve_`, with a standard error each way.
+
+    Coin flips are on or above the dotted line, 19 times of 20.
+    """
     ax = _axes(ax)
     color = SERIES[0]
     ax.errorbar(curve["dimension"], curve["error"], curve["standard_error"], color=color, marker="o", capsize=3)
+    ax.axhline(curve["chance"], color=color, linestyle=":")
     ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
     ax.set_xlabel("dimension")
     ax.set_ylabel("share of held-out answers violated")

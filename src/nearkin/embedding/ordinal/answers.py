@@ -25,7 +25,9 @@ def choose_dimension(
     comparisons: Comparisons, embed: Callable[[Comparisons, int], np.ndarray], rng: np.random.Generator
 ) -> tuple[int, Record]:
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve {"dimension":
-    [...], "error": [...], "standard_error": [...]}.
+    [...], "error": [...], "standard_error": [...], "chance": e}. Coin flips have an error of e or more in every
+    dimension tried, 19 times of 20: e is their 1 % quantile for one dimension (16 of 260 sets of 120 to 1,500 flips
+    were below it in some dimension).
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
     best; answers to one question are held out together. ValueError for fewer than 8 comparisons or 4 questions.
@@ -37,7 +39,8 @@ def choose_dimension(
         )
     fold = question_folds(comparisons, N_FOLDS, rng, "n_components is 'auto' (give it as a number)")
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
-    curve: dict[str, list] = {"dimension": [], "error": [], "standard_error": []}
+    m = len(comparisons)
+    curve: Record = {"dimension": [], "error": [], "standard_error": [], "chance": float(binom.ppf(0.01, m, 0.5)) / m}
     for p in [p for p in CANDIDATES if p <= limit]:
         errors = [
             triplet_error(embed(comparisons.take(fold != f), p), comparisons.take(fold == f)) for f in range(N_FOLDS)

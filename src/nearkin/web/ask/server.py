@@ -133,6 +133,7 @@ def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
     curve = made["dimension_curve"]
     for row in zip(curve["dimension"], curve["error"], curve["standard_error"], strict=True):
         yield "dimension {}: error of cross-validation {:.3f}, standard error {:.3f}".format(*row)
+    yield f"Coin flips would have an error of {curve['chance']:.3f} or more 19 times of 20."
 
 
 LANGUAGES = ("de", "en", "es", "fr", "zh")
