@@ -59,3 +59,8 @@ def test_result_is_complete_and_repeatable(conflict):
 def test_bad_arguments_are_named(conflict, hasher, arguments, error, message):
     with pytest.raises(error, match=message):
         search_scale(hasher, conflict[0], **arguments)
+
+
+def test_rows_must_do_for_both_halves(conflict):
+    with pytest.raises(ValueError, match="at least 14 rows"):
+        search_scale(nk.OgE(6), conflict[0][:13])

@@ -22,6 +22,7 @@ from nearkin.quantization.codebooks import (
     decode,
     exact_updates,
     kmeans,
+    prepare,
     refine,
     squared_error,
 )
@@ -188,11 +189,16 @@ def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
 
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0
+    plain = X.astype(np.float32)
+    assert prepare(TrainingRows(plain, Shard.of(plain)), 2, 10, 1000, rng).apart.shape == (0, 8)
     X[[3, 700]] *= 1e4 * FAR
     np.testing.assert_array_equal(far(X), [3, 700])
     two_sizes = rng.normal(size=(1000, 8)) * np.where(np.arange(1000) % 2, 1e6, 1)[:, None]
     assert len(far(two_sizes)) == 0
     assert len(far(np.ones((50, 4)))) == 0
+    few_differ = np.ones((500, 4))
+    few_differ[:3] = 2
+    assert len(far(few_differ)) == 0, "the usual distance is 0"
 
 
 def test_calming_scale_is_a_power_of_two_and_1_where_it_can_be() -> None:

@@ -95,6 +95,7 @@ def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
     color = SERIES[0]
     ax.errorbar(curve["dimension"], curve["error"], curve["standard_error"], color=color, marker="o", capsize=3)
     ax.axhline(curve["chance"], color=color, linestyle=":")
+    ax.text(curve["dimension"][-1], curve["chance"], "coin flips", color=color, ha="right", va="bottom")
     ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
     ax.set_xlabel("dimension")
     ax.set_ylabel("share of held-out answers violated")
