@@ -23,7 +23,7 @@ class Table:
 
 
 class Results:
-    """The JSON of one folder; what was not run is None."""
+    """The JSON of one folder; what was not run, or not to its end, is None."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,7 +33,9 @@ class Results:
         if not file.exists():
             return None
         content = json.loads(file.read_text(encoding="utf-8"))
-        return content["results"] if isinstance(content, dict) and "results" in content else content
+        if not isinstance(content, dict) or "results" not in content:
+            return content
+        return None if content.get("settings", {}).get("unfinished") else content["results"]
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -13,6 +13,7 @@ from benchmarks import harness
 from benchmarks.papers import esl_towers, jobs
 from benchmarks.papers.experiments import RUNS
 from benchmarks.papers.jobs import Job, measure
+from benchmarks.table import Results
 from nearkin.embedding import AllPairs
 
 HEAVY = {"svrg_retrieval", "gcd_figure_3"}  # their jobs are in other tests; seconds here
@@ -83,6 +84,20 @@ def test_finished_jobs_are_kept_and_others_follow(results: Path) -> None:
     assert measure("squares", [job(2)], results, again=True)
     assert [row["n"] for row in read(results, "squares")] == [2, 2]
     assert done == [1, 1, 2, 2, 3, 3, 2, 2]
+
+
+def test_a_part_of_an_experiment_is_not_judged(results: Path) -> None:
+    """The tables of a run that was ended early stopped at the first missing cell."""
+
+    def fail() -> dict[str, int]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure("squares", [Job({"n": 1}, lambda: {"square": 1}), Job({"n": 2}, fail)], results)
+    assert len(read(results, "squares")) == 1
+    assert Results(results).read("papers_squares") is None
+    assert measure("squares", [Job({"n": n}, lambda n=n: {"square": n * n}) for n in (1, 2)], results)
+    assert [row["square"] for row in Results(results).read("papers_squares")] == [1, 4]
 
 
 def test_nothing_begins_after_the_time(results: Path) -> None:

@@ -57,14 +57,16 @@ def measure(name: str, jobs: Iterable[Job], data: Path, *, again: bool = False, 
     source, jobs = f"papers_{name}", list(jobs)
     kept, spent = ([], 0.0) if again else stored(source)
     rows = [row for row in kept if any(job.names(row) for job in jobs)]
-    for job in jobs:
-        if any(job.names(row) for row in rows):
-            continue
+    missing = [job for job in jobs if not any(job.names(row) for row in rows)]
+    for done, job in enumerate(missing, 1):
         if time.monotonic() > until:
             return False
         began = time.process_time()
         rows += job.rows()
         spent += (time.process_time() - began) / 60
-        save(source, rows, data=data, **({} if math.isnan(spent) else {"CPU minutes": round(spent, 2)}))
+        settings = {} if math.isnan(spent) else {"CPU minutes": round(spent, 2)}
+        if done < len(missing):
+            settings["unfinished"] = len(missing) - done  # jobs; a part of an experiment is not judged
+        save(source, rows, data=data, **settings)
         print(name, ", ".join(f"{key} {value}" for key, value in job.key.items()), flush=True)
     return True
