@@ -321,14 +321,21 @@ async function open_row(row, known = false) {
 // ---- the link: row, map, colour, view -------------------------------------------------------------------------------
 
 function remember(step = false) {  // in the address; with `step` the back button returns to what was before
-  if (location.protocol === "about:" || !map.view || !about) return;  // a notebook's frame has no address
+  if (location.protocol === "about:" || !map.view || !about || restoring) return;  // a notebook's frame has no address
   const { x, y, scale } = map.view, at = [x, y, scale].map((value) => Number(value.toPrecision(5))).join();
   const parts = { row: current?.row >= 0 ? current.row : "", map: $("layout").value, colour: $("colour").value, at: scale === 1 && x === map.home?.x ? "" : at };
   const hash = `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`;
   if (hash !== location.hash) history[step === true ? "pushState" : "replaceState"](null, "", hash);
 }
 
+let restoring = 0;  // while an address is read, the page's state is not yet what it names
 async function restore() {
+  restoring += 1;
+  try { await follow(); } finally { restoring -= 1; }
+  remember();
+}
+
+async function follow() {
   const hash = location.hash.slice(1), given = new URLSearchParams(/^\d+$/.test(hash) ? `row=${hash}` : hash);
   for (const [id, name] of [["layout", "map"], ["colour", "colour"]]) {
     if ([...$(id).options].some((option) => option.value === given.get(name))) $(id).value = given.get(name);
