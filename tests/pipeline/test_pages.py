@@ -28,5 +28,5 @@ def test_saved_drawings_follow_the_page(page: str) -> None:
 
 
 def test_long_settings_may_wrap(page: str) -> None:
-    assert '<div class="scroll settings">' in page
+    assert '<div class="scroll settings"' in page
     assert (setting(0.013158652931451797), setting(3), setting("als")) == ("0.01316", "3", "als")
