@@ -16,6 +16,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
+STARTED = 60.0  # seconds in which Firefox starts: without a home of its user it may stay silent for ever
 CHROMIUM, DRIVER = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium")), Path("/usr/bin/chromedriver")
 
 
@@ -92,23 +93,23 @@ def opened_firefox(profile: Path) -> Iterator[Firefox]:
     if program is None:
         pytest.skip("no Firefox (Debian: apt install firefox-esr)")
     words = [program, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        assert process.stderr is not None
-        reader = None
+    options = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(words, env=os.environ | {"HOME": str(profile)}, **options) as process:
+        lines: list[str] = []
+        reader = threading.Thread(target=lambda: lines.extend(process.stderr or ()))  # so that it can go on writing
+        reader.start()
         try:
-            found = (re.search(r"BiDi listening on (ws://\S+)", line) for line in process.stderr)
-            address = next((match[1] for match in found if match), None)
-            if address is None:
-                pytest.skip("Firefox does not start here")
-            reader = threading.Thread(target=process.stderr.read)  # so that it can go on writing
-            reader.start()
-            connected = websocket.create_connection(f"{address}/session", suppress_origin=True, timeout=600)
+            end = time.monotonic() + STARTED
+            while not (match := re.search(r"BiDi listening on (ws://\S+)", "".join(lines))):
+                if process.poll() is not None or time.monotonic() > end:
+                    pytest.skip("Firefox does not start here")
+                time.sleep(0.05)
+            connected = websocket.create_connection(f"{match[1]}/session", suppress_origin=True, timeout=600)
             with closing(connected) as socket:
                 yield Firefox(socket)
         finally:
-            process.terminate()
-            if reader is not None:
-                reader.join()
+            process.kill()
+            reader.join()
 
 
 @contextmanager
