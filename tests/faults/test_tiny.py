@@ -5,6 +5,7 @@ Few rows, few distinct ones, columns that are constant and ranks of one are wher
 
 import traceback
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,18 @@ import nearkin as nk
 from nearkin import quantization
 
 DRAWS = 25
-CODECS: dict[str, Callable[[int], quantization.ProductQuantizer]] = {
+CODECS: dict[str, Callable[[int], Any]] = {
     "product": lambda n: nk.ProductQuantizer(n, 4, random_state=0),
     "product, Givens": lambda n: nk.ProductQuantizer(n, 4, rotation="givens-greedy", random_state=0),
     "norm-explicit": lambda n: quantization.NormExplicitQuantizer(n + 1, 16, random_state=0),
     "residual": lambda n: quantization.ResidualQuantizer(n, 4, random_state=0),
     "axes": lambda n: quantization.AxisQuantizer(n),
     "scalar": lambda n: quantization.ScalarQuantizer(8),
+}
+LOSSES = {
+    "auto": "auto",
+    "all-pairs": nk.embedding.AllPairs(),
+    "cosine-softmax": nk.embedding.CosineSoftmax(imputed=0.3),
 }
 HASHERS = {"ITQ": nk.ITQ, "OnE": nk.OnE, "OgE": nk.OgE, "PCAHash": nk.PCAHash, "hyperplanes": nk.RandomHyperplanes}
 
@@ -81,7 +87,7 @@ def test_rotations_ids_and_bridges() -> None:
     assert drawn("Bridge", bridge) > DRAWS // 5
 
 
-@pytest.mark.parametrize("loss", ["auto", "all-pairs", "cosine-softmax"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_towers(loss: str) -> None:
     def fit(rng: np.random.Generator) -> np.ndarray:
         m, n, pairs = rng.integers(1, 12, 3)
@@ -90,13 +96,6 @@ def test_towers(loss: str) -> None:
         return np.concatenate([model.left_embeddings_, model.right_embeddings_])
 
     assert drawn(loss, fit) > DRAWS // 5
-
-
-LOSSES = {
-    "auto": "auto",
-    "all-pairs": nk.embedding.AllPairs(),
-    "cosine-softmax": nk.embedding.CosineSoftmax(imputed=0.3),
-}
 
 
 @pytest.mark.parametrize("loss", ["gnmds", "ckl", "ste", "t-ste", "soe"])

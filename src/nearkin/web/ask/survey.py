@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import threading
 import time
@@ -421,8 +422,12 @@ class Survey:
 
     def is_full(self) -> bool:
         """Whether as many raters have answered, or as many answers are here, as the plan wants."""
-        wanted, found = (self.plan.max_raters, self.plan.max_answers), self.answered()
-        return any(w and n >= w for w, n in zip(wanted, (len({q.rater for q, _ in found}), len(found)), strict=True))
+        most_raters, most_answers = self.plan.max_raters, self.plan.max_answers
+        if most_raters is None and most_answers is None:
+            return False
+        given = self.answered()
+        raters = {question.rater for question, _ in given}
+        return len(raters) >= (most_raters or math.inf) or len(given) >= (most_answers or math.inf)
 
     def answered(self, counted: bool = True) -> list[tuple[Question, Rater]]:
         """The answers in force that count, those of "can't say" too, with the rater; or those that do not: of practice
@@ -478,11 +483,8 @@ class Survey:
         return shown
 
     def _job(self) -> Job:
-        learned, number_of = (
-            [q for q in self.comparing() if q.is_learned],
-            {key: n for n, key in enumerate(self.raters)},
-        )
-        held_out = [q for q in self.comparing() if q.reason == "random"]
+        given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
+        learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
         return Job(
             len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
             self.plan.n_components, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
