@@ -1,30 +1,42 @@
-"""Our codecs at a size, as FAISS indexes whose rows are coded by our own `encode`."""
+"""Our codecs at a size, as a user calls them: fitted, then put into an `nk.Index`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.codecs.peers import Made, Make
 from benchmarks.codecs.problems import Problem
 from nearkin import ProductQuantizer
 from nearkin.contracts import VectorCodes
-from nearkin.quantization import best
+from nearkin.quantization import NormExplicitQuantizer, best
 
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
+_RACE = 20.0  # seconds of the race of `nearkin compress`, beyond what its first code takes
+Fit = Callable[[np.ndarray], tuple[str, VectorCodes]]  # rows (n, d) to the name of the codec and the codec
 
 
-def codecs(n_bytes: int, problem: Problem) -> Iterator[tuple[str, Make]]:
-    """Product codes with every default, and what `nk.quantization.best` gives a user; its training holds the race."""
-    yield "ours, product", lambda X: _made("ours, product", ProductQuantizer(n_bytes, random_state=0).fit(X), problem)
+def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
+    """Every call with its defaults; the training of a race includes all of its candidates."""
     n_rows = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
+    race = {"n_rows": n_rows, "metric": problem.metric, "random_state": 0}
 
-    def raced(X: np.ndarray) -> Made:
-        found = best(X, n_bytes, n_rows=n_rows, metric=problem.metric, random_state=0)
-        yield from _made(f"ours, best: {found.table[0]['name']}", found.quantizer, problem)
+    def raced(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes]:
+        found = best(X, n_bytes, **race | options)  # pyright: ignore[reportArgumentType]
+        return f"{name}: {found.table[0]['name']}", found.quantizer
 
-    yield "ours, best", raced
-
-
-def _made(name: str, quantizer: VectorCodes, problem: Problem) -> Made:
-    index = quantizer.to_faiss("l2" if problem.metric == "l2" else "ip")
-    yield name, index, lambda rows: quantizer.add_to(index, rows)
+    fits: dict[str, Fit] = {
+        "ours, ProductQuantizer": lambda X: (
+            "ours, ProductQuantizer",
+            ProductQuantizer(n_bytes, random_state=0).fit(X),
+        ),
+        "ours, NormExplicitQuantizer": lambda X: (
+            "ours, NormExplicitQuantizer",
+            NormExplicitQuantizer(n_bytes, random_state=0).fit(X),
+        ),
+        "ours, compress": lambda X: raced(
+            "ours, compress", X, seconds=_RACE, n_encoded=len(problem.searched), fast_search=True
+        ),
+        "ours, best": lambda X: raced("ours, best", X),
+    }
+    if problem.metric == "cosine":  # rows of one length need no byte for it: the same codes
+        del fits["ours, NormExplicitQuantizer"]
+    return fits
