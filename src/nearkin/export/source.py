@@ -14,7 +14,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
-from nearkin.index.searching import Kept, normalised
+from nearkin.index.searching import Kept, KeptVectors, normalised
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: how many rows are looked at for ties
@@ -111,10 +111,8 @@ class Source:
         found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
         for batch in self.batches():
             for part in (batch.ids, batch.codes, batch.vectors):
-                if part is not None and part.dtype.kind == "U":
-                    found.update("\0".join(part.tolist()).encode())
-                elif part is not None:
-                    found.update(np.ascontiguousarray(part).tobytes())
+                if part is not None:
+                    found.update("\0".join(part.tolist()).encode() if part.dtype.kind == "U" else part.tobytes())
         return found.hexdigest()[:16]
 
     def questions(self, n: int, random_state: int = 0) -> np.ndarray:
@@ -133,10 +131,6 @@ class Source:
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
         return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self._as_asked(Q)
-
-    def answers(self, asked: np.ndarray, k: int) -> np.ndarray:
-        """Positions (q, k) of the neighbours that the index itself finds, -1 where it finds none."""
-        return self.index.faiss_index.search(asked, min(k, len(self)))[1]
 
     def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
@@ -169,10 +163,10 @@ class Source:
         return normalised(Q) if self.index.metric == "cosine" else np.ascontiguousarray(Q, np.float32)
 
 
-def exact_source(source: Source) -> Source:
-    """The same rows and ids in exact search, for engines that are given the rows and not the codes."""
-    index = Index.empty(source.d, None, source.index.metric)
-    for first in range(0, len(source), BATCH):
-        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))  # pyright: ignore[reportArgumentType]
-    index.ids = source.index.ids
-    return Source(index)
+def exact_index(index: Index) -> Index:
+    """The kept rows of an index in exact search, under the same ids; those of bits by L2 distance."""
+    exact = Index.empty(index.n_features, None, "l2" if index.metric == "hamming" else index.metric)
+    for first in range(0, len(index), BATCH):
+        exact.add(cast(KeptVectors, index.kept).rows(np.arange(first, min(first + BATCH, len(index)))))
+    exact.ids = index.ids
+    return exact

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -23,16 +24,18 @@ from starlette.responses import JSONResponse, Response
 
 from nearkin._storage import replacing
 from nearkin._types import Record
+from nearkin.export.source import BATCH
 from nearkin.index import Index
 from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
-from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, collect_rows
+from nearkin.web.explore.collection import Answer, Collection, Metadata, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
 _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 _FIT = 20_000  # rows by which the principal axes are found
+Found = TypeVar("Found")
 _AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
 
 
@@ -176,6 +179,7 @@ def _batches(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
     return (numbers[first : first + size] for first in range(0, len(numbers), size))
 
 
+RAW = "application/octet-stream"
 MOST_IN_FILE = 3_000  # rows in one HTML file; it takes about two kilobytes for each
 _AT_ONCE = 16  # rows searched at a time for a file
 
@@ -212,8 +216,7 @@ class Explorer:
 
     def item(self, row: int) -> Record:
         """The neighbours of a row among the others, and what is known of each; ValueError for a row that is none."""
-        self.check(row)
-        (answer,) = self.collection.answers_of_rows(np.array([row]))
+        (answer,) = self.collection.answers_of_rows(np.array([self.check(row)]))
         return self._record(answer, row)
 
     def left_list(self, name: str) -> Record:
@@ -227,16 +230,15 @@ class Explorer:
         return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
 
     def _record(self, answer: Answer, row: int = -1) -> Record:
-        rows = answer.rows() | ({row} if row >= 0 else set())
-        return {"row": row, **vars(answer), "about": self.about_rows(rows)}
+        return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
-        """What is known of rows."""
-        return {row: self.collection.about(row) for row in rows}
+        """What is known of rows; ValueError for a number that is none."""
+        return {self.check(row): self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
         """The rows whose id or any column holds `text`."""
-        return [{"row": row, **about} for row, about in self.about_rows(self.collection.find(text)).items()]
+        return [{"row": row, **self.collection.about(row)} for row in self.collection.find(text)]
 
     def values(self, name: str) -> list[str] | None:
         """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
@@ -254,14 +256,14 @@ class Explorer:
 
     def picture(self, row: int) -> bytes | None:
         """The picture of a row as PNG, None without one; ValueError for a row that is none."""
-        self.check(row)
-        pictures = self.collection.metadata.pictures
+        row, pictures = self.check(row), self.collection.metadata.pictures
         return pictures.png(row) if pictures is not None and pictures.has(row) else None
 
-    def check(self, row: int) -> None:
-        """ValueError for a row that is none."""
+    def check(self, row: int) -> int:
+        """The row; ValueError for a number that is none."""
         if not 0 <= row < len(self.collection):
             raise ValueError(f"row is {row}; it must be at least 0 and below {len(self.collection)}")
+        return row
 
 
 def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> Starlette:
@@ -273,35 +275,24 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
         "about": lambda request: JSONResponse(explorer.about()),
-        "column/{name}": lambda request: _bytes(explorer.column(request.path_params["name"])),
+        "column/{name}": lambda request: Response(_found(explorer.column(request.path_params["name"])), media_type=RAW),
         "item/{row:int}": lambda request: JSONResponse(explorer.item(request.path_params["row"])),
-        "rows": lambda request: JSONResponse(explorer.about_rows(_numbers(explorer, asked(request, "at")))),
-        "values": lambda request: _json(explorer.values(asked(request, "name"))),
+        "rows": lambda request: JSONResponse(explorer.about_rows(map(int, asked(request, "at").split(",")))),
+        "values": lambda request: JSONResponse(_found(explorer.values(asked(request, "name")))),
         "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
         "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
-        "picture/{row:int}": lambda request: _bytes(explorer.picture(request.path_params["row"]), "image/png"),
+        "picture/{row:int}": lambda request: Response(
+            _found(explorer.picture(request.path_params["row"])), media_type="image/png"
+        ),
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
 
 
-def _numbers(explorer: Explorer, text: str) -> list[int]:
-    """Numbers of rows, separated by commas; ValueError for anything else."""
-    rows = [int(row) for row in text.split(",")]
-    for row in rows:
-        explorer.check(row)
-    return rows
-
-
-def _json(content: object) -> Response:
+def _found(content: Found | None) -> Found:
+    """The content; 404 for None."""
     if content is None:
         raise HTTPException(404, "not found")
-    return JSONResponse(content)
-
-
-def _bytes(content: bytes | None, kind: str = "application/octet-stream") -> Response:
-    if content is None:
-        raise HTTPException(404, "not found")
-    return Response(content, media_type=kind)
+    return content
 
 
 def serve(
