@@ -20,6 +20,7 @@ FOR_PAIRS = (
     "start",
 )
 FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "reversed_raters", "missing")
+COLUMNS = (*FOR_PAIRS, *FOR_COMPARISONS, "header", "delimiter")
 
 
 def embed(
@@ -39,7 +40,7 @@ def embed(
     response: str | None = None,
     form: str | None = None,
     raters: str | None = None,
-    opposite: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
+    reversed_raters: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
     missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     header: Header = None,
     delimiter: str | None = None,
@@ -78,7 +79,7 @@ def embed(
     - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
-    - opposite: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
+    - reversed_raters: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
       [default: keep]
     - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
       drops these answers too. [default: raise]
@@ -95,17 +96,8 @@ def embed(
       may be the same folder.
     - tables: Write the vectors as tables too: csv or parquet.
     """
-    size = _size(dim)
-    columns = {
-        "left": left, "right": right, "weight": weight, "min_weight": min_weight, "duplicates": duplicates,
-        "timestamp": timestamp, "anchor": anchor, "near": near,
-        "far": far, "response": response, "form": form, "raters": raters, "reversed_raters": opposite,
-        "missing": missing, "header": header,
-        "delimiter": delimiter, "left_features": left_features, "right_features": right_features,
-        "split": split, "start": start,
-    }  # fmt: skip
-    given: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
-    of_pairs = _are_pairs(signals, kind, given, loss)
+    given: dict[str, Any] = {name: it for name, it in locals().items() if name in COLUMNS and it is not None}
+    size, of_pairs = _size(dim), _are_pairs(signals, kind, given, loss)
     _check_options(of_pairs, given, size, next_queries)
     with screen.watch("embed") as callback:
         given |= {"out": out, "dim": size, "loss": loss, "solver": solver, "seed": seed, "tables": tables}
