@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
@@ -288,7 +288,7 @@ class Survey:
         self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
         self.learner, self._chosen, self._n_learned = Learner(), deque[Shown](), 0
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
-        self.form: Form = FORMS[self.plan.form]
+        self.form = FORMS[self.plan.form]
         self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form), False
         path = journal_path(self.out)
         if self.out.exists() and not (path.exists() and path.stat().st_size):
@@ -324,23 +324,20 @@ class Survey:
                 raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
             name = self.rater(key).name if key else self._free(" ".join(name.split())[:60])
-            key = key or new_token()
-            self._note(
-                {"event": "join", "key": key, "name": name, **{k: v for k, v in said.items() if v}, "begun": begun}
-            )
-            return self.raters[key]
+            who = {"key": key or new_token(), "name": name, "begun": begun}
+            self._note({"event": "join", **who, **{what: given for what, given in said.items() if given}})
+            return self.raters[who["key"]]
 
     def _free(self, name: str) -> str:
         """A name that nobody has: `name`, or with a number; "rater" and a number for none."""
-        taken = {rater.name for rater in self.raters.values()}
-        names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
-        return name if name and name not in taken else next(free for free in names if free not in taken)
+        taken = {"", *(rater.name for rater in self.raters.values())}
+        numbered = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
+        return next(free for free in chain([name], numbered) if free not in taken)
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
-        return next((rater for rater in self.raters.values() if rater.name == name), None) or self.join(
-            name, begun=False
-        )
+        known = (rater for rater in self.raters.values() if rater.name == name)
+        return next(known, None) or self.join(name, begun=False)
 
     def rater(self, key: str) -> Rater:
         """The rater of an address; ValueError for an unknown one."""
@@ -422,10 +419,7 @@ class Survey:
 
     def is_full(self) -> bool:
         """Whether as many raters have answered, or as many answers are here, as the plan wants."""
-        most_raters, most_answers = self.plan.max_raters, self.plan.max_answers
-        if most_raters is None and most_answers is None:
-            return False
-        given = self.answered()
+        given, most_raters, most_answers = self.answered(), self.plan.max_raters, self.plan.max_answers
         raters = {question.rater for question, _ in given}
         return len(raters) >= (most_raters or math.inf) or len(given) >= (most_answers or math.inf)
 
@@ -463,10 +457,8 @@ class Survey:
         if draw < plan.random_share:
             shared = None
             if self._rng.random() < _SHARED:  # one that another rater was asked, so that the two compare
-                recent = (
-                    q for q in reversed(self.questions[-_RECENT:]) if q.reason == "random" and q.rater != rater.key
-                )
-                shared = next((q.shown for q in recent if self.form.key(q.shown) not in rater.asked), None)
+                recent = (q.shown for q in reversed(self.questions[-_RECENT:]) if q.reason == "random")
+                shared = next((some for some in recent if self.form.key(some) not in rater.asked), None)
             return "random", shared or self._drawn(rater), None
         while self._chosen and plan.active and self.form.name != "pairs":
             shown = self._chosen.popleft()

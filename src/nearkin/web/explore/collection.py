@@ -180,7 +180,7 @@ class Collection:
     """
 
     views: list[IndexView]
-    ids: np.ndarray | None
+    ids: np.ndarray  # as text
     kept: KeptVectors | None
     metadata: Metadata = field(default_factory=Metadata)
     k: int = 10
@@ -202,11 +202,7 @@ class Collection:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        return {"id": self.name(row), **self.metadata.about(row)}
-
-    def name(self, row: int) -> str:
-        """The id of a row as text."""
-        return str(row if self.ids is None else self.ids[row])
+        return {"id": str(self.ids[row]), **self.metadata.about(row)}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
@@ -221,7 +217,7 @@ class Collection:
         text = text.strip().lower()
         if not text:
             return []
-        names = np.char.lower((np.arange(len(self)) if self.ids is None else self.ids).astype(str))
+        names = np.char.lower(self.ids)
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
         hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.metadata.columns.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
@@ -314,12 +310,12 @@ def open_collection(
     rows = None if vectors is None else read_vectors(vectors)
     index = open_index(folder)
     other = None if compare is None else open_index(compare)
-    ids = list(map(str, ids_of(index).tolist()))
+    ids = ids_of(index).astype(str).tolist()
     columns: dict[str, np.ndarray] = {}
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
     metadata = Metadata(columns, None if images is None else read_pictures(images, ids))
-    names = tuple("" if path is None else Path(path).resolve().name for path in (folder, compare))
+    names = Path(folder).resolve().name, Path(compare or "").resolve().name
     names = (str(folder), str(compare)) if names[0] == names[1] else names
     left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
     return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=left)
@@ -352,7 +348,7 @@ def collect_rows(
     views = [IndexView(names[0], index, kept)]
     if other is not None:
         views.append(_second(names[1], other, index, kept))
-    return Collection(views, index.ids, kept, metadata or Metadata(), k, left)
+    return Collection(views, ids_of(index).astype(str), kept, metadata or Metadata(), k, left)
 
 
 def _second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> IndexView:

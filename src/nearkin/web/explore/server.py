@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
+from sklearn.neighbors import KNeighborsRegressor
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -122,10 +123,8 @@ class Columns:
         note = "Squared distance between a row and its decoded code."
         for number, view in enumerate(self.collection.views):
             if view.index.metric != "hamming":
-                values = np.empty(len(self.rows))
-                for some in _batches(np.arange(len(self.rows)), BATCH):
-                    rows = self.rows[some]
-                    values[some] = ((self.collection.normalised(rows) - view.decoded(rows)) ** 2).sum(axis=1)
+                off = (self.collection.normalised(some) - view.decoded(some) for some in _batches(self.rows, BATCH))
+                values = np.concatenate([(rows**2).sum(axis=1) for rows in off])
                 self.colours[f"error{number}"] = Column(self._of("quantization error", number), values, note)
 
     def _lost(self) -> Iterator[str]:
@@ -166,13 +165,8 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(reduced)
     if len(drawn) == len(rows):
         return made
-    index, places = Index.build(X), np.empty((len(rows), 2))
-    for some in _batches(np.arange(len(rows)), BATCH):
-        far, near = index.search(collection.normalised(rows[some]), 3)
-        weight = 1 / np.sqrt(np.maximum(far, 1e-12))
-        places[some] = (made[near] * weight[:, :, None]).sum(axis=1) / weight.sum(axis=1)[:, None]
-    places[drawn] = made
-    return places
+    placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
+    return np.concatenate([placed.predict(collection.normalised(some)) for some in _batches(rows, BATCH)])
 
 
 def _batches(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
@@ -243,7 +237,7 @@ class Explorer:
     def values(self, name: str) -> list[str] | None:
         """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
         if name == "id":
-            return [self.collection.name(row) for row in self.columns.rows.tolist()]
+            return self.collection.ids[self.columns.rows].tolist()
         column = self.collection.metadata.columns.get(name)
         return None if column is None else column[self.columns.rows].tolist()
 
