@@ -163,12 +163,12 @@ def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
         rows = list(zip(*(curve[name] for name in columns), strict=True))
         chance = f"coin flips have {curve['chance']:.3f} or more 19 times of 20"
         tables.append(table(f"Error of cross-validation; {chance}", columns, rows))
-    if weights is None:
-        return shown, tables
-    ordered = sorted(weights.items(), key=lambda item: -item[1])
-    rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
-    title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
-    return shown, [*tables, table(title, ["rater", "weight of each answer"], [list(row) for row in rows])]
+    if weights is not None:
+        ordered = sorted(weights.items(), key=lambda item: -item[1])
+        rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
+        title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
+        tables.append(table(title, ["rater", "weight of each answer"], rows))
+    return shown, tables
 
 
 def _size(dim: str | None) -> int | str | None:
@@ -256,8 +256,9 @@ def train(
     if ids:
         shown |= about_ids(made)
     else:
-        fewer = f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
-        shown["bytes of a code"] = fewer
+        shown["bytes of a code"] = (
+            f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
+        )
     shown["wall seconds"] = seconds_in_words(made["seconds"])
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
@@ -266,9 +267,7 @@ def train(
         title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
         judged = [ranking_table(title, made["quality"], measures)]
     asked = [f"Note: {question}" for question in record.source.questions] if record.source else []
-    following = (
-        [f"Report: {report}"] if ids else [f"Report: {report}", f"Next: nearkin recommend {out} --all --out recs.csv"]
-    )
+    following = f"Report: {report}", "" if ids else f"Next: nearkin recommend {out} --all --out recs.csv"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nearkin import pipeline
 from nearkin.cli.screen import Screen
 
 
@@ -81,7 +82,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: with --threads and --json, and the help of its options.
+    """The command as typer takes it: with --threads and --json, help of its options, and a check of its output file.
 
     Its first argument is their `Screen`. Help is "- name: help" below "Options:" in its docstring or in `HELP`.
     """
@@ -89,6 +90,13 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(threads: int | None, as_json: bool, **given: Any) -> None:
+        if given.get("out") is not None and options["out"].__metadata__[0].metavar == "FILE":
+            others = [value for name, value in given.items() if name != "out"]
+            words = [word for value in others for word in (value if isinstance(value, list) else [value])]
+            resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
+            pipeline.outputs.check_output(
+                given["out"], [word for word in words if isinstance(word, str)], foreign=resumes
+            )
         command(Screen(as_json, threads), **given)
 
     text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")

@@ -130,14 +130,11 @@ def explore(
         text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
-    ended = page.serve(
-        collection,
-        title,
-        host=host,
-        port=port,
-        announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),
-    )
-    screen.finish(ended)
+
+    def announce(record: Record) -> None:
+        screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops.")
+
+    screen.finish(page.serve(collection, title, host=host, port=port, announce=announce))
 
 
 def ask(
@@ -222,15 +219,7 @@ def ask(
             "Ctrl-C stops; --resume goes on.",
         )
 
-    ended = page.collect(
-        things,
-        out,
-        plan,
-        texts=said,
-        raters=[name.strip() for name in raters.split(",")] if raters else (),
-        resume=resume,
-        host=host,
-        port=port,
-        announce=announce,
-    )
+    names = [name.strip() for name in raters.split(",")] if raters else ()
+    place = {"resume": resume, "host": host, "port": port, "announce": announce}
+    ended = page.collect(things, out, plan, texts=said, raters=names, **place)
     screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")

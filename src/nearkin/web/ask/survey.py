@@ -111,6 +111,7 @@ class Learner:
 
 _SHARED = 0.25  # of the random questions: those that somebody else was asked too
 _RECENT = 1000  # questions among which one to share is looked for
+_COMPONENTS = 2  # of the model that chooses questions, whose map the page draws
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
 _ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters", "hidden")  # columns after the items
@@ -140,7 +141,6 @@ class Plan:
     max_wrong: int | None = None
     practice: int = 0
     min_seconds: float = 0.0
-    n_components: int = 2
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -151,7 +151,6 @@ class Plan:
             raise ValueError("random_share, repeat_share and catch_share add up to more than 1")
         if self.catch and self.form != "triplet":
             raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
-        check_integer(self.n_components, "n_components", low=1)
         for name, low in (("max_raters", 1), ("max_answers", 1), ("max_wrong", 0), ("practice", 0)):
             if getattr(self, name) is not None:
                 check_integer(getattr(self, name), name, low=low)
@@ -479,7 +478,7 @@ class Survey:
         learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
         return Job(
             len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
-            self.plan.n_components, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
+            _COMPONENTS, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
             np.array([number_of[q.rater] for q in learned], np.int64),
         )  # fmt: skip
 

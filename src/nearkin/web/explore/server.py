@@ -236,9 +236,7 @@ class Explorer:
 
     def values(self, name: str) -> list[str] | None:
         """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
-        if name == "id":
-            return self.collection.ids[self.columns.rows].tolist()
-        column = self.collection.metadata.columns.get(name)
+        column = self.collection.ids if name == "id" else self.collection.metadata.columns.get(name)
         return None if column is None else column[self.columns.rows].tolist()
 
     def column(self, name: str) -> bytes | None:
