@@ -15,6 +15,7 @@ from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.searching import Kept, KeptVectors, normalised
+from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: how many rows are looked at for ties
@@ -94,8 +95,7 @@ class Source:
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact rows if the index keeps them, else decoded codes; None for bits alone."""
         if self.index.kept is not None:
-            rows = self.index.kept.rows(positions)
-            return normalised(rows) if self.index.metric == "cosine" else rows
+            return self.as_compared(self.index.kept.rows(positions))
         return None if self.n_bits is not None else self.decoded(positions)
 
     def batches(self, rows: int = BATCH, callback: Callback = ignore) -> Iterator[RowBatch]:
@@ -124,13 +124,13 @@ class Source:
             turned = np.packbits(rng.random((n, self.n_bits)) < 0.05, axis=1, bitorder="little")
             return self.codes[positions[0]] ^ turned
         one, other = (np.asarray(self.vectors(some)) for some in positions)
-        return self._as_asked(0.9 * one + 0.1 * other)
+        return self.as_compared(0.9 * one + 0.1 * other)
 
     def asked(self, Q: ArrayLike) -> np.ndarray:
         """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
-        return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self._as_asked(Q)
+        return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self.as_compared(Q)
 
     def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
@@ -146,21 +146,17 @@ class Source:
         safe = np.maximum(positions, 0)
         if self.n_bits is not None:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
-        else:
-            decoded = self.as_searched if as_searched else self.decoded
-            rows = decoded(safe.ravel()).reshape(*safe.shape, -1).astype(np.float64)
-            if self.index.metric == "l2":
-                far = ((rows - asked[:, None]) ** 2).sum(axis=2)
-            else:
-                far = -np.einsum("qkd,qd->qk", rows, asked.astype(np.float64))
-        return np.where(positions < 0, np.inf, far)
+            return np.where(positions < 0, np.inf, far)
+        rows = (self.as_searched if as_searched else self.decoded)(safe.ravel()).reshape(*safe.shape, -1)
+        return exact_distances(rows, asked, "l2" if self.index.metric == "l2" else "ip", positions >= 0)
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
         return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
 
-    def _as_asked(self, Q: np.ndarray) -> np.ndarray:
-        return normalised(Q) if self.index.metric == "cosine" else np.ascontiguousarray(Q, np.float32)
+    def as_compared(self, X: np.ndarray) -> np.ndarray:
+        """Rows or queries (b, d) as the metric compares them: of length 1 for "cosine"."""
+        return normalised(X) if self.index.metric == "cosine" else np.ascontiguousarray(X, np.float32)
 
 
 def exact_index(index: Index) -> Index:

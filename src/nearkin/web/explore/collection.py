@@ -18,7 +18,7 @@ from nearkin.data.tables import read_table
 from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
-from nearkin.index.searching import Kept, KeptVectors, normalised
+from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of, open_index
@@ -210,7 +210,7 @@ class Collection:
 
     def normalised(self, rows: np.ndarray) -> np.ndarray:
         """The rows as the metric compares them: of length 1 for "cosine"."""
-        return self._as_searched(self.vectors(rows))
+        return self.views[0].source.as_compared(self.vectors(rows))
 
     def find(self, text: str, most: int = 30) -> list[int]:
         """Rows whose id is `text`, then those whose id begins with it, then those with it in id or any column."""
@@ -262,7 +262,7 @@ class Collection:
             return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)
         scores, ids = self.exact.search(Q, min(k + 2, len(self)))
-        queries = self._as_searched(Q)
+        queries = self.views[0].source.as_compared(Q)
         norm = float(np.einsum("qd,qd->q", queries, queries).max(initial=0))  # the queries are rows
         sign = 1 if self.metric == "l2" else -1
 
@@ -276,11 +276,9 @@ class Collection:
     def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Exact scores (q, c) of queries Q (q, d) with `rows` (q, c)."""
         X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
-        far = exact_distances(X, self._as_searched(Q), "l2" if self.metric == "l2" else "ip", rows >= 0)
+        queries = self.views[0].source.as_compared(Q)
+        far = exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
         return far if self.metric == "l2" else -far
-
-    def _as_searched(self, X: np.ndarray) -> np.ndarray:
-        return normalised(X) if self.metric == "cosine" else X
 
 
 def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -36,8 +36,8 @@ SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
 _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 _FIT = 20_000  # rows by which the principal axes are found
-Found = TypeVar("Found")
 _AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -58,9 +58,8 @@ class Columns:
     """Columns of the rows on the map, `rows` (m,); `start` measures the slow ones in a thread, `run` at once."""
 
     def __init__(self, collection: Collection, most: int = MOST) -> None:
-        n = len(collection)
-        self.collection, self.k = collection, min(collection.k, n - 1)
-        self.rows = np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+        self.collection, self.k = collection, min(collection.k, len(collection) - 1)
+        self.rows = _drawn(np.arange(len(collection)), most)
         self.layouts: dict[str, Column] = {}
         self.colours: dict[str, Column] = {}
         self.busy = ""
@@ -91,10 +90,6 @@ class Columns:
             if self._closed.is_set():
                 return
         self.busy = ""
-
-    def column(self, name: str) -> Column | None:
-        """A column by its name; None for an unknown name."""
-        return self.layouts.get(name) or self.colours.get(name)
 
     def kept(self) -> list[Record]:
         """Each index's share of exact neighbours kept, None if not measured, and the number of rows that it is of."""
@@ -145,7 +140,7 @@ class Columns:
 
 def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """The two leading principal components of `rows` (m,), (m, 2); the second one 0 if there is none."""
-    X = collection.normalised(rows if len(rows) <= _FIT else np.random.default_rng(0).choice(rows, _FIT, replace=False))
+    X = collection.normalised(_drawn(rows, _FIT))
     model = PCA(n_components=min(2, *X.shape), svd_solver="randomized", random_state=0).fit(X)
     placed = np.concatenate([model.transform(collection.normalised(some)) for some in _batches(rows, BATCH)])
     return np.pad(placed, ((0, 0), (0, 2 - placed.shape[1])))
@@ -157,16 +152,19 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     Of more than `SAMPLE` rows a random sample is laid out; each other one is put at the mean, weighted by
     1 / distance, of the three nearest of them.
     """
-    rng = np.random.default_rng(0)
-    drawn = np.arange(len(rows)) if len(rows) <= SAMPLE else np.sort(rng.choice(len(rows), SAMPLE, replace=False))
-    X = collection.normalised(rows[drawn])
+    X = collection.normalised(_drawn(rows, SAMPLE))
     reduced = PCA(n_components=_AXES, random_state=0).fit_transform(X) if min(X.shape) > _AXES else X
     perplexity = min(30.0, max(2.0, (len(X) - 1) / 3))
     made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(reduced)
-    if len(drawn) == len(rows):
+    if len(made) == len(rows):
         return made
     placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
     return np.concatenate([placed.predict(collection.normalised(some)) for some in _batches(rows, BATCH)])
+
+
+def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of the rows, drawn at random, in their order."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _batches(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
@@ -243,7 +241,7 @@ class Explorer:
         """The values of a column as little-endian float32, those of "rows" as int32; None for an unknown name."""
         if name == "rows":
             return self.columns.rows.astype("<i4").tobytes()
-        column = self.columns.column(name)
+        column = self.columns.layouts.get(name) or self.columns.colours.get(name)
         return None if column is None else np.ascontiguousarray(column.values, "<f4").tobytes()
 
     def picture(self, row: int) -> bytes | None:
