@@ -17,12 +17,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._fields import Fields
+from nearkin._fields import Fields, is_text, show
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
-_NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are aligned right
 
 
 @dataclass
@@ -166,8 +165,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
     made = _titled(title, header_style="dim", box=box.SIMPLE_HEAD, collapse_padding=True)
     for j, column in enumerate(columns):
-        cells = [row[j] for row in rows]
-        text = any(isinstance(cell, str) and not set(cell) <= _NUMBER for cell in cells)
+        text = any(is_text(row[j]) for row in rows)
         made.add_column(_literal(column), justify="left" if text else "right", no_wrap=True)
     for i, row in enumerate(rows):
         repeated = i > 0 and rows[i - 1][0] == row[0]
@@ -188,17 +186,6 @@ def pairs(title: str, values: Fields) -> Table:
 
 def _titled(title: str, **style: Any) -> Table:
     return Table(title=_literal(title), title_justify="left", title_style="bold", **style)
-
-
-def show(value: Any) -> str:
-    """A value for people: 12,345 and 0.1235."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    return str(value)
 
 
 def seconds_in_words(seconds: Fields) -> str:

@@ -6,9 +6,9 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Record, counted
+from nearkin._fields import Record, counted, show
 from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side, Unknown
-from nearkin.cli.screen import Screen, read_line, show, table
+from nearkin.cli.screen import Screen, read_line, table
 
 if TYPE_CHECKING:
     from nearkin.pipeline.outputs import Answers
