@@ -35,20 +35,6 @@ _GROWTH = 1.05  # a fit starts when there are this many times the answers of the
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one fit is made from: n items, comparisons (m, 4) to learn, and others (h, 4) to compute the error on."""
-
-    n_items: int
-    learned: np.ndarray
-    held_out: np.ndarray
-    n_components: int
-    n_questions: int
-    seed: int
-    rows_per_answer: int = 1  # comparisons that one answer implies, one after the other in `learned`
-    raters: np.ndarray | None = None  # (answers,) the number of each answer's rater
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A finished fit: embedding (n, p), the error on the answers held out (None without any), the next questions, and
     raters' weights by number, the best one's 1 (none where all weigh the same)."""
@@ -60,19 +46,18 @@ class Fitted:
     weights: dict[object, float] = field(default_factory=dict)
 
 
-def fit(job: Job) -> Fitted:
-    """Fit an embedding to the answers, and choose what to ask next; runs in the model's own process."""
-    names = np.arange(job.n_items)
-    events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
-    raters = None if job.raters is None else np.repeat(job.raters, job.rows_per_answer)
-    answers = Comparisons(job.learned, names, annotators=raters, events=events)
-    weighed = job.raters is not None and int((np.bincount(job.raters) >= FEWEST_TO_WEIGH).sum()) >= 2
-    model = OrdinalEmbedding(job.n_components, random_state=job.seed)
-    model.fit(answers, raters="estimated" if weighed else "equal")
-    error = triplet_error(model.embedding_, Comparisons(job.held_out, names)) if len(job.held_out) else None
-    asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
-    questions = [tuple(map(int, row)) for row in asked]
-    return Fitted(model.embedding_, len(job.learned), error, questions, model.rater_reliability_ or {})
+def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
+    """Fit a map to the answers, and choose what to ask next; runs in the model's own process."""
+    who = answers.annotators
+    if who is not None and answers.events is not None:  # once for each answer, of several comparisons
+        who = who[np.unique(answers.events, return_index=True)[1]]
+    weighed = who is not None and int((np.bincount(who) >= FEWEST_TO_WEIGH).sum()) >= 2
+    model = OrdinalEmbedding(2, random_state=seed).fit(answers, raters="estimated" if weighed else "equal")
+    n, error = len(answers.indices), None
+    if len(held_out.indices):
+        error = triplet_error(model.embedding_, held_out)
+    questions = [tuple(map(int, row)) for row in model.next_queries(_AT_ONCE, random_state=seed + n)]
+    return Fitted(model.embedding_, n, error, questions, model.rater_reliability_ or {})
 
 
 class Learner:
@@ -84,13 +69,13 @@ class Learner:
         self._last = 0
         self.failure: str | None = None
 
-    def offer(self, make: Callable[[], Job], n_answers: int) -> None:
+    def offer(self, make: Callable[[], tuple[Comparisons, Comparisons, int]], n_answers: int) -> None:
         """Begin a fit if none runs and there are enough new answers."""
         if self._running is not None or n_answers < max(FEWEST, _GROWTH * self._last, self._last + 1):
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        self._last, self._running = n_answers, self._pool.submit(fit, make())
+        self._last, self._running = n_answers, self._pool.submit(fit, *make())
 
     def take(self) -> Fitted | None:
         """The fit that has finished since the last call, None if there is none. A fit that failed is dropped and named
@@ -111,7 +96,6 @@ class Learner:
 
 _SHARED = 0.25  # of the random questions: those that somebody else was asked too
 _RECENT = 1000  # questions among which one to share is looked for
-_COMPONENTS = 2  # of the model that chooses questions, whose map the page draws
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
 _ABOUT = ("rater", "time", "seconds", "reason", "question", "shown", "parameters", "hidden")  # columns after the items
@@ -473,14 +457,21 @@ class Survey:
                 break
         return shown
 
-    def _job(self) -> Job:
-        given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
+    def _job(self) -> tuple[Comparisons, Comparisons, int]:
+        """What `fit` takes: the answers to learn from, and those held out."""
+        given, number_of, per = (
+            self.comparing(),
+            {key: n for n, key in enumerate(self.raters)},
+            len(self.form.comparisons),
+        )
+
+        def comparisons(questions: list[Question]) -> Comparisons:
+            rows, raters = self.form.all_comparisons(questions), [number_of[q.rater] for q in questions]
+            events = None if per == 1 else np.arange(len(rows)) // per
+            return Comparisons(rows, np.arange(len(self.items)), annotators=np.repeat(raters, per), events=events)
+
         learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
-        return Job(
-            len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
-            _COMPONENTS, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
-            np.array([number_of[q.rater] for q in learned], np.int64),
-        )  # fmt: skip
+        return comparisons(learned), comparisons(held_out), self.plan.seed
 
     def _tabulate(self, question: Question | None = None) -> None:
         """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
