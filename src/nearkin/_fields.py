@@ -43,7 +43,7 @@ def show(value: object, form: str = ".4g") -> str:
     if isinstance(value, Integral):
         return f"{int(value):,}"
     if isinstance(value, Real):
-        return f"{float(value):,.0f}" if abs(value) >= 10_000 else f"{float(value):{form}}"
+        return f"{float(value):,.0f}" if abs(float(value)) >= 10_000 else f"{float(value):{form}}"
     return str(value)
 
 

@@ -16,7 +16,7 @@ from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.source import Source
-from nearkin.export.target import Callback, Target, Written, load_extra
+from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
 from nearkin.index.searching import normalised
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
@@ -80,19 +80,13 @@ class LanceTable:
         Q = check_vectors(Q, name="Q", n_features=self.n_features)
         Q = normalised(Q) if self.metric == "cosine" else Q
         asked = (Q.astype(np.float64) @ self.rotation).astype(np.float32)
-        k = min(k, self.n_rows)
-        found = [self._nearest(row, k, oversample) for row in asked]
-        return tuple(np.stack(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
-
-    def _nearest(self, row: np.ndarray, k: int, oversample: int | None) -> tuple[np.ndarray, np.ndarray]:
-        nearest = {"column": "vector", "q": row, "k": k, "nprobes": self.n_probe, "refine_factor": oversample}
-        table = self.dataset.to_table(columns=["id", "_distance"], nearest=nearest)
-        ids, far = table["id"].to_numpy(), table["_distance"].to_numpy()
-        ids = ids.astype(np.str_) if ids.dtype.kind == "O" else ids
-        scores = far if self.metric == "l2" else 1 - far  # Lance's "dot" distance is 1 - <q, x>
-        missing = (0, k - len(ids))  # an inverted file may visit fewer than k rows
-        worst, nobody = np.inf if self.metric == "l2" else -np.inf, "" if ids.dtype.kind == "U" else -1
-        return np.pad(scores, missing, constant_values=worst), np.pad(ids, missing, constant_values=nobody)
+        nearest = {"column": "vector", "k": min(k, self.n_rows), "nprobes": self.n_probe, "refine_factor": oversample}
+        columns = ["id", "_distance"]
+        tables = [self.dataset.to_table(columns=columns, nearest={**nearest, "q": row}) for row in asked]
+        found = [table["_distance"].to_pylist() for table in tables]  # an inverted file may visit fewer than k rows
+        far = np.array([one + [np.inf] * (nearest["k"] - len(one)) for one in found], np.float32)
+        ids = padded_ids([table["id"].to_pylist() for table in tables], nearest["k"])
+        return far if self.metric == "l2" else 1 - far, ids  # Lance's "dot" distance is 1 - <q, x>
 
 
 def _product(source: Source) -> ProductQuantizer:

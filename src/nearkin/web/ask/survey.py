@@ -459,19 +459,14 @@ class Survey:
 
     def _job(self) -> tuple[Comparisons, Comparisons, int]:
         """What `fit` takes: the answers to learn from, and those held out."""
-        given, number_of, per = (
-            self.comparing(),
-            {key: n for n, key in enumerate(self.raters)},
-            len(self.form.comparisons),
-        )
-
-        def comparisons(questions: list[Question]) -> Comparisons:
-            rows, raters = self.form.all_comparisons(questions), [number_of[q.rater] for q in questions]
-            events = None if per == 1 else np.arange(len(rows)) // per
-            return Comparisons(rows, np.arange(len(self.items)), annotators=np.repeat(raters, per), events=events)
-
+        given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
         learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
-        return comparisons(learned), comparisons(held_out), self.plan.seed
+        names, per = np.arange(len(self.items)), len(self.form.comparisons)
+        rows = self.form.all_comparisons(learned)
+        raters = np.repeat([number_of[q.rater] for q in learned], per)
+        events = None if per == 1 else np.arange(len(rows)) // per
+        answers = Comparisons(rows, names, annotators=raters, events=events)
+        return answers, Comparisons(self.form.all_comparisons(held_out), names), self.plan.seed
 
     def _tabulate(self, question: Question | None = None) -> None:
         """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
