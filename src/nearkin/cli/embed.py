@@ -223,8 +223,6 @@ def train(
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
     - n_bytes: Bytes of a code; must divide --dim. [default: 16]
     - ids: Learn semantic ids in place of an index.
-    - levels: With --ids, codes of an id.
-    - codes: With --ids, values of each code, a power of two.
     - dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.

@@ -166,8 +166,6 @@ def ids(
 
     Options:
 
-    - levels: Codes of an id.
-    - codes: Values of each code, a power of two.
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
     - towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
     - alpha: With --towers, their share of the squared distances; the rest is that of VECTORS.

@@ -75,6 +75,12 @@ HELP = f"""
 - header: Whether the first line names columns. [default: decided by its content]
 - delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]
 - unknown: Ids that the folder lacks: an error, or left out and counted.
+- query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
+- with_seen: Pairs of the training table may be answers too.
+- levels: Codes of a semantic id.
+- codes: Values of each code of a semantic id, a power of two.
+- host: Address to listen at; 0.0.0.0 for the whole network.
+- port: Port to listen at; 0 for any free one.
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 

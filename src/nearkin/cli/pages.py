@@ -117,8 +117,6 @@ def explore(
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.
     - rows: Rows in that file; of more rows, a random sample of this size.
-    - host: Address to listen at; 0.0.0.0 for the whole network.
-    - port: Port to listen at; 0 for any free one.
     """
     page = load("explore")
     collection = page.open_collection(
@@ -196,8 +194,6 @@ def ask(
     - active: Let a model choose the questions that teach most.
     - header: Whether the table's first line names its columns.
     - resume: Go on with the answers that are in --out already.
-    - host: Address to listen at; 0.0.0.0 for the whole network.
-    - port: Port to listen at; 0 for any free one.
     """
     page = load("ask")
     things = page.read_items(items, header=header)
