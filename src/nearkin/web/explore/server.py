@@ -163,7 +163,7 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
 
 
 def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of the rows, drawn at random, in their order."""
+    """At most `most` of the rows, drawn at random, in their order."""
     return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
