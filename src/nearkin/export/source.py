@@ -31,27 +31,21 @@ class RowBatch:
 
 
 class Source:
-    """A finished index, read only; ValueError for one without rows."""
+    """A finished index, read only; ValueError for one without rows.
+
+    d: columns of the vectors. n_bits: bits of a code, None where the index does not search by Hamming distance.
+    """
 
     def __init__(self, index: Index) -> None:
         if not len(index):
             raise ValueError("the index has no rows; add some before the export")
-        self.index = index
-        self._kept = Kept()
+        self.index, self.d, self._kept = index, index.n_features, Kept()
+        quantizer = index.quantizer if index.metric == "hamming" else None  # others stay unopened
+        self.n_bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
+        self.has_text_ids = index.ids is not None and index.ids.dtype.kind == "U"
 
     def __len__(self) -> int:
         return len(self.index)
-
-    @property
-    def d(self) -> int:
-        """Columns of the vectors."""
-        return self.index.n_features
-
-    @property
-    def n_bits(self) -> int | None:
-        """Bits of a code; None where the index does not search by Hamming distance."""
-        quantizer = self.index.quantizer
-        return quantizer.n_bits if isinstance(quantizer, BitCodes) else None
 
     def need_bits(self, target: str) -> int:
         """The number of bits; ValueError for an index of anything but bits, which `target` cannot hold."""
@@ -61,10 +55,6 @@ class Source:
                 "(--method oge --bits 128), or export to lance"
             )
         return self.n_bits
-
-    @property
-    def has_text_ids(self) -> bool:
-        return self.index.ids is not None and self.index.ids.dtype.kind == "U"
 
     def ids(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """Ids of the rows first..last, int64 or text."""
