@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from PIL import Image
@@ -19,7 +20,7 @@ from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
 from nearkin.index.searching import Kept, KeptVectors
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of, open_index
 from nearkin.pipeline.recommend import Sides, open_sides
@@ -230,7 +231,8 @@ class Collection:
         searches = [[view.index.search(Q, k, oversample=depth) for depth in depths] for view in self.views]
         exact = [] if self.exact is None else [self.exact.search(Q, k)[1]]
         together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
-        true = None if self.exact is None else self._scores(Q, together)
+        sign = 1 if self.metric == "l2" else -1
+        true = None if self.exact is None else sign * self._distances(Q, together)
         coded = [view.scores(Q, together) for view in self.views]
 
         def listed(rows: np.ndarray, q: int) -> list[int]:
@@ -256,29 +258,22 @@ class Collection:
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
 
-        A row is not counted as its neighbour; of rows at one distance any is right. nan without exact rows.
+        A row is not counted as its neighbour; of rows at one distance any is right. For a collection of exact rows.
         """
-        if self.exact is None:
-            return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)
-        scores, ids = self.exact.search(Q, min(k + 2, len(self)))
-        queries = self.views[0].source.as_compared(Q)
-        norm = float(np.einsum("qd,qd->q", queries, queries).max(initial=0))  # the queries are rows
-        sign = 1 if self.metric == "l2" else -1
+        found = [
+            without_own(index.search(Q, k + 1)[1], rows)[:, :k]
+            for index in (cast(Index, self.exact), *(view.index for view in self.views))
+        ]
+        tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
+        exact = ExactNeighbours(found[0], tied, lambda some, ids: self._distances(Q[some], ids), Q.shape[1])
+        return np.stack([missing(exact.matched(some), some) for some in found[1:]])
 
-        def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
-            return np.where(ids < 0, np.inf, sign * self._scores(Q[numbers], ids))
-
-        exact = ExactNeighbours(without_own(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
-        found = [without_own(view.index.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
-        return np.stack([missing(exact.matched(some), some) for some in found])
-
-    def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Exact scores (q, c) of queries Q (q, d) with `rows` (q, c)."""
+    def _distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Exact squared distances, or minus products, (q, c) of queries Q (q, d) and `rows` (q, c)."""
         X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
         queries = self.views[0].source.as_compared(Q)
-        far = exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
-        return far if self.metric == "l2" else -far
+        return exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
 
 
 def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
