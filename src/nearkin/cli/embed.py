@@ -2,7 +2,7 @@
 
 import ctypes
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -96,7 +96,7 @@ def embed(
       may be the same folder.
     - tables: Write the vectors as tables too: csv or parquet.
     """
-    given: dict[str, Any] = {name: it for name, it in locals().items() if name in COLUMNS and it is not None}
+    given: Record = {name: value for name, value in locals().items() if name in COLUMNS and value is not None}
     size, of_pairs = _size(dim), _are_pairs(signals, kind, given, loss)
     _check_options(of_pairs, given, size, next_queries)
     with screen.watch("embed") as callback:

@@ -99,10 +99,9 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
         if given.get("out") is not None and options["out"].__metadata__[0].metavar == "FILE":
             others = [value for name, value in given.items() if name != "out"]
             words = [word for value in others for word in (value if isinstance(value, list) else [value])]
+            names = [word for word in words if isinstance(word, str)]
             resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
-            pipeline.outputs.check_output(
-                given["out"], [word for word in words if isinstance(word, str)], foreign=resumes
-            )
+            pipeline.outputs.check_output(given["out"], names, foreign=resumes)
         command(Screen(as_json, threads), **given)
 
     text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")

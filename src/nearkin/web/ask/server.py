@@ -92,7 +92,7 @@ def results_zip(survey: Survey) -> bytes:
         root, told = Path(folder, "results"), state(survey)
         root.mkdir()
         for name, counts in (("answers.csv", True), ("left_out.csv", False)):
-            AnswerTable(root / name, survey.items, survey.form).rewrite(survey.answered(counts))
+            AnswerTable(root / name, survey.items, survey.form, survey.raters).rewrite(survey.answered(counts))
         given = (rater for rater in survey.raters.values() if rater.answered)
         raters = [row | r.parameters | r.fields | row for row, r in zip(told["raters"], given, strict=True)]
         with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:

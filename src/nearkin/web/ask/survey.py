@@ -194,26 +194,27 @@ class Journal:
 class AnswerTable:
     """The table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
 
-    def __init__(self, path: Path, items: Items, form: Form) -> None:
-        self._path, self._items, self._form = path, items, form
+    def __init__(self, path: Path, items: Items, form: Form, raters: Mapping[str, "Rater"]) -> None:
+        self._path, self._items, self._form, self._raters = path, items, form, raters
 
-    def rewrite(self, answers: Iterable[tuple[Question, "Rater"]]) -> None:
+    def rewrite(self, answers: Iterable[Question]) -> None:
         """Write the whole table, whole or not at all."""
         with replacing(self._path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow([*self._form.columns, *_ABOUT])
-            writer.writerows(self._row(question, rater) for question, rater in answers if question.choice != -1)
+            writer.writerows(self._row(question) for question in answers if question.choice != -1)
 
-    def append(self, question: Question, rater: "Rater") -> None:
+    def append(self, question: Question) -> None:
         """Add the line of one answer, on disk when this returns."""
         if question.choice == -1:
             return
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(self._row(question, rater))
+            csv.writer(file).writerow(self._row(question))
             file.flush()
             os.fsync(file.fileno())
 
-    def _row(self, question: Question, rater: "Rater") -> list[object]:
+    def _row(self, question: Question) -> list[object]:
+        rater = self._raters[question.rater]
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
         when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)
@@ -272,7 +273,7 @@ class Survey:
         self.learner, self._chosen, self._n_learned = Learner(), deque[Shown](), 0
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
         self.form = FORMS[self.plan.form]
-        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form), False
+        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form, self.raters), False
         path = journal_path(self.out)
         if self.out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
@@ -403,19 +404,19 @@ class Survey:
     def is_full(self) -> bool:
         """Whether as many raters have answered, or as many answers are here, as the plan wants."""
         given, most_raters, most_answers = self.answered(), self.plan.max_raters, self.plan.max_answers
-        raters = {question.rater for question, _ in given}
+        raters = {question.rater for question in given}
         return len(raters) >= (most_raters or math.inf) or len(given) >= (most_answers or math.inf)
 
-    def answered(self, counted: bool = True) -> list[tuple[Question, Rater]]:
-        """The answers in force that count, those of "can't say" too, with the rater; or those that do not: of practice
-        and of raters left out."""
+    def answered(self, counted: bool = True) -> list[Question]:
+        """The answers in force that count, those of "can't say" too; or those that do not: of practice and of raters
+        left out."""
         out = {key for key, rater in list(self.raters.items()) if self.left_out(rater)}
-        given = [(q, self.raters[q.rater]) for q in self.questions if q.choice is not None]
-        return [(q, r) for q, r in given if (q.reason != "practice" and r.key not in out) == counted]
+        given = [q for q in self.questions if q.choice is not None]
+        return [q for q in given if (q.reason != "practice" and q.rater not in out) == counted]
 
     def comparing(self) -> list[Question]:
         """The counted questions whose answer orders something: all but "can't say"."""
-        return [q for q, _ in self.answered() if (q.choice or 0) >= 0]
+        return [q for q in self.answered() if (q.choice or 0) >= 0]
 
     def close(self) -> None:
         """End the model's process and close the files; OSError where the table cannot be completed."""
@@ -474,7 +475,7 @@ class Survey:
             if question is None or not self._table_is_whole:
                 self.table.rewrite(self.answered())
             else:
-                self.table.append(question, self.raters[question.rater])
+                self.table.append(question)
             self._table_is_whole = True
         except OSError:
             self._table_is_whole = False

@@ -308,8 +308,8 @@ def open_collection(
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
     metadata = Metadata(columns, None if images is None else read_pictures(images, ids))
-    names = Path(folder).resolve().name, Path(compare or "").resolve().name
-    names = (str(folder), str(compare)) if names[0] == names[1] else names
+    names = [Path(path).resolve().name for path in (folder, compare) if path is not None]
+    names = names if len(set(names)) == len(names) else [str(folder), str(compare)]
     left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
     return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=left)
 
