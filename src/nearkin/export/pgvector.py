@@ -99,12 +99,9 @@ class Pgvector(Target):
 
     def _is_fresh(self, connection: Extra, about: Record) -> bool:
         """Whether the table is to be written; ValueError if it is there and may not be overwritten."""
-        comment = _found(connection, self.name)
-        if comment is None:
-            return True
-        found = _read_about(comment)
+        found = self._known(connection)
         if found is None:
-            raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
+            return True
         rows = connection.execute(f'SELECT count(*) FROM "{self.name}"').fetchone()[0]
         if found == about and rows == about["rows"]:
             return False
@@ -113,6 +110,14 @@ class Pgvector(Target):
         differing = [key for key in ("bits", "dimensions", "rows", "form") if found.get(key) != about[key]]
         words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
+
+    def _known(self, connection: Extra) -> Record | None:
+        """What the table of this name holds, None if there is none; ValueError for one that nearkin did not write."""
+        comment = _comment(connection, self.name)
+        try:
+            return None if comment is None else dict(json.loads(comment)["nearkin"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"table {self.name} was not written by nearkin; give another --name") from None
 
     def _create(self, connection: Extra, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
@@ -130,13 +135,12 @@ class Pgvector(Target):
         _copy(connection, new, source, types, callback)
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw ({index})")
-        if _found(connection, self.name) is not None:  # still nearkin's when nobody else can change it any more?
+        if self._known(connection) is not None:
             connection.execute(f'LOCK TABLE "{self.name}" IN ACCESS EXCLUSIVE MODE')
-            if _read_about(_found(connection, self.name)) is None:
-                raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
+            self._known(connection)  # still nearkin's, now that nobody else can change it?
             connection.execute(f'DROP TABLE "{self.name}"')
         for end in ("_pkey", "_code"):
-            if _found(connection, f"{self.name}{end}") is not None:
+            if _comment(connection, f"{self.name}{end}") is not None:
                 raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
             connection.execute(f'ALTER INDEX {new}{end} RENAME TO "{self.name}{end}"')
         connection.execute(f'ALTER TABLE {new} RENAME TO "{self.name}"')
@@ -211,18 +215,11 @@ def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
     return list(map(load_extra("pgvector").Bit, unpack_bits(codes, n_bits).astype(bool)))
 
 
-def _found(connection: Extra, name: str) -> str | None:
+def _comment(connection: Extra, name: str) -> str | None:
     """The comment of the table (or whatever else) of that name, "" if it has none; None if there is nothing."""
     sql = "SELECT to_regclass(%s)::oid, obj_description(to_regclass(%s), 'pg_class')"
     oid, comment = connection.execute(sql, [f'"{name}"'] * 2).fetchone()
     return None if oid is None else comment or ""
-
-
-def _read_about(comment: str | None) -> Record | None:
-    try:
-        return dict(json.loads(comment or "")["nearkin"])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _need_extension(connection: Extra) -> None:
