@@ -1,7 +1,8 @@
-"""Records of named values, as types; nothing is loaded for them, so the command line can name them."""
+"""Records of named values as types, and values in words; nothing heavy is loaded, so the command line can name them."""
 
 import os
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
@@ -27,3 +28,25 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
     ('1 row', '3,197 rows', '2 indices')
     """
     return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
+
+
+def show(value: object, form: str = ".4g") -> str:
+    """A value as people read it in a terminal and on a page.
+
+    >>> show(12345), show(0.12345), show(123456.7), show(True), show(None)
+    ('12,345', '0.1235', '123,457', 'yes', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Integral):
+        return f"{int(value):,}"
+    if isinstance(value, Real):
+        return f"{float(value):,.0f}" if abs(float(value)) >= 10_000 else f"{float(value):{form}}"
+    return str(value)
+
+
+def is_text(cell: object) -> bool:
+    """Whether a cell of a table is aligned as text: it has other characters than numbers have."""
+    return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 import nearkin
-from nearkin import pipeline
 from nearkin._distributed import PeerError, current, join_processes, leave
 from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.change import add, check, refresh, remove, update, watch
@@ -40,24 +39,8 @@ _OPTIONS = {  # of parameters in messages
 }  # fmt: skip
 
 
-class Command(TyperCommand):
-    """A command, which checks the place of its output file before it works."""
-
-    def invoke(self, ctx: typer.Context) -> object:
-        out = next((option for option in self.params if option.name == "out" and option.metavar == "FILE"), None)
-        if out is not None and (path := ctx.params["out"]) is not None:
-            given = [value for name, value in ctx.params.items() if name != "out"]
-            words = [word for value in given for word in (value if isinstance(value, list) else [value])]
-            resumes = "resume" in ctx.params  # `ask` checks itself whether the file is of an earlier run
-            pipeline.outputs.check_output(path, [word for word in words if isinstance(word, str)], foreign=resumes)
-        return super().invoke(ctx)
-
-
 class CommandGroup(TyperGroup):
-    """The commands in the order in which they were added; turns errors into exit codes."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.commands)
+    """The commands; turns errors into exit codes."""
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
         """Run a command and leave the process with its exit code.
@@ -151,18 +134,10 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"nearkin {nearkin.__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def root(
     ctx: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Any command: no progress, errors only.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Any command: without a terminal, a line for every step.")
@@ -180,7 +155,9 @@ def root(
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
     """
-    del version
+    if version:
+        typer.echo(f"nearkin {nearkin.__version__}")
+        raise typer.Exit
     if quiet and verbose:
         raise ValueError("--quiet and --verbose contradict each other; give one of them")
     if log not in (None, "json"):
@@ -194,7 +171,7 @@ def root(
 
 for panel, members in PANELS.items():
     for command in members:
-        app.command(cls=Command, rich_help_panel=panel)(described(command))
+        app.command(rich_help_panel=panel)(described(command))
 
 
 def main() -> None:

@@ -141,9 +141,8 @@ def refresh(
     file = pipeline.inputs.open_file(with_)
     made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
-    screen.finish(
-        made, f"{index}: {made['vectors']:,} rows coded again, from {rows}", f"Next: nearkin add {index} {with_}"
-    )
+    done = f"{index}: {made['vectors']:,} rows coded again, from {rows}"
+    screen.finish(made, done, f"Next: nearkin add {index} {with_}")
 
 
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:

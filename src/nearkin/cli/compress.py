@@ -9,9 +9,9 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields
+from nearkin._fields import Fields, show
 from nearkin.cli.options import File, Metric, OutFolder, Seed, Side, Vectors
-from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show, table
+from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 
 def compress(

@@ -2,7 +2,7 @@
 
 import ctypes
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -20,6 +20,7 @@ FOR_PAIRS = (
     "start",
 )
 FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "reversed_raters", "missing")
+COLUMNS = (*FOR_PAIRS, *FOR_COMPARISONS, "header", "delimiter")
 
 
 def embed(
@@ -39,7 +40,7 @@ def embed(
     response: str | None = None,
     form: str | None = None,
     raters: str | None = None,
-    opposite: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
+    reversed_raters: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
     missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     header: Header = None,
     delimiter: str | None = None,
@@ -78,7 +79,7 @@ def embed(
     - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
-    - opposite: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
+    - reversed_raters: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
       [default: keep]
     - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
       drops these answers too. [default: raise]
@@ -95,17 +96,8 @@ def embed(
       may be the same folder.
     - tables: Write the vectors as tables too: csv or parquet.
     """
-    size = _size(dim)
-    columns = {
-        "left": left, "right": right, "weight": weight, "min_weight": min_weight, "duplicates": duplicates,
-        "timestamp": timestamp, "anchor": anchor, "near": near,
-        "far": far, "response": response, "form": form, "raters": raters, "reversed_raters": opposite,
-        "missing": missing, "header": header,
-        "delimiter": delimiter, "left_features": left_features, "right_features": right_features,
-        "split": split, "start": start,
-    }  # fmt: skip
-    given: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
-    of_pairs = _are_pairs(signals, kind, given, loss)
+    given: Record = {name: value for name, value in locals().items() if name in COLUMNS and value is not None}
+    size, of_pairs = _size(dim), _are_pairs(signals, kind, given, loss)
     _check_options(of_pairs, given, size, next_queries)
     with screen.watch("embed") as callback:
         given |= {"out": out, "dim": size, "loss": loss, "solver": solver, "seed": seed, "tables": tables}
@@ -171,12 +163,12 @@ def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
         rows = list(zip(*(curve[name] for name in columns), strict=True))
         chance = f"coin flips have {curve['chance']:.3f} or more 19 times of 20"
         tables.append(table(f"Error of cross-validation; {chance}", columns, rows))
-    if weights is None:
-        return shown, tables
-    ordered = sorted(weights.items(), key=lambda item: -item[1])
-    rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
-    title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
-    return shown, [*tables, table(title, ["rater", "weight of each answer"], [list(row) for row in rows])]
+    if weights is not None:
+        ordered = sorted(weights.items(), key=lambda item: -item[1])
+        rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
+        title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
+        tables.append(table(title, ["rater", "weight of each answer"], rows))
+    return shown, tables
 
 
 def _size(dim: str | None) -> int | str | None:
@@ -231,8 +223,6 @@ def train(
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
     - n_bytes: Bytes of a code; must divide --dim. [default: 16]
     - ids: Learn semantic ids in place of an index.
-    - levels: With --ids, codes of an id.
-    - codes: With --ids, values of each code, a power of two.
     - dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.
@@ -264,8 +254,9 @@ def train(
     if ids:
         shown |= about_ids(made)
     else:
-        fewer = f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
-        shown["bytes of a code"] = fewer
+        shown["bytes of a code"] = (
+            f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
+        )
     shown["wall seconds"] = seconds_in_words(made["seconds"])
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
@@ -274,9 +265,7 @@ def train(
         title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
         judged = [ranking_table(title, made["quality"], measures)]
     asked = [f"Note: {question}" for question in record.source.questions] if record.source else []
-    following = (
-        [f"Report: {report}"] if ids else [f"Report: {report}", f"Next: nearkin recommend {out} --all --out recs.csv"]
-    )
+    following = f"Report: {report}", "" if ids else f"Next: nearkin recommend {out} --all --out recs.csv"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 
 

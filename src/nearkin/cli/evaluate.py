@@ -53,7 +53,6 @@ def evaluate(
     - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
     - qrels: People's grades of answers (query id, row id, grade; TREC's and BEIR's forms): NDCG@10, Recall@100 and
       MRR@10, and what the code changes against exact search (with --base, or vectors kept in the index).
-    - query_ids: One id a query, for --qrels. [default: the ids that QUERIES holds, else row numbers]
     """
     if queries is not None and pipeline.inputs.holds_pairs(index):
         found = pipeline.pairs.evaluate_pairs(index, queries)
@@ -151,7 +150,6 @@ def sweep(
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
     - minutes: Time limit.
-    - query_ids: One id a query, for --qrels. [default: the ids that --queries holds, else row numbers]
     - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)

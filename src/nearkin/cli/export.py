@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields
+from nearkin._fields import Fields, Record
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs
 
@@ -58,11 +58,10 @@ def export(
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
         loaded = nk.index.Index.load(index)
+    wanted: Record = {"queries": Q, "k": k, "recall_target": recall_target}
     try:
         with steps.step("export") as callback:
-            made = nk.export.export_index(
-                loaded, target, queries=Q, k=k, recall_target=recall_target, callback=callback
-            )
+            made = nk.export.export_index(loaded, target, **wanted, callback=callback)
     except nk.export.RecallTooLowError as error:
         screen.say(f"nearkin: {error}")
         raise typer.Exit(1) from error
@@ -167,8 +166,6 @@ def ids(
 
     Options:
 
-    - levels: Codes of an id.
-    - codes: Values of each code, a power of two.
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
     - towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
     - alpha: With --towers, their share of the squared distances; the rest is that of VECTORS.
@@ -234,7 +231,6 @@ def bridge(
         return
     other = pipeline.inputs.open_file(new or "")
     made = pipeline.rotate.make_bridge(file, other, out, metric=metric, random_state=seed, steps=steps)
-    shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()} | {
-        "chosen": made["chosen"]
-    }
+    shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
+    shown["chosen"] = made["chosen"]
     screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nearkin import pipeline
 from nearkin.cli.screen import Screen
 
 
@@ -74,6 +75,12 @@ HELP = f"""
 - header: Whether the first line names columns. [default: decided by its content]
 - delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]
 - unknown: Ids that the folder lacks: an error, or left out and counted.
+- query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
+- with_seen: Pairs of the training table may be answers too.
+- levels: Codes of a semantic id.
+- codes: Values of each code of a semantic id, a power of two.
+- host: Address to listen at; 0.0.0.0 for the whole network.
+- port: Port to listen at; 0 for any free one.
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
@@ -81,7 +88,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: with --threads and --json, and the help of its options.
+    """The command as typer takes it: with --threads and --json, help of its options, and a check of its output file.
 
     Its first argument is their `Screen`. Help is "- name: help" below "Options:" in its docstring or in `HELP`.
     """
@@ -89,6 +96,12 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(threads: int | None, as_json: bool, **given: Any) -> None:
+        if given.get("out") is not None and options["out"].__metadata__[0].metavar == "FILE":
+            others = [value for name, value in given.items() if name != "out"]
+            words = [word for value in others for word in (value if isinstance(value, list) else [value])]
+            names = [word for word in words if isinstance(word, str)]
+            resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
+            pipeline.outputs.check_output(given["out"], names, foreign=resumes)
         command(Screen(as_json, threads), **given)
 
     text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")

@@ -117,8 +117,6 @@ def explore(
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.
     - rows: Rows in that file; of more rows, a random sample of this size.
-    - host: Address to listen at; 0.0.0.0 for the whole network.
-    - port: Port to listen at; 0 for any free one.
     """
     page = load("explore")
     collection = page.open_collection(
@@ -130,14 +128,11 @@ def explore(
         text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
-    ended = page.serve(
-        collection,
-        title,
-        host=host,
-        port=port,
-        announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),
-    )
-    screen.finish(ended)
+
+    def announce(record: Record) -> None:
+        screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops.")
+
+    screen.finish(page.serve(collection, title, host=host, port=port, announce=announce))
 
 
 def ask(
@@ -199,8 +194,6 @@ def ask(
     - active: Let a model choose the questions that teach most.
     - header: Whether the table's first line names its columns.
     - resume: Go on with the answers that are in --out already.
-    - host: Address to listen at; 0.0.0.0 for the whole network.
-    - port: Port to listen at; 0 for any free one.
     """
     page = load("ask")
     things = page.read_items(items, header=header)
@@ -222,15 +215,7 @@ def ask(
             "Ctrl-C stops; --resume goes on.",
         )
 
-    ended = page.collect(
-        things,
-        out,
-        plan,
-        texts=said,
-        raters=[name.strip() for name in raters.split(",")] if raters else (),
-        resume=resume,
-        host=host,
-        port=port,
-        announce=announce,
-    )
+    names = [name.strip() for name in raters.split(",")] if raters else ()
+    place = {"resume": resume, "host": host, "port": port, "announce": announce}
+    ended = page.collect(things, out, plan, texts=said, raters=names, **place)
     screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")

@@ -17,12 +17,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._fields import Fields
+from nearkin._fields import Fields, is_text, show
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
-_NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are aligned right
 
 
 @dataclass
@@ -36,10 +35,6 @@ class Log:
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
     steps: int = 0  # of which a line gave the seconds
-
-    def interval(self) -> float:
-        """Seconds between two lines about one step, without a terminal."""
-        return 5.0 if self.verbose else 60.0
 
 
 LOG = Log()
@@ -68,12 +63,8 @@ class Screen:
     def watch(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
         """Show a bar with the time left while the block runs; yields callback(steps done, record with "total").
 
-        Without a terminal, a line after the block gives its seconds.
+        Without a terminal: a line with the time of day within long steps, and one with the seconds of each.
         """
-        if LOG.as_json or not self._err.is_terminal:
-            with self._log(title) as log:
-                yield log
-            return
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description:<10}"),
@@ -84,41 +75,27 @@ class Screen:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        with Progress(*columns, console=self._err, transient=True, disable=self._silent) as bars:
+        logs = LOG.as_json or not self._err.is_terminal
+        hidden = logs or self._silent
+        console = Console(quiet=True) if hidden else self._err  # rich before 15 prints a line of a bar that is disabled
+        start = time.monotonic()
+        LOG.began, due = LOG.began or start, start + _QUICK
+        titled = _numbered(title)
+        with Progress(*columns, console=console, transient=True, disable=hidden) as bars:
             task = bars.add_task(title, total=None, note="")
 
-            titled = _numbered(title)
-
             def callback(step: int, record: Fields) -> None:
-                bars.update(
-                    task,
-                    description=titled(step, record),
-                    completed=step,
-                    total=record.get("total"),
-                    note=_note(record),
-                )
+                nonlocal due
+                name, total, note = titled(step, record), record.get("total"), _note(record)
+                bars.update(task, description=name, completed=step, total=total, note=note)
+                if logs and time.monotonic() >= due:
+                    due = time.monotonic() + (5 if LOG.verbose else 60)
+                    share = f"{step / total:.0%}  " if total else ""
+                    self._line(f"{name}: {share}{note}".rstrip())
 
             yield callback
-
-    @contextmanager
-    def _log(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
-        """Lines with the time of day: for the start of the run, for each long step, and within longer ones."""
-        start = time.monotonic()
-        due = start + _QUICK
-        LOG.began = LOG.began or start
-        titled = _numbered(title)
-
-        def callback(step: int, record: Fields) -> None:
-            nonlocal due
-            name = titled(step, record)
-            if time.monotonic() >= due:
-                due = time.monotonic() + LOG.interval()
-                share = f"{step / record['total']:.0%}  " if record.get("total") else ""
-                self._line(f"{name}: {share}{_note(record)}".rstrip())
-
-        yield callback
         taken = time.monotonic() - start
-        if LOG.verbose or taken >= _QUICK:
+        if logs and (LOG.verbose or taken >= _QUICK):
             LOG.steps += 1
             self._line(f"{title}: {taken:.1f} s")
 
@@ -126,10 +103,9 @@ class Screen:
         """Write a line of the log; before the first one, a line with the start of the run."""
         if self._silent:
             return
-        if not LOG.written:
+        if not LOG.written and LOG.began is not None:
             LOG.written = True
-            ago = time.monotonic() - (LOG.began or time.monotonic())
-            self.say(log_line(f"{LOG.command} began", time.time() - ago))
+            self.say(log_line(f"{LOG.command} began", time.time() - time.monotonic() + LOG.began))
         self.say(log_line(text))
 
     def say(self, text: str) -> None:
@@ -142,10 +118,10 @@ class Screen:
             self._line(f"done in {time.monotonic() - LOG.began:.1f} s")
         if record.get("threads") is None:
             record = {**record, "threads": threads_used()}
-        if self.as_json and not self._is_peer:
-            sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
-            sys.stdout.flush()  # the first record of a server must not wait for its end
         if self.as_json:
+            if not self._is_peer:
+                sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
+                sys.stdout.flush()  # the first record of a server must not wait for its end
             return
         for part in filter(None, tables):
             is_text = isinstance(part, str)  # the cells of a table are escaped already
@@ -187,17 +163,9 @@ def threads_used() -> int:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
-    made = Table(
-        title=_literal(title),
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=box.SIMPLE_HEAD,
-        collapse_padding=True,
-    )
+    made = _titled(title, header_style="dim", box=box.SIMPLE_HEAD, collapse_padding=True)
     for j, column in enumerate(columns):
-        cells = [row[j] for row in rows]
-        text = any(isinstance(cell, str) and not set(cell) <= _NUMBER for cell in cells)
+        text = any(is_text(row[j]) for row in rows)
         made.add_column(_literal(column), justify="left" if text else "right", no_wrap=True)
     for i, row in enumerate(rows):
         repeated = i > 0 and rows[i - 1][0] == row[0]
@@ -210,28 +178,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 def pairs(title: str, values: Fields) -> Table:
     """A two-column table of names and values."""
-    made = Table(
-        title=_literal(title),
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-        box=box.SIMPLE,
-        min_width=min(len(title), 78),
-    )
+    made = _titled(title, show_header=False, box=box.SIMPLE, min_width=min(len(title), 78))
     for name, value in values.items():
         made.add_row(f"[dim]{_literal(name.replace('_', ' '))}", _literal(show(value)))
     return made
 
 
-def show(value: Any) -> str:
-    """A value for people: 12,345 and 0.1235."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    return str(value)
+def _titled(title: str, **style: Any) -> Table:
+    return Table(title=_literal(title), title_justify="left", title_style="bold", **style)
 
 
 def seconds_in_words(seconds: Fields) -> str:

@@ -6,9 +6,9 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Record, counted
+from nearkin._fields import Record, counted, show
 from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side, Unknown
-from nearkin.cli.screen import Screen, read_line, show, table
+from nearkin.cli.screen import Screen, read_line, table
 
 if TYPE_CHECKING:
     from nearkin.pipeline.outputs import Answers
@@ -47,8 +47,6 @@ def search(
     Options:
 
     - left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
-    - with_seen: With --left-id: pairs of the training table may be answers too.
-    - query_ids: One id a query, for the answers. [default: the ids that QUERIES holds, else row numbers]
     - among: Answer with these ids only (in stock, in season), one a row.
     - n_probe: Coarse cells to search: more find more, and take longer. [default: a sixteenth, at least 8]
     """
@@ -114,7 +112,6 @@ def recommend(
     - everybody: Recommend to everybody.
     - left_file: Recommend to the ids in this file, one a row.
     - candidates: Recommend these ids only (in stock, in season), one a row.
-    - with_seen: Pairs of the table may be answers too.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
     read_ids = pipeline.inputs.read_ids

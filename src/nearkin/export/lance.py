@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
-from nearkin._faiss import innermost
 from nearkin._fields import Extra, StrPath
-from nearkin._storage import read_config, saving_folder
+from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
+from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.source import Source
-from nearkin.export.target import Callback, Target, Written, check_own_folder, load_extra
+from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
 from nearkin.index.searching import normalised
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
@@ -38,26 +37,21 @@ class Lance(Target):
 
     def __init__(self, out: StrPath) -> None:
         self.out = Path(out)
-        check_own_folder(self.out, KIND)
+        check_target(self.out)
+        if (self.out / "config.json").is_file() and (found := read_config(self.out)["kind"]) != KIND:
+            raise ValueError(f"{out} holds the kind {found!r}, which an export does not replace; give another --out")
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
         lance, index = load_extra("lance"), source.index
-        parts = _parts(source)
-        lists = innermost(index.faiss_index)
-        probes = lists.nprobe if isinstance(lists, faiss.IndexIVF) else 1
-        exact = index.kept is not None
-        config = {
-            "metric": index.metric,
-            "n_features": source.d,
-            "n_rows": len(source),
-            "n_probe": probes,
-            "exact": exact,
-        }
+        quantizer = _product(source)
+        parts, exact = _parts(quantizer, index.metric), index.kept is not None
+        config = {"metric": index.metric, "n_features": source.d, "n_rows": len(source)}
+        config |= {"n_probe": index.n_probe or 1, "exact": exact}
         with saving_folder(self.out, KIND, config) as folder:
-            _product(source).save(folder / "quantizer")
+            quantizer.save(folder / "quantizer")
             table = folder / _TABLE
-            dataset = lance.write_dataset(_reader(source, callback), str(table))
+            dataset = lance.write_dataset(_reader(source, quantizer.rotation_, callback), str(table))
             dataset.create_index("vector", "IVF_PQ", metric=METRICS[index.metric], **parts)
             opened = LanceTable(folder)
             facts = {"out": str(self.out), "partitions": parts["num_partitions"], "exact_vectors": exact}
@@ -86,21 +80,13 @@ class LanceTable:
         Q = check_vectors(Q, name="Q", n_features=self.n_features)
         Q = normalised(Q) if self.metric == "cosine" else Q
         asked = (Q.astype(np.float64) @ self.rotation).astype(np.float32)
-        k = min(k, self.n_rows)
-        found = [self._nearest(row, k, oversample) for row in asked]
-        return tuple(np.stack(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
-
-    def _nearest(self, row: np.ndarray, k: int, oversample: int | None) -> tuple[np.ndarray, np.ndarray]:
-        nearest = {"column": "vector", "q": row, "k": k, "nprobes": self.n_probe, "refine_factor": oversample}
-        table = self.dataset.to_table(columns=["id", "_distance"], nearest=nearest)
-        ids, far = table["id"].to_numpy(), table["_distance"].to_numpy()
-        ids = ids.astype(np.str_) if ids.dtype.kind == "O" else ids
-        scores = far if self.metric == "l2" else 1 - far  # Lance's "dot" distance is 1 - <q, x>
-        missing = (0, k - len(ids))  # an inverted file may visit fewer than k rows
-        worst = np.inf if self.metric == "l2" else -np.inf
-        return np.pad(scores, missing, constant_values=worst), np.pad(
-            ids, missing, constant_values="" if ids.dtype.kind == "U" else -1
-        )
+        nearest = {"column": "vector", "k": min(k, self.n_rows), "nprobes": self.n_probe, "refine_factor": oversample}
+        columns = ["id", "_distance"]
+        tables = [self.dataset.to_table(columns=columns, nearest={**nearest, "q": row}) for row in asked]
+        found = [table["_distance"].to_pylist() for table in tables]  # an inverted file may visit fewer than k rows
+        far = np.array([one + [np.inf] * (nearest["k"] - len(one)) for one in found], np.float32)
+        ids = padded_ids([table["id"].to_pylist() for table in tables], nearest["k"])
+        return far if self.metric == "l2" else 1 - far, ids  # Lance's "dot" distance is 1 - <q, x>
 
 
 def _product(source: Source) -> ProductQuantizer:
@@ -118,34 +104,32 @@ def _product(source: Source) -> ProductQuantizer:
     return quantizer
 
 
-def _parts(source: Source) -> Record:
+def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
     """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
-    quantizer = _product(source)
-    bits = 4 if quantizer.codebooks_.shape[1] <= 16 else 8
-    if quantizer.codebooks_.shape[1] > 256:
-        raise ValueError(f"lance takes up to 256 centroids; this quantizer has {quantizer.codebooks_.shape[1]}")
-    if quantizer.coarse_centroids_ is not None and source.index.metric != "l2":
-        raise ValueError(
-            f"lance quantizes no residuals for {source.index.metric!r}; compress with --metric l2 or without --coarse"
-        )
     coarse, books = quantizer.coarse_centroids_, quantizer.codebooks_
+    bits = 4 if books.shape[1] <= 16 else 8
+    if books.shape[1] > 256:
+        raise ValueError(f"lance takes up to 256 centroids; this quantizer has {books.shape[1]}")
+    if coarse is not None and metric != "l2":
+        raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --coarse")
     spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code names them
-    centroids = np.zeros((1, source.d), np.float32) if coarse is None else coarse @ quantizer.rotation_
+    d = quantizer.n_features_in_
+    centroids = np.zeros((1, d), np.float32) if coarse is None else coarse @ quantizer.rotation_
     return {
         "num_partitions": len(centroids),
-        "num_sub_vectors": len(quantizer.codebooks_),
+        "num_sub_vectors": len(books),
         "num_bits": bits,
         "ivf_centroids": np.ascontiguousarray(centroids, np.float32),
         "pq_codebook": np.ascontiguousarray(np.concatenate([books, spare], axis=1), np.float32),
     }
 
 
-def _reader(source: Source, callback: Callback) -> Extra:
+def _reader(source: Source, rotation: np.ndarray, callback: Callback) -> Extra:
     """The rows as Arrow batches, rotated; the codes of an inverted file know neither more nor less for it."""
-    pa = load_extra("pyarrow")
+    pa, _ = import_pyarrow()
     kind = pa.string() if source.has_text_ids else pa.int64()
     schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
-    rotation = _product(source).rotation_.astype(np.float64)
+    rotation = rotation.astype(np.float64)
 
     def batches() -> Iterator[Extra]:
         for batch in source.batches(callback=callback):

@@ -12,8 +12,8 @@ import numpy as np
 from nearkin._check import check_choice
 from nearkin._fields import Extra
 from nearkin._types import Record
-from nearkin.export.source import Source, exact_source
-from nearkin.export.target import Callback, Target, Written, load_extra
+from nearkin.export.source import Source, exact_index
+from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
 from nearkin.hashing.bits import unpack_bits
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Pgvector(Target):
         kept = source.index.kept is not None
         about: Record = {"form": form, "rows": len(source), "bits": source.n_bits, "dimensions": source.d}
         about |= {"vectors": kept, "fingerprint": source.fingerprint()}  # the description in the table's comment
-        judge = source if form == "bit" or not kept else exact_source(source)
+        judge = source if form == "bit" or not kept else Source(exact_index(source.index))
         with connecting(self.dsn) as connection, explained(), connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])
             _need_extension(connection)
@@ -79,7 +79,7 @@ class Pgvector(Target):
     def _checked_form(self, source: Source) -> str:
         """What the table will hold; ValueError where the index has none of it, or pgvector no room."""
         bits = source.n_bits
-        form = ("vector" if bits is None else "bit") if self.form is None else self.form
+        form = self.form or ("vector" if bits is None else "bit")
         if form == "bit":
             bits = source.need_bits("pgvector with form 'bit' (--as bit)")
             if bits > _MAX_BITS or source.d > _MAX_VECTOR:
@@ -99,21 +99,25 @@ class Pgvector(Target):
 
     def _is_fresh(self, connection: Extra, about: Record) -> bool:
         """Whether the table is to be written; ValueError if it is there and may not be overwritten."""
-        comment = _found(connection, self.name)
-        if comment is None:
-            return True
-        found = _read_about(comment)
+        found = self._known(connection)
         if found is None:
-            raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
-        if found == about:
-            rows = connection.execute(f'SELECT count(*) FROM "{self.name}"').fetchone()[0]
-            if rows == about["rows"]:
-                return False
+            return True
+        rows = connection.execute(f'SELECT count(*) FROM "{self.name}"').fetchone()[0]
+        if found == about and rows == about["rows"]:
+            return False
         if self.replace:
             return True
         differing = [key for key in ("bits", "dimensions", "rows", "form") if found.get(key) != about[key]]
         words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
+
+    def _known(self, connection: Extra) -> Record | None:
+        """What the table of this name holds, None if there is none; ValueError for one that nearkin did not write."""
+        comment = _comment(connection, self.name)
+        try:
+            return None if comment is None else dict(json.loads(comment)["nearkin"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"table {self.name} was not written by nearkin; give another --name") from None
 
     def _create(self, connection: Extra, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
@@ -131,18 +135,18 @@ class Pgvector(Target):
         _copy(connection, new, source, types, callback)
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw ({index})")
-        if _found(connection, self.name) is not None:  # still nearkin's when nobody else can change it any more?
+        if self._known(connection) is not None:
             connection.execute(f'LOCK TABLE "{self.name}" IN ACCESS EXCLUSIVE MODE')
-            if _read_about(_found(connection, self.name)) is None:
-                raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
+            self._known(connection)  # still nearkin's, now that nobody else can change it?
             connection.execute(f'DROP TABLE "{self.name}"')
         for end in ("_pkey", "_code"):
-            if _found(connection, f"{self.name}{end}") is not None:
+            if _comment(connection, f"{self.name}{end}") is not None:
                 raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
             connection.execute(f'ALTER INDEX {new}{end} RENAME TO "{self.name}{end}"')
         connection.execute(f'ALTER TABLE {new} RENAME TO "{self.name}"')
-        comment = load_extra("psycopg").sql.Literal(json.dumps({"nearkin": about}))
-        connection.execute(load_extra("psycopg").sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
+        sql = load_extra("psycopg").sql
+        comment = sql.Literal(json.dumps({"nearkin": about}))
+        connection.execute(sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
         connection.execute(f'ANALYZE "{self.name}"')
 
 
@@ -175,12 +179,8 @@ def _nearest(
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(ef_search, k))}")
     query = f'SELECT {far} AS far, id FROM "{table}" ORDER BY far LIMIT {int(k)}'
     rows = [connection.execute(query, [one], prepare=True).fetchall() for one in asked]
-    text = any(isinstance(row[1], str) for found in rows for row in found)
-    far_off, ids = np.full((len(rows), k), np.inf), np.full((len(rows), k), "" if text else -1, dtype=object)
-    for i, found in enumerate(rows):
-        far_off[i, : len(found)] = [row[0] for row in found]
-        ids[i, : len(found)] = [row[1] for row in found]
-    return far_off, ids.astype(np.str_ if text else np.int64)
+    far_off = np.array([[row[0] for row in found] + [np.inf] * (k - len(found)) for found in rows])
+    return far_off, padded_ids([[row[1] for row in found] for found in rows], k)
 
 
 def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
@@ -212,22 +212,14 @@ def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], 
 
 
 def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
-    bit = load_extra("pgvector").Bit
-    return [bit(row) for row in unpack_bits(codes, n_bits).astype(bool)]
+    return list(map(load_extra("pgvector").Bit, unpack_bits(codes, n_bits).astype(bool)))
 
 
-def _found(connection: Extra, name: str) -> str | None:
+def _comment(connection: Extra, name: str) -> str | None:
     """The comment of the table (or whatever else) of that name, "" if it has none; None if there is nothing."""
     sql = "SELECT to_regclass(%s)::oid, obj_description(to_regclass(%s), 'pg_class')"
     oid, comment = connection.execute(sql, [f'"{name}"'] * 2).fetchone()
     return None if oid is None else comment or ""
-
-
-def _read_about(comment: str | None) -> Record | None:
-    try:
-        return dict(json.loads(comment or "")["nearkin"])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _need_extension(connection: Extra) -> None:
@@ -243,6 +235,8 @@ def _need_extension(connection: Extra) -> None:
 
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")
+# libpq takes what follows an unescaped @, / or ? of a password for host, port or database, which messages show
+_ESCAPED = re.compile(r"postgres(ql)?://([^@/?]*@)?[^@]*|(?!postgres(ql)?://).*", re.DOTALL)
 _UNREADABLE = (
     "dsn cannot be read; give 'postgresql://user@host:5432/database' (special characters as %XX: @ is %40, / is %2F), "
     "the password by PGPASSWORD or ~/.pgpass"
@@ -257,7 +251,7 @@ def connecting(dsn: str) -> "Iterator[Connection]":
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         raise ValueError(_UNREADABLE) from None  # its text would show the password
-    if _may_hide_a_password(dsn, parts):
+    if _ESCAPED.fullmatch(dsn) is None or not re.fullmatch(r"[\d,]*", str(parts.get("port", ""))):
         raise ValueError(_UNREADABLE)
     where = " ".join(f"{name}={parts[name]}" for name in _SHOWN if name in parts) or "the PG... variables"
     try:
@@ -281,15 +275,3 @@ def explained() -> Iterator[None]:
         lost = isinstance(error, psycopg.OperationalError)
         kind = ConnectionError if lost else OSError
         raise kind(f"PostgreSQL: {text[0]}; nothing was changed (the transaction is rolled back)") from error
-
-
-def _may_hide_a_password(dsn: str, parts: Record) -> bool:
-    """Whether libpq may have read a part of an unescaped password as host, port or database, which we would show."""
-    scheme, _, rest = dsn.partition("://")
-    if scheme not in ("postgresql", "postgres"):
-        return False
-    before, at, after = rest.partition("@")
-    ports = str(parts.get("port", "")).split(",")
-    return (
-        "@" in after or (bool(at) and ("/" in before or "?" in before)) or not all(p.isdigit() or not p for p in ports)
-    )

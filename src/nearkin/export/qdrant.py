@@ -13,7 +13,7 @@ import numpy as np
 
 from nearkin._fields import Extra
 from nearkin.export.source import Source
-from nearkin.export.target import Callback, Target, Written, load_extra
+from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
 from nearkin.hashing.bits import unpack_signs
 
 
@@ -43,27 +43,28 @@ class Qdrant(Target):
         with self._explained():
             fresh, old = f"{self.name}_{source.fingerprint()}", self._current(client)
             there = old == fresh and client.count(fresh, exact=True).count == len(source)
-            if not there:
-                if old is not None and not self.replace:
+            if old is not None and not there:
+                if not self.replace:
                     raise ValueError(f"{self.name} names another index ({old}); --replace overwrites it")
                 fresh += "_again" if old == fresh else ""
+            facts = {"collection": fresh, "alias": self.name, "already_there": there, "tried_on_a_server": False}
+            written = Written(lambda asked, k: self._search(client, fresh, unpack_signs(asked, n_bits), k), facts)
+            if there:
+                yield written
+                return
+            m = module.models
             try:
-                if not there:
-                    _fill(client, module.models, fresh, source, callback)
-                facts = {"collection": fresh, "alias": self.name, "already_there": there, "tried_on_a_server": False}
-                yield Written(lambda asked, k: self._search(client, fresh, unpack_signs(asked, n_bits), k), facts)
-                if not there:
-                    m = module.models
-                    gone = [m.DeleteAliasOperation(delete_alias=m.DeleteAlias(alias_name=self.name))] if old else []
-                    made = m.CreateAlias(collection_name=fresh, alias_name=self.name)
-                    changes = [*gone, m.CreateAliasOperation(create_alias=made)]  # in one step
-                    client.update_collection_aliases(change_aliases_operations=changes)
+                _fill(client, m, fresh, source, callback)
+                yield written
+                gone = [m.DeleteAliasOperation(delete_alias=m.DeleteAlias(alias_name=self.name))] if old else []
+                made = m.CreateAlias(collection_name=fresh, alias_name=self.name)
+                changes = [*gone, m.CreateAliasOperation(create_alias=made)]  # in one step
+                client.update_collection_aliases(change_aliases_operations=changes)
             except BaseException:
-                if not there:
-                    with suppress(Exception):  # the first error is the one to raise
-                        client.delete_collection(fresh)
+                with suppress(Exception):  # the first error is the one to raise
+                    client.delete_collection(fresh)
                 raise
-            if old is not None and not there:
+            if old is not None:
                 client.delete_collection(old)
 
     def _current(self, client: Extra) -> str | None:
@@ -79,14 +80,10 @@ class Qdrant(Target):
         """Ids (q, k) of the nearest to queries (q, bits); -1 or '' for none."""
         m = load_extra("qdrant_client").models
         exact_bits = m.SearchParams(quantization=m.QuantizationSearchParams(rescore=False))
-        asked = [
-            m.QueryRequest(query=row, using="code", limit=k, with_payload=True, params=exact_bits)
-            for row in signs.tolist()
-        ]
+        options = {"using": "code", "limit": k, "with_payload": True, "params": exact_bits}
+        asked = [m.QueryRequest(query=row, **options) for row in signs.tolist()]
         answers = client.query_batch_points(collection, requests=asked)
-        found = [[point.payload["id"] for point in answer.points] for answer in answers]
-        missing = "" if any(isinstance(name, str) for names in found for name in names) else -1
-        return np.array([names + [missing] * (k - len(names)) for names in found])
+        return padded_ids([[point.payload["id"] for point in answer.points] for answer in answers], k)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -14,7 +14,8 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
-from nearkin.index.searching import Kept, normalised
+from nearkin.index.searching import Kept, KeptVectors, normalised
+from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: how many rows are looked at for ties
@@ -30,27 +31,21 @@ class RowBatch:
 
 
 class Source:
-    """A finished index, read only; ValueError for one without rows."""
+    """A finished index, read only; ValueError for one without rows.
+
+    d: columns of the vectors. n_bits: bits of a code, None where the index does not search by Hamming distance.
+    """
 
     def __init__(self, index: Index) -> None:
         if not len(index):
             raise ValueError("the index has no rows; add some before the export")
-        self.index = index
-        self._kept = Kept()
+        self.index, self.d, self._kept = index, index.n_features, Kept()
+        quantizer = index.quantizer if index.metric == "hamming" else None  # others stay unopened
+        self.n_bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
+        self.has_text_ids = index.ids is not None and index.ids.dtype.kind == "U"
 
     def __len__(self) -> int:
         return len(self.index)
-
-    @property
-    def d(self) -> int:
-        """Columns of the vectors."""
-        return self.index.n_features
-
-    @property
-    def n_bits(self) -> int | None:
-        """Bits of a code; None where the index does not search by Hamming distance."""
-        quantizer = self.index.quantizer
-        return quantizer.n_bits if isinstance(quantizer, BitCodes) else None
 
     def need_bits(self, target: str) -> int:
         """The number of bits; ValueError for an index of anything but bits, which `target` cannot hold."""
@@ -60,10 +55,6 @@ class Source:
                 "(--method oge --bits 128), or export to lance"
             )
         return self.n_bits
-
-    @property
-    def has_text_ids(self) -> bool:
-        return self.index.ids is not None and self.index.ids.dtype.kind == "U"
 
     def ids(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """Ids of the rows first..last, int64 or text."""
@@ -94,8 +85,7 @@ class Source:
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact rows if the index keeps them, else decoded codes; None for bits alone."""
         if self.index.kept is not None:
-            rows = self.index.kept.rows(positions)
-            return normalised(rows) if self.index.metric == "cosine" else rows
+            return self.as_compared(self.index.kept.rows(positions))
         return None if self.n_bits is not None else self.decoded(positions)
 
     def batches(self, rows: int = BATCH, callback: Callback = ignore) -> Iterator[RowBatch]:
@@ -111,10 +101,8 @@ class Source:
         found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
         for batch in self.batches():
             for part in (batch.ids, batch.codes, batch.vectors):
-                if part is not None and part.dtype.kind == "U":
-                    found.update("\0".join(part.tolist()).encode())
-                elif part is not None:
-                    found.update(np.ascontiguousarray(part).tobytes())
+                if part is not None:
+                    found.update("\0".join(part.tolist()).encode() if part.dtype.kind == "U" else part.tobytes())
         return found.hexdigest()[:16]
 
     def questions(self, n: int, random_state: int = 0) -> np.ndarray:
@@ -126,17 +114,13 @@ class Source:
             turned = np.packbits(rng.random((n, self.n_bits)) < 0.05, axis=1, bitorder="little")
             return self.codes[positions[0]] ^ turned
         one, other = (np.asarray(self.vectors(some)) for some in positions)
-        return self._as_asked(0.9 * one + 0.1 * other)
+        return self.as_compared(0.9 * one + 0.1 * other)
 
     def asked(self, Q: ArrayLike) -> np.ndarray:
         """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
-        return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self._as_asked(Q)
-
-    def answers(self, asked: np.ndarray, k: int) -> np.ndarray:
-        """Positions (q, k) of the neighbours that the index itself finds, -1 where it finds none."""
-        return self.index.faiss_index.search(asked, min(k, len(self)))[1]
+        return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self.as_compared(Q)
 
     def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
@@ -152,27 +136,23 @@ class Source:
         safe = np.maximum(positions, 0)
         if self.n_bits is not None:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
-        else:
-            decoded = self.as_searched if as_searched else self.decoded
-            rows = decoded(safe.ravel()).reshape(*safe.shape, -1).astype(np.float64)
-            if self.index.metric == "l2":
-                far = ((rows - asked[:, None]) ** 2).sum(axis=2)
-            else:
-                far = -np.einsum("qkd,qd->qk", rows, asked.astype(np.float64))
-        return np.where(positions < 0, np.inf, far)
+            return np.where(positions < 0, np.inf, far)
+        rows = (self.as_searched if as_searched else self.decoded)(safe.ravel()).reshape(*safe.shape, -1)
+        return exact_distances(rows, asked, "l2" if self.index.metric == "l2" else "ip", positions >= 0)
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
         return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
 
-    def _as_asked(self, Q: np.ndarray) -> np.ndarray:
-        return normalised(Q) if self.index.metric == "cosine" else np.ascontiguousarray(Q, np.float32)
+    def as_compared(self, X: np.ndarray) -> np.ndarray:
+        """Rows or queries (b, d) as the metric compares them: of length 1 for "cosine"."""
+        return normalised(X) if self.index.metric == "cosine" else np.ascontiguousarray(X, np.float32)
 
 
-def exact_source(source: Source) -> Source:
-    """The same rows and ids in exact search, for engines that are given the rows and not the codes."""
-    index = Index.empty(source.d, None, source.index.metric)
-    for first in range(0, len(source), BATCH):
-        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))  # pyright: ignore[reportArgumentType]
-    index.ids = source.index.ids
-    return Source(index)
+def exact_index(index: Index) -> Index:
+    """The kept rows of an index in exact search, under the same ids; those of bits by L2 distance."""
+    exact = Index.empty(index.n_features, None, "l2" if index.metric == "hamming" else index.metric)
+    for first in range(0, len(index), BATCH):
+        exact.add(cast(KeptVectors, index.kept).rows(np.arange(first, min(first + BATCH, len(index)))))
+    exact.ids = index.ids
+    return exact

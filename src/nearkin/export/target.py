@@ -9,14 +9,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
-from nearkin._storage import check_target, read_config
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback as Callback
 from nearkin.export.source import Source
@@ -27,12 +25,7 @@ TARGETS = {  # name -> (module, class); a module loads its engine's package when
     "pgvector": ("pgvector", "Pgvector"),
     "qdrant": ("qdrant", "Qdrant"),
 }
-_EXTRAS = {
-    "psycopg": "pgvector",
-    "qdrant_client": "qdrant",
-    "pyarrow": "parquet",
-    "huggingface_hub": "hub",
-}  # where the name is another
+_EXTRAS = {"psycopg": "pgvector", "qdrant_client": "qdrant", "huggingface_hub": "hub"}  # where the name is another
 _ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
 
@@ -104,6 +97,12 @@ def make_target(to: str, /, **options: Any) -> Target:
     return kind(**given)
 
 
+def padded_ids(found: list[list[Any]], k: int) -> np.ndarray:
+    """Ids (q, k) of the rows that an engine found for each query, -1 or "" where it found fewer than k."""
+    missing = "" if any(isinstance(name, str) for names in found for name in names) else -1
+    return np.array([names + [missing] * (k - len(names)) for names in found])
+
+
 def load_extra(module: str) -> ModuleType:
     """Import an optional module; ImportError that names what to install."""
     package = module.partition(".")[0]
@@ -112,13 +111,6 @@ def load_extra(module: str) -> ModuleType:
     except ImportError as error:
         text = f"this needs {package}, which is not installed or cannot be loaded ({error})"
         raise ImportError(f"{text}: pip install 'nearkin[{_EXTRAS.get(package, package)}]'") from error
-
-
-def check_own_folder(out: Path, kind: str) -> None:
-    """ValueError if `out` holds anything but an earlier export of `kind` (above all the index itself)."""
-    check_target(out)
-    if (out / "config.json").is_file() and (found := read_config(out)["kind"]) != kind:
-        raise ValueError(f"{out} holds the kind {found!r}, which an export does not replace; give another --out")
 
 
 def export_index(

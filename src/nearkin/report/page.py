@@ -5,13 +5,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
-
-import numpy as np
 
 import nearkin
+from nearkin._fields import Fields, is_text, show
 from nearkin._storage import replacing
-from nearkin._types import Fields
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def table(
     a column to "min" or "max", and its best cell of every group is set in bold.
     """
     bold, formats = _best_cells(rows, best or {}), formats or {}
-    text = {j for j in range(len(columns)) if any(_is_text(row[j]) for row in rows)}
+    text = {j for j in range(len(columns)) if any(is_text(row[j]) for row in rows)}
     grouped = len({row[0] for row in rows}) < len(rows)
     head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
     head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
@@ -127,17 +124,5 @@ def figures(*figures: tuple[str, str]) -> str:
     return f'<div class="figures">{parts}</div>'
 
 
-def _is_text(cell: object) -> bool:
-    return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
-
-
-def _text(value: Any, form: str = ".4g") -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    if isinstance(value, float | np.floating):
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:{form}}"
-    return html.escape(str(value))
+def _text(value: object, form: str = ".4g") -> str:
+    return "–" if value is None else html.escape(show(value, form))

@@ -76,22 +76,18 @@ def new_token() -> str:
 def secret_routes(token: str, gets: Mapping[str, Get], posts: Mapping[str, Post] | None = None) -> list[Route]:
     """Routes of handlers by path, below an address that begins with the secret; 404 for any other beginning."""
 
-    def checked(handler: Callable, *, posted: bool) -> Callable:
+    def checked(handler: Callable[..., Response]) -> Callable:
         async def answer(request: Request) -> Response:
             # in a time that does not depend on where the two differ
             if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
                 raise HTTPException(404, "not found")
-            return await run_in_threadpool(handler, request, *([await _read_json(request)] if posted else []))
+            given = [await _read_json(request)] if request.method == "POST" else []
+            return await run_in_threadpool(handler, request, *given)
 
         return answer
 
-    return [
-        *(Route(f"/{{token}}/{path}", checked(handler, posted=False)) for path, handler in gets.items()),
-        *(
-            Route(f"/{{token}}/{path}", checked(handler, posted=True), methods=["POST"])
-            for path, handler in (posts or {}).items()
-        ),
-    ]
+    handlers = [("GET", *item) for item in gets.items()] + [("POST", *item) for item in (posts or {}).items()]
+    return [Route(f"/{{token}}/{path}", checked(handler), methods=[method]) for method, path, handler in handlers]
 
 
 async def _read_json(request: Request) -> Record:

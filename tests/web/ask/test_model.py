@@ -3,14 +3,14 @@
 import os
 import signal
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from nearkin.records import Comparisons
 from nearkin.web.ask import survey
 from nearkin.web.ask.questions import FORMS, Question
-from nearkin.web.ask.survey import Job, Learner, fit
+from nearkin.web.ask.survey import Learner, fit
 from tests.web.browser import wait_until
 
 
@@ -28,14 +28,16 @@ def learnt(form, n=8, count=150):
     return FORMS[form].all_comparisons(questions)
 
 
-def job(form, rows, rows_per_answer):
-    held_out = learnt(form, count=20)
-    return Job(8, rows, held_out, 1, 30, 0, rows_per_answer)
+def job(form, rows, rows_per_answer, raters=None):
+    names, events = np.arange(8), None if rows_per_answer == 1 else np.arange(len(rows)) // rows_per_answer
+    raters = None if raters is None else np.repeat(raters, rows_per_answer)
+    answers = Comparisons(rows, names, annotators=raters, events=events)
+    return answers, Comparisons(learnt(form, count=20), names), 0
 
 
 def test_odd_one_out_answers_are_one_event_each():
     rows = learnt("odd-one-out")
-    joint, separate = (fit(job("odd-one-out", rows, per)) for per in (2, 1))
+    joint, separate = (fit(*job("odd-one-out", rows, per)) for per in (2, 1))
     assert joint.error is not None
     assert joint.error < 0.15
     assert not np.array_equal(joint.embedding, separate.embedding)
@@ -44,7 +46,7 @@ def test_odd_one_out_answers_are_one_event_each():
 def test_the_model_does_not_ask_what_it_has_learnt_from():
     rows = learnt("triplet", count=80)
     asked = {(i, *sorted((j, k))) for i, j, _, k in rows.tolist()}
-    found = fit(job("triplet", rows, 1)).questions
+    found = fit(*job("triplet", rows, 1)).questions
     assert len(found) > 5
     assert not {(i, *sorted((j, k))) for i, j, k in found} & asked
 
@@ -55,22 +57,22 @@ def test_a_rater_who_answers_at_random_weighs_less():
     raters = np.arange(len(rows)) % 3
     flipped = (raters == 2) & (rng.random(len(rows)) < 0.5)
     rows[flipped] = rows[flipped][:, [0, 3, 2, 1]]
-    found = fit(replace(job("triplet", rows, 1), raters=raters))
+    found = fit(*job("triplet", rows, 1, raters))
     assert set(found.weights) == {0, 1, 2}
     assert found.weights[2] < 0.5 * min(found.weights[0], found.weights[1])
 
 
 def test_one_rater_alone_has_no_weight():
     rows = learnt("triplet", count=80)
-    assert fit(replace(job("triplet", rows, 1), raters=np.zeros(len(rows), np.int64))).weights == {}
+    assert fit(*job("triplet", rows, 1, np.zeros(len(rows), np.int64))).weights == {}
 
 
 def test_raters_are_weighed_by_answers_and_not_by_the_comparisons_that_an_answer_says():
     rows = learnt("odd-one-out", count=40)  # 20 answers of each, 40 comparisons
-    assert fit(replace(job("odd-one-out", rows, 2), raters=np.arange(40) % 2)).weights == {}
+    assert fit(*job("odd-one-out", rows, 2, np.arange(40) % 2)).weights == {}
 
 
-def ends(job):
+def ends(*job):
     """A fit whose process is killed, as for memory."""
     os.kill(os.getpid(), signal.SIGKILL)
 

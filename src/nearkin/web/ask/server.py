@@ -26,17 +26,17 @@ from nearkin._storage import regular_file
 from nearkin._types import Record
 from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.web import serving
-from nearkin.web.ask.questions import Form, Items, Question, Shown
+from nearkin.web.ask.questions import Items, Question, Shown
 from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
-
-Votes = Mapping[Shown, Mapping[str, Question]]
-"""For each question that was answered, each rater's last answer: one vote a rater."""
 
 
 def state(survey: Survey) -> Record:
     """What the page shows: counts, the error on answers held out, raters, and the rule by which some are left out."""
-    given, fitted = votes_by_question(survey.form, survey.comparing()), survey.fitted
-    weights, most = fitted.weights if fitted else {}, survey.plan.max_wrong
+    votes: dict[Shown, dict[str, Question]] = defaultdict(dict)  # of each question, each rater's last answer
+    for question in survey.comparing():
+        votes[survey.form.key(question.shown)][question.rater] = question
+    fitted, most = survey.fitted, survey.plan.max_wrong
+    weights = fitted.weights if fitted else {}
     rule = f"Left out: raters with more than {counted(most or 0, 'catch question')} answered wrong."
     return {
         "answers": len(survey.answered()),
@@ -46,7 +46,7 @@ def state(survey: Survey) -> Record:
         "failure": survey.learner.failure,
         "rule": "No rater is left out." if most is None else rule,
         "raters": [
-            _rater_row(survey, rater, given) | {"weight": weights.get(number)}
+            _rater_row(survey, rater, votes) | {"weight": weights.get(number)}
             for number, rater in enumerate(list(survey.raters.values()))
             if rater.answered
         ],
@@ -62,15 +62,7 @@ def votes(survey: Survey) -> Record:
     return shape | {"names": survey.items.ids, "answers": answers, "places": places}
 
 
-def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
-    """The votes in answers, given in the order in which they were asked."""
-    votes: dict[Shown, dict[str, Question]] = defaultdict(dict)
-    for question in answered:
-        votes[form.key(question.shown)][question.rater] = question
-    return votes
-
-
-def _rater_row(survey: Survey, rater: Rater, votes: Votes) -> Record:
+def _rater_row(survey: Survey, rater: Rater, votes: Mapping[Shown, Mapping[str, Question]]) -> Record:
     """Counts of a rater. consistent: the share of repeated questions answered the same; catch: of catch questions
     answered right; agree: of other raters' votes on the same questions that are the same."""
     form, answers = survey.form, survey.answers_of(rater)
@@ -100,7 +92,7 @@ def results_zip(survey: Survey) -> bytes:
         root, told = Path(folder, "results"), state(survey)
         root.mkdir()
         for name, counts in (("answers.csv", True), ("left_out.csv", False)):
-            AnswerTable(root / name, survey.items, survey.form).rewrite(survey.answered(counts))
+            AnswerTable(root / name, survey.items, survey.form, survey.raters).rewrite(survey.answered(counts))
         given = (rater for rater in survey.raters.values() if rater.answered)
         raters = [row | r.parameters | r.fields | row for row, r in zip(told["raters"], given, strict=True)]
         with (root / "raters.csv").open("w", newline="", encoding="utf-8") as file:
@@ -137,8 +129,6 @@ def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
 
 
 LANGUAGES = ("de", "en", "es", "fr", "zh")
-
-
 _FIELD: dict[str, type] = {"name": str, "label": str, "number": bool, "options": list, "required": bool}
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import urlencode
@@ -35,20 +35,6 @@ _GROWTH = 1.05  # a fit starts when there are this many times the answers of the
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one fit is made from: n items, comparisons (m, 4) to learn, and others (h, 4) to compute the error on."""
-
-    n_items: int
-    learned: np.ndarray
-    held_out: np.ndarray
-    n_components: int
-    n_questions: int
-    seed: int
-    rows_per_answer: int = 1  # comparisons that one answer implies, one after the other in `learned`
-    raters: np.ndarray | None = None  # (answers,) the number of each answer's rater
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A finished fit: embedding (n, p), the error on the answers held out (None without any), the next questions, and
     raters' weights by number, the best one's 1 (none where all weigh the same)."""
@@ -60,19 +46,18 @@ class Fitted:
     weights: dict[object, float] = field(default_factory=dict)
 
 
-def fit(job: Job) -> Fitted:
-    """Fit an embedding to the answers, and choose what to ask next; runs in the model's own process."""
-    names = np.arange(job.n_items)
-    events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
-    raters = None if job.raters is None else np.repeat(job.raters, job.rows_per_answer)
-    answers = Comparisons(job.learned, names, annotators=raters, events=events)
-    weighed = job.raters is not None and int((np.bincount(job.raters) >= FEWEST_TO_WEIGH).sum()) >= 2
-    model = OrdinalEmbedding(job.n_components, random_state=job.seed)
-    model.fit(answers, raters="estimated" if weighed else "equal")
-    error = triplet_error(model.embedding_, Comparisons(job.held_out, names)) if len(job.held_out) else None
-    asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
-    questions = [tuple(map(int, row)) for row in asked]
-    return Fitted(model.embedding_, len(job.learned), error, questions, model.rater_reliability_ or {})
+def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
+    """Fit a map to the answers, and choose what to ask next; runs in the model's own process."""
+    who = answers.annotators
+    if who is not None and answers.events is not None:  # once for each answer, of several comparisons
+        who = who[np.unique(answers.events, return_index=True)[1]]
+    weighed = who is not None and int((np.bincount(who) >= FEWEST_TO_WEIGH).sum()) >= 2
+    model = OrdinalEmbedding(2, random_state=seed).fit(answers, raters="estimated" if weighed else "equal")
+    n, error = len(answers.indices), None
+    if len(held_out.indices):
+        error = triplet_error(model.embedding_, held_out)
+    questions = [tuple(map(int, row)) for row in model.next_queries(_AT_ONCE, random_state=seed + n)]
+    return Fitted(model.embedding_, n, error, questions, model.rater_reliability_ or {})
 
 
 class Learner:
@@ -84,13 +69,13 @@ class Learner:
         self._last = 0
         self.failure: str | None = None
 
-    def offer(self, make: Callable[[], Job], n_answers: int) -> None:
+    def offer(self, make: Callable[[], tuple[Comparisons, Comparisons, int]], n_answers: int) -> None:
         """Begin a fit if none runs and there are enough new answers."""
         if self._running is not None or n_answers < max(FEWEST, _GROWTH * self._last, self._last + 1):
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        self._last, self._running = n_answers, self._pool.submit(fit, make())
+        self._last, self._running = n_answers, self._pool.submit(fit, *make())
 
     def take(self) -> Fitted | None:
         """The fit that has finished since the last call, None if there is none. A fit that failed is dropped and named
@@ -140,7 +125,6 @@ class Plan:
     max_wrong: int | None = None
     practice: int = 0
     min_seconds: float = 0.0
-    n_components: int = 2
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -151,7 +135,6 @@ class Plan:
             raise ValueError("random_share, repeat_share and catch_share add up to more than 1")
         if self.catch and self.form != "triplet":
             raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
-        check_integer(self.n_components, "n_components", low=1)
         for name, low in (("max_raters", 1), ("max_answers", 1), ("max_wrong", 0), ("practice", 0)):
             if getattr(self, name) is not None:
                 check_integer(getattr(self, name), name, low=low)
@@ -211,26 +194,27 @@ class Journal:
 class AnswerTable:
     """The table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
 
-    def __init__(self, path: Path, items: Items, form: Form) -> None:
-        self._path, self._items, self._form = path, items, form
+    def __init__(self, path: Path, items: Items, form: Form, raters: Mapping[str, "Rater"]) -> None:
+        self._path, self._items, self._form, self._raters = path, items, form, raters
 
-    def rewrite(self, answers: Iterable[tuple[Question, "Rater"]]) -> None:
+    def rewrite(self, answers: Iterable[Question]) -> None:
         """Write the whole table, whole or not at all."""
         with replacing(self._path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow([*self._form.columns, *_ABOUT])
-            writer.writerows(self._row(question, rater) for question, rater in answers if question.choice != -1)
+            writer.writerows(self._row(question) for question in answers if question.choice != -1)
 
-    def append(self, question: Question, rater: "Rater") -> None:
+    def append(self, question: Question) -> None:
         """Add the line of one answer, on disk when this returns."""
         if question.choice == -1:
             return
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(self._row(question, rater))
+            csv.writer(file).writerow(self._row(question))
             file.flush()
             os.fsync(file.fileno())
 
-    def _row(self, question: Question, rater: "Rater") -> list[object]:
+    def _row(self, question: Question) -> list[object]:
+        rater = self._raters[question.rater]
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
         when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)
@@ -288,8 +272,8 @@ class Survey:
         self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
         self.learner, self._chosen, self._n_learned = Learner(), deque[Shown](), 0
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
-        self.form: Form = FORMS[self.plan.form]
-        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form), False
+        self.form = FORMS[self.plan.form]
+        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form, self.raters), False
         path = journal_path(self.out)
         if self.out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
@@ -324,23 +308,20 @@ class Survey:
                 raise ValueError(f"{what} are more than {_PARAMETERS}, or one is of over {_LETTERS} letters")
         with self._lock:
             name = self.rater(key).name if key else self._free(" ".join(name.split())[:60])
-            key = key or new_token()
-            self._note(
-                {"event": "join", "key": key, "name": name, **{k: v for k, v in said.items() if v}, "begun": begun}
-            )
-            return self.raters[key]
+            who = {"key": key or new_token(), "name": name, "begun": begun}
+            self._note({"event": "join", **who, **{what: given for what, given in said.items() if given}})
+            return self.raters[who["key"]]
 
     def _free(self, name: str) -> str:
         """A name that nobody has: `name`, or with a number; "rater" and a number for none."""
-        taken = {rater.name for rater in self.raters.values()}
-        names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
-        return name if name and name not in taken else next(free for free in names if free not in taken)
+        taken = {"", *(rater.name for rater in self.raters.values())}
+        numbered = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
+        return next(free for free in chain([name], numbered) if free not in taken)
 
     def invited(self, name: str) -> Rater:
         """The rater of a name that the experimenter gave, a new one if there is none."""
-        return next((rater for rater in self.raters.values() if rater.name == name), None) or self.join(
-            name, begun=False
-        )
+        known = (rater for rater in self.raters.values() if rater.name == name)
+        return next(known, None) or self.join(name, begun=False)
 
     def rater(self, key: str) -> Rater:
         """The rater of an address; ValueError for an unknown one."""
@@ -422,23 +403,20 @@ class Survey:
 
     def is_full(self) -> bool:
         """Whether as many raters have answered, or as many answers are here, as the plan wants."""
-        most_raters, most_answers = self.plan.max_raters, self.plan.max_answers
-        if most_raters is None and most_answers is None:
-            return False
-        given = self.answered()
-        raters = {question.rater for question, _ in given}
+        given, most_raters, most_answers = self.answered(), self.plan.max_raters, self.plan.max_answers
+        raters = {question.rater for question in given}
         return len(raters) >= (most_raters or math.inf) or len(given) >= (most_answers or math.inf)
 
-    def answered(self, counted: bool = True) -> list[tuple[Question, Rater]]:
-        """The answers in force that count, those of "can't say" too, with the rater; or those that do not: of practice
-        and of raters left out."""
+    def answered(self, counted: bool = True) -> list[Question]:
+        """The answers in force that count, those of "can't say" too; or those that do not: of practice and of raters
+        left out."""
         out = {key for key, rater in list(self.raters.items()) if self.left_out(rater)}
-        given = [(q, self.raters[q.rater]) for q in self.questions if q.choice is not None]
-        return [(q, r) for q, r in given if (q.reason != "practice" and r.key not in out) == counted]
+        given = [q for q in self.questions if q.choice is not None]
+        return [q for q in given if (q.reason != "practice" and q.rater not in out) == counted]
 
     def comparing(self) -> list[Question]:
         """The counted questions whose answer orders something: all but "can't say"."""
-        return [q for q, _ in self.answered() if (q.choice or 0) >= 0]
+        return [q for q in self.answered() if (q.choice or 0) >= 0]
 
     def close(self) -> None:
         """End the model's process and close the files; OSError where the table cannot be completed."""
@@ -463,10 +441,8 @@ class Survey:
         if draw < plan.random_share:
             shared = None
             if self._rng.random() < _SHARED:  # one that another rater was asked, so that the two compare
-                recent = (
-                    q for q in reversed(self.questions[-_RECENT:]) if q.reason == "random" and q.rater != rater.key
-                )
-                shared = next((q.shown for q in recent if self.form.key(q.shown) not in rater.asked), None)
+                recent = (q.shown for q in reversed(self.questions[-_RECENT:]) if q.reason == "random")
+                shared = next((some for some in recent if self.form.key(some) not in rater.asked), None)
             return "random", shared or self._drawn(rater), None
         while self._chosen and plan.active and self.form.name != "pairs":
             shown = self._chosen.popleft()
@@ -482,14 +458,16 @@ class Survey:
                 break
         return shown
 
-    def _job(self) -> Job:
+    def _job(self) -> tuple[Comparisons, Comparisons, int]:
+        """What `fit` takes: the answers to learn from, and those held out."""
         given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
         learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
-        return Job(
-            len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
-            self.plan.n_components, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
-            np.array([number_of[q.rater] for q in learned], np.int64),
-        )  # fmt: skip
+        names, per = np.arange(len(self.items)), len(self.form.comparisons)
+        rows = self.form.all_comparisons(learned)
+        raters = np.repeat([number_of[q.rater] for q in learned], per)
+        events = None if per == 1 else np.arange(len(rows)) // per
+        answers = Comparisons(rows, names, annotators=raters, events=events)
+        return answers, Comparisons(self.form.all_comparisons(held_out), names), self.plan.seed
 
     def _tabulate(self, question: Question | None = None) -> None:
         """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
@@ -497,7 +475,7 @@ class Survey:
             if question is None or not self._table_is_whole:
                 self.table.rewrite(self.answered())
             else:
-                self.table.append(question, self.raters[question.rater])
+                self.table.append(question)
             self._table_is_whole = True
         except OSError:
             self._table_is_whole = False

@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
-import faiss
 import numpy as np
 from PIL import Image
 
@@ -16,12 +16,13 @@ from nearkin.data import read_column, read_vectors
 from nearkin.data.files import locate, reading
 from nearkin.data.formats.binary import choose_key, read_npz
 from nearkin.data.tables import read_table
-from nearkin.export.source import Source
+from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
-from nearkin.index.searching import KeptVectors, normalised
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
-from nearkin.pipeline.inputs import LEFT, decoded, open_index
+from nearkin.index.searching import Kept, KeptVectors
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
+from nearkin.pipeline.evaluate import exact_metric
+from nearkin.pipeline.inputs import LEFT, decoded, ids_of, open_index
 from nearkin.pipeline.recommend import Sides, open_sides
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
@@ -123,19 +124,17 @@ def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
 
 
 OVERSAMPLES = (2, 4, 8, 16, 32)
-BATCH = 8_192  # rows copied or decoded at a time
 
 
 class IndexView:
-    """An index whose rows are known by the collection's row numbers. `kept`: its exact rows or None; `rows` (n,): the
+    """An index whose ids are the collection's row numbers. `kept`: its exact rows or None; `rows` (n,): the
     collection's row at each position of this index, None if they are the same."""
 
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
         self.index = Index(index.faiss_index, index.n_features, index.metric, index.quantizer, kept)
-        self.index.row_length = index.row_length
+        self.index.ids, self.index.row_length = rows, index.row_length
         self.source = Source(self.index)
-        self._rows, self._positions = rows, None if rows is None else np.argsort(rows)
 
     @property
     def codec(self) -> str:
@@ -145,35 +144,19 @@ class IndexView:
         name = "exact vectors" if quantizer is None else type(quantizer).__name__
         return f"{name}, {self.index.bytes_per_vector} bytes a row{lists}"
 
-    def search(self, Q: np.ndarray, k: int, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and rows (q, k) as `Index.search` gives them; row -1 where it finds none."""
-        scores, at = self.index.search(Q, k, oversample=oversample)
-        return scores, at if self._rows is None else np.where(at < 0, -1, self._rows[at])
-
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Scores (q, c) of queries Q (q, d) with the codes of `rows` (q, c)."""
-        far = self.source.distances(self.source.asked(Q), self._at(rows), as_searched=True)
+        far = self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
         return far if self.index.metric in ("l2", "hamming") else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
         """The vectors (b, d) that the codes of `rows` (b,) decode to."""
-        return self.source.as_searched(self._at(rows))
+        return self.source.as_searched(self.source.positions(rows))
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each row, None without one."""
         found = inverted_file(self.index.faiss_index)
-        if found is None:
-            return None
-        lists = np.full(len(self.index), -1)
-        for number in range(found.nlist):
-            size = found.invlists.list_size(number)
-            if size:
-                at = faiss.rev_swig_ptr(found.invlists.get_ids(number), size)
-                lists[at if self._rows is None else self._rows[at]] = number
-        return lists
-
-    def _at(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self._positions is None else np.where(rows < 0, -1, self._positions[rows])
+        return None if found is None else Kept().places(found)[self.source.positions(np.arange(len(self.index))), 0]
 
 
 @dataclass(frozen=True)
@@ -198,7 +181,7 @@ class Collection:
     """
 
     views: list[IndexView]
-    ids: np.ndarray | None
+    ids: np.ndarray  # as text
     kept: KeptVectors | None
     metadata: Metadata = field(default_factory=Metadata)
     k: int = 10
@@ -212,23 +195,15 @@ class Collection:
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
                 "(--vectors) or keep them (compress --keep-vectors)"
             )
-        self.metric = "l2" if first.metric == "hamming" else first.metric
+        self.metric = exact_metric(first)
         self.oversamples = () if self.kept is None else OVERSAMPLES  # multiples of k candidates that a page can rescore
-        self.exact: Index | None = None
-        if self.kept is not None:
-            self.exact = Index.empty(first.n_features, None, self.metric)
-            for start in range(0, len(self), BATCH):
-                self.exact.add(self.vectors(np.arange(start, min(start + BATCH, len(self)))))
+        self.exact = None if self.kept is None else exact_index(first)
 
     def __len__(self) -> int:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        return {"id": self.name(row), **self.metadata.about(row)}
-
-    def name(self, row: int) -> str:
-        """The id of a row as text."""
-        return str(row if self.ids is None else self.ids[row])
+        return {"id": str(self.ids[row]), **self.metadata.about(row)}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
@@ -236,14 +211,14 @@ class Collection:
 
     def normalised(self, rows: np.ndarray) -> np.ndarray:
         """The rows as the metric compares them: of length 1 for "cosine"."""
-        return self._as_searched(self.vectors(rows))
+        return self.views[0].source.as_compared(self.vectors(rows))
 
     def find(self, text: str, most: int = 30) -> list[int]:
         """Rows whose id is `text`, then those whose id begins with it, then those with it in id or any column."""
         text = text.strip().lower()
         if not text:
             return []
-        names = np.char.lower((np.arange(len(self)) if self.ids is None else self.ids).astype(str))
+        names = np.char.lower(self.ids)
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
         hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.metadata.columns.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
@@ -252,10 +227,12 @@ class Collection:
         """The neighbours of queries Q (q, d) without the rows in `seen[q]`, as `nearkin search --left-id` does."""
         seen = seen or [frozenset()] * len(Q)
         k = min(self.k + max(map(len, seen), default=0), len(self))
-        searches = [[view.search(Q, k, depth) for depth in (None, *self.oversamples)] for view in self.views]
+        depths = None, *self.oversamples
+        searches = [[view.index.search(Q, k, oversample=depth) for depth in depths] for view in self.views]
         exact = [] if self.exact is None else [self.exact.search(Q, k)[1]]
         together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
-        true = None if self.exact is None else self._scores(Q, together)
+        sign = 1 if self.metric == "l2" else -1
+        true = None if self.exact is None else sign * self._distances(Q, together)
         coded = [view.scores(Q, together) for view in self.views]
 
         def listed(rows: np.ndarray, q: int) -> list[int]:
@@ -281,31 +258,22 @@ class Collection:
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
 
-        A row is not counted as its neighbour; of rows at one distance any is right. nan without exact rows.
+        A row is not counted as its neighbour; of rows at one distance any is right. For a collection of exact rows.
         """
-        if self.exact is None:
-            return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)
-        scores, ids = self.exact.search(Q, min(k + 2, len(self)))
-        queries = self._as_searched(Q)
-        norm = float(np.einsum("qd,qd->q", queries, queries).max(initial=0))  # the queries are rows
-        sign = 1 if self.metric == "l2" else -1
+        found = [
+            without_own(index.search(Q, k + 1)[1], rows)[:, :k]
+            for index in (cast(Index, self.exact), *(view.index for view in self.views))
+        ]
+        tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
+        exact = ExactNeighbours(found[0], tied, lambda some, ids: self._distances(Q[some], ids), Q.shape[1])
+        return np.stack([missing(exact.matched(some), some) for some in found[1:]])
 
-        def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
-            return np.where(ids < 0, np.inf, sign * self._scores(Q[numbers], ids))
-
-        exact = ExactNeighbours(without_own(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
-        found = [without_own(view.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
-        return np.stack([missing(exact.matched(some), some) for some in found])
-
-    def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Exact scores (q, c) of queries Q (q, d) with `rows` (q, c)."""
+    def _distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Exact squared distances, or minus products, (q, c) of queries Q (q, d) and `rows` (q, c)."""
         X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
-        far = exact_distances(X, self._as_searched(Q), "l2" if self.metric == "l2" else "ip", rows >= 0)
-        return far if self.metric == "l2" else -far
-
-    def _as_searched(self, X: np.ndarray) -> np.ndarray:
-        return normalised(X) if self.metric == "cosine" else X
+        queries = self.views[0].source.as_compared(Q)
+        return exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
 
 
 def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -335,13 +303,13 @@ def open_collection(
     rows = None if vectors is None else read_vectors(vectors)
     index = open_index(folder)
     other = None if compare is None else open_index(compare)
-    ids = list(map(str, range(len(index)) if index.ids is None else index.ids.tolist()))
+    ids = ids_of(index).astype(str).tolist()
     columns: dict[str, np.ndarray] = {}
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
     metadata = Metadata(columns, None if images is None else read_pictures(images, ids))
-    names = tuple("" if path is None else Path(path).resolve().name for path in (folder, compare))
-    names = (str(folder), str(compare)) if names[0] == names[1] else names
+    names = [Path(path).resolve().name for path in (folder, compare) if path is not None]
+    names = names if len(set(names)) == len(names) else [str(folder), str(compare)]
     left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
     return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=left)
 
@@ -373,16 +341,15 @@ def collect_rows(
     views = [IndexView(names[0], index, kept)]
     if other is not None:
         views.append(_second(names[1], other, index, kept))
-    return Collection(views, index.ids, kept, metadata or Metadata(), k, left)
+    return Collection(views, ids_of(index).astype(str), kept, metadata or Metadata(), k, left)
 
 
 def _second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> IndexView:
     """Another index over the rows of the first, known by their ids; ValueError where rows or distances differ."""
-    own = np.arange(len(index)) if index.ids is None else index.ids
-    rows = identifiers.positions(first.ids, len(first), own)
+    rows = identifiers.positions(first.ids, len(first), ids_of(index))
     if len(index) != len(first) or (rows < 0).any() or index.n_features != first.n_features:
         raise ValueError(f"{name} holds other rows than the first index; compare indexes of the same vectors and ids")
-    if {"hamming": "l2"}.get(index.metric, index.metric) != {"hamming": "l2"}.get(first.metric, first.metric):
+    if exact_metric(index) != exact_metric(first):
         raise ValueError(f"{name} has metric {index.metric!r}, the first index {first.metric!r}; compare equal ones")
     if kept is not None:
         kept = KeptVectors(kept.blocks, (np.arange(len(kept)) if kept.order is None else kept.order)[rows])

@@ -12,10 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
+from sklearn.neighbors import KNeighborsRegressor
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,10 +25,11 @@ from starlette.responses import JSONResponse, Response
 
 from nearkin._storage import replacing
 from nearkin._types import Record
+from nearkin.export.source import BATCH
 from nearkin.index import Index
 from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
-from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, collect_rows
+from nearkin.web.explore.collection import Answer, Collection, Metadata, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
@@ -34,6 +37,7 @@ _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 _FIT = 20_000  # rows by which the principal axes are found
 _AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -54,9 +58,8 @@ class Columns:
     """Columns of the rows on the map, `rows` (m,); `start` measures the slow ones in a thread, `run` at once."""
 
     def __init__(self, collection: Collection, most: int = MOST) -> None:
-        n = len(collection)
-        self.collection, self.k = collection, min(collection.k, n - 1)
-        self.rows = np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+        self.collection, self.k = collection, min(collection.k, len(collection) - 1)
+        self.rows = _drawn(np.arange(len(collection)), most)
         self.layouts: dict[str, Column] = {}
         self.colours: dict[str, Column] = {}
         self.busy = ""
@@ -88,10 +91,6 @@ class Columns:
                 return
         self.busy = ""
 
-    def column(self, name: str) -> Column | None:
-        """A column by its name; None for an unknown name."""
-        return self.layouts.get(name) or self.colours.get(name)
-
     def kept(self) -> list[Record]:
         """Each index's share of exact neighbours kept, None if not measured, and the number of rows that it is of."""
         lost = [self.colours.get(f"lost{number}") for number in range(len(self.collection.views))]
@@ -119,10 +118,8 @@ class Columns:
         note = "Squared distance between a row and its decoded code."
         for number, view in enumerate(self.collection.views):
             if view.index.metric != "hamming":
-                values = np.empty(len(self.rows))
-                for some in _batches(np.arange(len(self.rows)), BATCH):
-                    rows = self.rows[some]
-                    values[some] = ((self.collection.normalised(rows) - view.decoded(rows)) ** 2).sum(axis=1)
+                off = (self.collection.normalised(some) - view.decoded(some) for some in _batches(self.rows, BATCH))
+                values = np.concatenate([(rows**2).sum(axis=1) for rows in off])
                 self.colours[f"error{number}"] = Column(self._of("quantization error", number), values, note)
 
     def _lost(self) -> Iterator[str]:
@@ -143,7 +140,7 @@ class Columns:
 
 def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """The two leading principal components of `rows` (m,), (m, 2); the second one 0 if there is none."""
-    X = collection.normalised(rows if len(rows) <= _FIT else np.random.default_rng(0).choice(rows, _FIT, replace=False))
+    X = collection.normalised(_drawn(rows, _FIT))
     model = PCA(n_components=min(2, *X.shape), svd_solver="randomized", random_state=0).fit(X)
     placed = np.concatenate([model.transform(collection.normalised(some)) for some in _batches(rows, BATCH)])
     return np.pad(placed, ((0, 0), (0, 2 - placed.shape[1])))
@@ -155,27 +152,26 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     Of more than `SAMPLE` rows a random sample is laid out; each other one is put at the mean, weighted by
     1 / distance, of the three nearest of them.
     """
-    rng = np.random.default_rng(0)
-    drawn = np.arange(len(rows)) if len(rows) <= SAMPLE else np.sort(rng.choice(len(rows), SAMPLE, replace=False))
-    X = collection.normalised(rows[drawn])
+    X = collection.normalised(_drawn(rows, SAMPLE))
     reduced = PCA(n_components=_AXES, random_state=0).fit_transform(X) if min(X.shape) > _AXES else X
     perplexity = min(30.0, max(2.0, (len(X) - 1) / 3))
     made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(reduced)
-    if len(drawn) == len(rows):
+    if len(made) == len(rows):
         return made
-    index, places = Index.build(X), np.empty((len(rows), 2))
-    for some in _batches(np.arange(len(rows)), BATCH):
-        far, near = index.search(collection.normalised(rows[some]), 3)
-        weight = 1 / np.sqrt(np.maximum(far, 1e-12))
-        places[some] = (made[near] * weight[:, :, None]).sum(axis=1) / weight.sum(axis=1)[:, None]
-    places[drawn] = made
-    return places
+    placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
+    return np.concatenate([placed.predict(collection.normalised(some)) for some in _batches(rows, BATCH)])
+
+
+def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` of the rows, drawn at random, in their order."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _batches(numbers: np.ndarray, size: int) -> Iterator[np.ndarray]:
     return (numbers[first : first + size] for first in range(0, len(numbers), size))
 
 
+RAW = "application/octet-stream"
 MOST_IN_FILE = 3_000  # rows in one HTML file; it takes about two kilobytes for each
 _AT_ONCE = 16  # rows searched at a time for a file
 
@@ -212,8 +208,7 @@ class Explorer:
 
     def item(self, row: int) -> Record:
         """The neighbours of a row among the others, and what is known of each; ValueError for a row that is none."""
-        self.check(row)
-        (answer,) = self.collection.answers_of_rows(np.array([row]))
+        (answer,) = self.collection.answers_of_rows(np.array([self.check(row)]))
         return self._record(answer, row)
 
     def left_list(self, name: str) -> Record:
@@ -227,41 +222,38 @@ class Explorer:
         return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
 
     def _record(self, answer: Answer, row: int = -1) -> Record:
-        rows = answer.rows() | ({row} if row >= 0 else set())
-        return {"row": row, **vars(answer), "about": self.about_rows(rows)}
+        return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
-        """What is known of rows."""
-        return {row: self.collection.about(row) for row in rows}
+        """What is known of rows; ValueError for a number that is none."""
+        return {self.check(row): self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
         """The rows whose id or any column holds `text`."""
-        return [{"row": row, **about} for row, about in self.about_rows(self.collection.find(text)).items()]
+        return [{"row": row, **self.collection.about(row)} for row in self.collection.find(text)]
 
     def values(self, name: str) -> list[str] | None:
         """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
-        if name == "id":
-            return [self.collection.name(row) for row in self.columns.rows.tolist()]
-        column = self.collection.metadata.columns.get(name)
+        column = self.collection.ids if name == "id" else self.collection.metadata.columns.get(name)
         return None if column is None else column[self.columns.rows].tolist()
 
     def column(self, name: str) -> bytes | None:
         """The values of a column as little-endian float32, those of "rows" as int32; None for an unknown name."""
         if name == "rows":
             return self.columns.rows.astype("<i4").tobytes()
-        column = self.columns.column(name)
+        column = self.columns.layouts.get(name) or self.columns.colours.get(name)
         return None if column is None else np.ascontiguousarray(column.values, "<f4").tobytes()
 
     def picture(self, row: int) -> bytes | None:
         """The picture of a row as PNG, None without one; ValueError for a row that is none."""
-        self.check(row)
-        pictures = self.collection.metadata.pictures
+        row, pictures = self.check(row), self.collection.metadata.pictures
         return pictures.png(row) if pictures is not None and pictures.has(row) else None
 
-    def check(self, row: int) -> None:
-        """ValueError for a row that is none."""
+    def check(self, row: int) -> int:
+        """The row; ValueError for a number that is none."""
         if not 0 <= row < len(self.collection):
             raise ValueError(f"row is {row}; it must be at least 0 and below {len(self.collection)}")
+        return row
 
 
 def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> Starlette:
@@ -273,35 +265,24 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
         "about": lambda request: JSONResponse(explorer.about()),
-        "column/{name}": lambda request: _bytes(explorer.column(request.path_params["name"])),
+        "column/{name}": lambda request: Response(_found(explorer.column(request.path_params["name"])), media_type=RAW),
         "item/{row:int}": lambda request: JSONResponse(explorer.item(request.path_params["row"])),
-        "rows": lambda request: JSONResponse(explorer.about_rows(_numbers(explorer, asked(request, "at")))),
-        "values": lambda request: _json(explorer.values(asked(request, "name"))),
+        "rows": lambda request: JSONResponse(explorer.about_rows(map(int, asked(request, "at").split(",")))),
+        "values": lambda request: JSONResponse(_found(explorer.values(asked(request, "name")))),
         "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
         "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
-        "picture/{row:int}": lambda request: _bytes(explorer.picture(request.path_params["row"]), "image/png"),
+        "picture/{row:int}": lambda request: Response(
+            _found(explorer.picture(request.path_params["row"])), media_type="image/png"
+        ),
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
 
 
-def _numbers(explorer: Explorer, text: str) -> list[int]:
-    """Numbers of rows, separated by commas; ValueError for anything else."""
-    rows = [int(row) for row in text.split(",")]
-    for row in rows:
-        explorer.check(row)
-    return rows
-
-
-def _json(content: object) -> Response:
+def _found(content: Found | None) -> Found:
+    """The content; 404 for None."""
     if content is None:
         raise HTTPException(404, "not found")
-    return JSONResponse(content)
-
-
-def _bytes(content: bytes | None, kind: str = "application/octet-stream") -> Response:
-    if content is None:
-        raise HTTPException(404, "not found")
-    return Response(content, media_type=kind)
+    return content
 
 
 def serve(
