@@ -26,7 +26,7 @@ from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.table import Results
 from nearkin._faiss import nearest_codes
-from nearkin.index.faiss_rows import innermost
+from nearkin.index.faiss_index import innermost
 from nearkin.metrics import recall_k_at_k
 
 BITS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -8,10 +8,9 @@ import pytest
 
 import nearkin as nk
 from nearkin._faiss import innermost, nearest_rows
-from nearkin.index.faiss_file import inverted_file
+from nearkin.index.faiss_index import inverted_file
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
-from nearkin.quantization.additive import decode, encode, start
-from nearkin.quantization.additive_learning import CodeSums
+from nearkin.quantization.additive import CodeSums, decode, encode, start
 
 MADE = {
     "residual": lambda **kw: ResidualQuantizer(4, 16, random_state=0, **kw),

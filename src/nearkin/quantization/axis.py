@@ -16,9 +16,8 @@ from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
-from nearkin.linalg.orthonormal import row_length
-from nearkin.quantization.lengths import NEAR, AbstractLengthCodes, length_levels
-from nearkin.quantization.principal import principal_axes, reached
+from nearkin.linalg.orthonormal import principal_axes, reached, row_length
+from nearkin.quantization.norm_explicit import NEAR, AbstractLengthCodes, length_levels
 
 _ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time

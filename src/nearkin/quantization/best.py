@@ -21,7 +21,7 @@ from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge, nearest_rows
-from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
+from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer

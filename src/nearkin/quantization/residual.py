@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import faiss
 import numpy as np
@@ -18,13 +18,38 @@ from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
-from nearkin.quantization import norms as row_norms
-from nearkin.quantization.additive import decode, fill, packed, parts_of, steady_numbers
-from nearkin.quantization.additive_learning import FIRST_BEAM, INNER, KNOWN, AdditiveFit, Settings, learn, lengths
-from nearkin.quantization.additive_learning import query_moment as moment_of
+from nearkin.quantization.additive import (
+    FIRST_BEAM,
+    INNER,
+    KNOWN,
+    AdditiveFit,
+    Settings,
+    decode,
+    fill,
+    learn,
+    lengths,
+    packed,
+    parts_of,
+    start,
+    steady_numbers,
+)
+from nearkin.quantization.additive import query_moment as moment_of
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
+
+NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
+LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
+_ITERATIONS = 20  # of k-means for the values of norms
+_SCALED = 1024  # queries from which FAISS estimates the divisor of its tables
+
+ScannedIndex: TypeAlias = (
+    faiss.IndexResidualQuantizerFastScan
+    | faiss.IndexProductResidualQuantizerFastScan
+    | faiss.IndexIVFResidualQuantizerFastScan
+    | faiss.IndexIVFProductResidualQuantizerFastScan
+)
+"""FAISS's fast scans of residual codes, inverted or not."""
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
@@ -166,15 +191,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
-        if self.norm_bits in row_norms.LEARNED_NORMS:
-            self.norm_values_ = row_norms.learn_values(norms, 2**self.norm_bits)
+        if self.norm_bits in LEARNED_NORMS:
+            self.norm_values_ = learn_values(norms, 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
             judge, origin = faiss_bridge.scan_judge(X, "l2"), self.norm_origin_
             exact = faiss_bridge.scan_recall(judge, self, self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
-            self.norm_tables_ = row_norms.learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = row_norms.learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
+            self.norm_tables_ = learn_tables(norms, draw_seed(generator))
+            self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
             if not faiss_bridge.scan_keeps_enough(judge, exact, faiss_bridge.scan_recall(judge, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
@@ -190,7 +215,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         _check.check_real(self.smoothing, "smoothing", low=0, high=1)
         _check.check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
         _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
-        _check.check_choice(self.norm_bits, "norm_bits", row_norms.NORMS)
+        _check.check_choice(self.norm_bits, "norm_bits", NORMS)
 
     # ---- coding ----------------------------------------------------------------------------------------------------
 
@@ -374,15 +399,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         fill(coder, codebooks, self.beam_size)
         coder.norm_min, coder.norm_max = map(float, self.norms_)
         if self.norm_values_ is not None and not fast:
-            row_norms.fill_values(index.aq, self.norm_values_)
+            fill_values(index.aq, self.norm_values_)
         index.is_trained = True
         return index
 
-    def _scanned(self, metric: str) -> row_norms.ScannedIndex:
+    def _scanned(self, metric: str) -> ScannedIndex:
         """The FAISS index of the rotated rows that scans 4-bit codes fast."""
-        index = cast(row_norms.ScannedIndex, self._inner(metric, fast=True))
+        index = cast(ScannedIndex, self._inner(metric, fast=True))
         if self.norm_tables_ is not None:
-            row_norms.fill_tables(index.aq, self.norm_tables_)
+            fill_tables(index.aq, self.norm_tables_)
             index.norm_scale = self.norm_scale_
         return index
 
@@ -391,7 +416,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         by_tables = metric == "ip" and not self.norm_bits
         if fast and not by_tables:
             return faiss.AdditiveQuantizer.ST_norm_rq2x4
-        norms = row_norms.NORMS if self.norm_values_ is None else row_norms.LEARNED_NORMS
+        norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
         return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
 
 
@@ -499,3 +524,39 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None
+
+
+def learn_values(norms: np.ndarray, count: int) -> np.ndarray:
+    """Values (count,) float32 near the squared norms (n,): k-means from their quantiles. FAISS's equal steps kept .146
+    of ten neighbours of Student t(2), these .500."""
+    values = np.quantile(norms, (np.arange(count) + 0.5) / count)
+    for _ in range(_ITERATIONS):
+        cells = np.searchsorted((values[1:] + values[:-1]) / 2, norms)
+        sizes = np.bincount(cells, minlength=count)
+        values = np.where(sizes, np.bincount(cells, norms, count) / np.maximum(sizes, 1), values)
+    return values.astype(np.float32)
+
+
+def fill_values(quantizer: faiss.AdditiveQuantizer, values: np.ndarray) -> None:
+    """Set the values (count,) among which FAISS's quantizer finds a norm's code."""
+    quantizer.qnorm.reset()
+    quantizer.qnorm.add(np.ascontiguousarray(values, np.float32).reshape(-1, 1))
+
+
+def learn_tables(norms: np.ndarray, seed: int) -> np.ndarray:
+    """Tables (2, 16) float32 whose sums lie near the squared norms (n,): a residual quantizer of one column."""
+    column = np.ascontiguousarray(norms[:, None], np.float32)
+    return start(column, 2, faiss_bridge.SCANNED, seed).reshape(2, faiss_bridge.SCANNED)
+
+
+def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
+    """Set the tables (2, 16) and all of their sums, among which FAISS's quantizer finds a norm's code."""
+    faiss.copy_array_to_vector(np.ascontiguousarray(tables, np.float32).ravel(), quantizer.norm_tabs)
+    fill_values(quantizer, tables[0][None, :] + tables[1][:, None])
+
+
+def learned_scale(index: ScannedIndex, X: np.ndarray) -> int:
+    """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries like rows X (n, d')."""
+    some = np.ascontiguousarray(X[:: -(-len(X) // _SCALED)], np.float32)
+    index.estimate_norm_scale(len(some), faiss.swig_ptr(some))
+    return int(index.norm_scale)

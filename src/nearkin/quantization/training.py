@@ -12,7 +12,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard, serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.linalg.orthonormal import deal_axes, haar_rotation
+from nearkin.linalg.orthonormal import deal_axes, haar_rotation, principal_axes, reached
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import (
@@ -29,7 +29,6 @@ from nearkin.quantization.codebooks import (
     refine,
     squared_error,
 )
-from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.rotation import make_update
 from nearkin.statistics import Gram, Mean, SquaredNorm
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nearkin.quantization.additive import decode
-from nearkin.quantization.additive_learning import DEFAULTS, CodeSums, Neighbourhoods, Part, Settings, learn, lengths
+from nearkin.quantization.additive import DEFAULTS, CodeSums, Neighbourhoods, Part, Settings, decode, learn, lengths
 
 
 @pytest.mark.parametrize("splits", [1, 2])
