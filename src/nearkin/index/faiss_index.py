@@ -17,14 +17,13 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 import faiss
 import numpy as np
 
 from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
 from nearkin._storage import open_file
-from nearkin.contracts import BitCodes, Quantizer
 
 METRICS = ("l2", "ip", "cosine", "hamming")  # what an index compares rows by
 _ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
@@ -264,35 +263,9 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
         its_inner.ntotal2 = 0  # the rows of its blocks, which FAISS (1.15.1) does not reset
 
 
-class Made(NamedTuple):
-    """How an index was made."""
-
-    metric: str
-    d: int
-    faiss_index: FaissIndex
-    quantizer: Quantizer | None
-
-
-def check_mergeable(one: Made, other: Made) -> None:
-    """ValueError unless the rows of `other` mean the same in `one`."""
-    for what, own, its in (
-        ("metric", one.metric, other.metric),
-        ("number of columns", one.d, other.d),
-        ("kind", *(type(innermost(index.faiss_index)).__name__ for index in (one, other))),
-    ):
-        if own != its:
-            raise ValueError(f"indexes of another {what} cannot be merged: {its!r} into {own!r}")
-    if not _same_codes(one, other):
-        raise ValueError("indexes of different quantizers cannot be merged; build both with the same fitted quantizer")
-
-
-def _same_codes(one: Made, other: Made) -> bool:
-    if isinstance(one.quantizer, BitCodes):
-        probes = np.random.default_rng(0).normal(size=(8, one.d))
-        return isinstance(other.quantizer, BitCodes) and np.array_equal(
-            one.quantizer.project(probes), other.quantizer.project(probes)
-        )
-    mine, theirs = trained_arrays(one.faiss_index), trained_arrays(other.faiss_index)
+def same_codes(one: FaissIndex, other: FaissIndex) -> bool:
+    """Whether two indexes of floats learned the same: a code means the same row in both."""
+    mine, theirs = trained_arrays(one), trained_arrays(other)
     return mine.keys() == theirs.keys() and all(
         (_close if name == "lists" else _equal)(array, theirs[name]) for name, array in mine.items()
     )

@@ -12,14 +12,14 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
-from nearkin._faiss import add_codes
+from nearkin._faiss import add_codes, innermost
 from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_index, identifiers, parts, searching
-from nearkin.index.faiss_index import METRICS, FaissIndex, Made, check_mergeable, inverted_file, write_faiss
+from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
 from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
 from nearkin.index.searching import KeptVectors, Lengths, common_length, normalised, rescore, takes_length
 from nearkin.linalg.orthonormal import has_length, row_length
@@ -282,7 +282,7 @@ class Index:
         with self._guard.writing(other._guard), uninterrupted():
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
-            check_mergeable(self._made(), other._made())
+            self._check_mergeable(other)
             length = other.row_length
             if len(self):
                 length = common_length(self.row_length, length) if len(other) else self.row_length
@@ -292,8 +292,25 @@ class Index:
             other._searched.forget()
         return self
 
-    def _made(self) -> Made:
-        return Made(self.metric, self.n_features, self.faiss_index, self.quantizer)
+    def _check_mergeable(self, other: Self) -> None:
+        """ValueError unless the rows of `other` mean the same in this index."""
+        kind, its_kind = (type(innermost(index.faiss_index)).__name__ for index in (self, other))
+        for what, own, its in (
+            ("metric", self.metric, other.metric),
+            ("number of columns", self.n_features, other.n_features),
+            ("kind", kind, its_kind),
+        ):
+            if own != its:
+                raise ValueError(f"indexes of another {what} cannot be merged: {its!r} into {own!r}")
+        if isinstance(self.quantizer, BitCodes) and isinstance(other.quantizer, BitCodes):
+            probes = np.random.default_rng(0).normal(size=(8, self.n_features))
+            same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))
+        else:
+            same = faiss_index.same_codes(self.faiss_index, other.faiss_index)
+        if not same:
+            raise ValueError(
+                "indexes of different quantizers cannot be merged; build both with the same fitted quantizer"
+            )
 
     @property
     def n_lists(self) -> int | None:
@@ -387,12 +404,19 @@ class Index:
         if self.metric != "hamming":
             index = cast(faiss.Index, self.faiss_index)
             return searching.nearest(index, Q, k, self._searched, self.lengths, allowed)
-        if allowed is not None:
-            return self._bits_among(Q, k, asymmetric, allowed)
+        codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
+        if allowed is not None:  # the allowed codes alone, filled up to k places
+            codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
+            index.add(codes)
+        found = min(k, len(codes))
         if asymmetric:
-            codes = faiss_index.flat_codes(self.faiss_index)
-            return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
-        return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
+            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
+        else:
+            scores, numbers = index.search(cast(BitCodes, self.quantizer).encode(Q), found)
+        if allowed is None:
+            return scores, numbers
+        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
+        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
     @property
     def lengths(self) -> Lengths | None:
@@ -407,20 +431,6 @@ class Index:
         if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
             return None  # it stays unopened
         return self.quantizer if isinstance(self.quantizer, LengthCodes) and len(self.quantizer.lengths_) else None
-
-    def _bits_among(
-        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`_candidates` of bits: a search of the allowed codes alone, filled up to k places."""
-        codes, found = faiss_index.flat_codes(self.faiss_index)[allowed], min(k, len(allowed))
-        if asymmetric:
-            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
-        else:
-            some = faiss.IndexBinaryFlat(8 * codes.shape[1])
-            some.add(codes)
-            scores, numbers = some.search(cast(BitCodes, self.quantizer).encode(Q), found)
-        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
-        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
     def save(self, path: StrPath) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the

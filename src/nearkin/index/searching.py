@@ -70,7 +70,7 @@ class SumTables:
         tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
         visited = np.zeros((len(Q), 1), np.int64)
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            visited = np.sort(inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1], axis=1)
+            visited = np.sort(_visited(inner, Q), axis=1)
         for query, lists in enumerate(visited):
             away = np.square(asked[query] - self._centres).sum(axis=1)
             scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
@@ -194,7 +194,8 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
     """Of all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
-        if ranked and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
+        tabled = ranked and isinstance(inner, faiss.IndexPQ)
+        if tabled and len(Q) * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d:  # decoding once is quicker
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
@@ -266,11 +267,6 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
         if lists.size >= _VISITS * len(np.unique(lists)):
             return _in_lists(inner, Q, k, lists)
     return kept.tables(inner).search(Q, k)
-
-
-def _quicker_decoded(inner: faiss.IndexPQ, n_queries: int) -> bool:
-    """Whether one decoding of the rows and a product with all queries is quicker than adding up entries of tables."""
-    return n_queries * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d
 
 
 def _flat(

@@ -88,11 +88,7 @@ def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
     M, K, width = codebooks.shape
     quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
     fill(quantizer, codebooks[None], beam)
-    X, codes = np.ascontiguousarray(X), np.empty((len(X), quantizer.code_size), np.uint8)
-    for first in range(0, len(X), _CACHED):
-        rows = slice(first, first + _CACHED)
-        codes[rows] = quantizer.compute_codes(X[rows])
-    return faiss.unpack_bitstrings(codes, M, _bits(K))
+    return _numbers(quantizer, np.ascontiguousarray(X), _CACHED)
 
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
@@ -132,15 +128,16 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
 def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:
     """FAISS's numbers of centroids (n, codebooks) int32 for rows Z (n, d'), in blocks of one size: its products round
     as the batch falls. `quantizer` adds no norms."""
-    n = len(Z)
-    padded = np.zeros((n + -n % _BLOCK, Z.shape[1]), np.float32)
-    padded[:n] = Z
-    codes = np.empty((len(padded), quantizer.code_size), np.uint8)
-    for first in range(0, len(padded), _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        codes[rows] = quantizer.compute_codes(padded[rows])
-    bits = int(faiss.vector_to_array(quantizer.nbits)[0])
-    return faiss.unpack_bitstrings(codes[:n], quantizer.M, bits)
+    padded = np.pad(Z.astype(np.float32, copy=False), ((0, -len(Z) % _BLOCK), (0, 0)))
+    return _numbers(quantizer, padded, _BLOCK)[: len(Z)]
+
+
+def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> np.ndarray:
+    """Numbers of centroids (n, codebooks) int32 of rows X (n, d), `n_rows` at a time."""
+    codes = np.empty((len(X), quantizer.code_size), np.uint8)
+    for first in range(0, len(X), n_rows):
+        codes[first : first + n_rows] = quantizer.compute_codes(X[first : first + n_rows])
+    return faiss.unpack_bitstrings(codes, quantizer.M, int(faiss.vector_to_array(quantizer.nbits)[0]))
 
 
 def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
@@ -175,9 +172,7 @@ class CodeSums:
 
     def after(self, older: Self, weight: float) -> Self:
         """These and `older` ones, which count `weight` times; the arrays of `older` are used up."""
-        cells, pairs = older.cells.decay(weight), older.pairs
-        cells.sums += self.cells.sums
-        cells.counts += self.cells.counts
+        cells, pairs = older.cells.decay(weight).merge(self.cells), older.pairs
         pairs *= np.float32(weight)
         pairs += self.pairs
         return type(self)(cells, pairs, weight * older.n + self.n)
@@ -270,37 +265,25 @@ class Part:
     sums: CodeSums | None = None
 
     @classmethod
-    def start(cls, Z: np.ndarray, between: np.ndarray | None, n_codebooks: int, n_centroids: int, seed: int) -> Self:
-        """The start for centred rows Z (n, w) whose near ones differ by `between` (w, w); None: no weights."""
-        axes, _ = principal_axes(Z)
-        weights, spread = np.ones(len(axes), np.float32), 0.0
-        if between is not None:
-            own = np.einsum("wa,wv,va->a", axes, between, axes)
-            spread = float(own.mean())
-            weights = _weights(own).astype(np.float32)
-        turn = axes * weights
-        variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
-        order = np.argsort(-variances, kind="stable")
-        return cls._along(Z, turn[:, order], variances[order], (n_codebooks, n_centroids, seed), spread)
-
-    @classmethod
-    def start_for_products(
-        cls, Z: np.ndarray, query_moment: np.ndarray, n_codebooks: int, n_centroids: int, seed: int
-    ) -> Self:
-        """The start for centred rows Z (n, w) searched by inner product, `query_moment` (w, w)."""
-        moments, vectors = np.linalg.eigh(query_moment)
-        weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
-        axes, variances = principal_axes(Z @ weighted)
-        return cls._along(Z, weighted @ axes, variances, (n_codebooks, n_centroids, seed), 0.0)
-
-    @classmethod
-    def _along(
-        cls, Z: np.ndarray, turn: np.ndarray, variances: np.ndarray, wanted: tuple[int, int, int], spread: float
-    ) -> Self:
-        n_codebooks, n_centroids, _ = wanted
-        width = reached(variances, n_codebooks * (n_centroids.bit_length() - 1), DEFAULTS.margin)
-        turn = np.ascontiguousarray(turn)
-        return cls(turn, start(Z @ turn[:, :width], *wanted), spread)
+    def start(cls, Z: np.ndarray, moment: np.ndarray | None, products: bool, shape: tuple[int, int], seed: int) -> Self:
+        """The start for centred rows Z (n, w) and (M, K) centroids. `moment` (w, w) weights the errors: with `products`
+        that of the queries of a search by inner product, else of the differences between near rows; None for none."""
+        spread, (M, K) = 0.0, shape
+        if products and moment is not None:
+            moments, vectors = np.linalg.eigh(moment)
+            weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
+            axes, variances = principal_axes(Z @ weighted)
+            turn = weighted @ axes
+        else:
+            turn, _ = principal_axes(Z)
+            if moment is not None:
+                own = np.einsum("wa,wv,va->a", turn, moment, turn)
+                spread, turn = float(own.mean()), turn * _weights(own).astype(np.float32)
+            variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
+            order = np.argsort(-variances, kind="stable")
+            turn, variances = turn[:, order], variances[order]
+        width, turn = reached(variances, M * (K.bit_length() - 1), DEFAULTS.margin), np.ascontiguousarray(turn)
+        return cls(turn, start(Z @ turn[:, :width], M, K, seed), spread)
 
     @property
     def reach(self) -> int:
@@ -488,19 +471,16 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
 def _parts(
     X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, settings: Settings, seed: int
 ) -> list[Part]:
-    width, parts, shape = rotation.shape[1] // settings.n_splits, [], (settings.n_codebooks, settings.n_centroids)
-    spread = settings.query_moment
-    if spread is None and near is not None and settings.ranking:
-        spread = near.differences()
-    spread = None if spread is None else rotation.T @ spread @ rotation
-    for m, Z in enumerate(_split(X @ rotation, settings.n_splits)):
-        own = slice(m * width, (m + 1) * width)
-        block = None if spread is None else spread[own, own]
-        if block is not None and settings.query_moment is not None:
-            parts.append(Part.start_for_products(Z, block, *shape, seed + m))
-        else:
-            parts.append(Part.start(Z, block, *shape, seed + m))
-    return parts
+    moment = settings.query_moment
+    products, shape = moment is not None, (settings.n_codebooks, settings.n_centroids)
+    if moment is None and near is not None and settings.ranking:
+        moment = near.differences()
+    moment = None if moment is None else rotation.T @ moment @ rotation
+    own = np.split(np.arange(rotation.shape[1]), settings.n_splits)
+    return [
+        Part.start(Z, None if moment is None else moment[np.ix_(own[m], own[m])], products, shape, seed + m)
+        for m, Z in enumerate(_split(X @ rotation, settings.n_splits))
+    ]
 
 
 def _augmented(

@@ -4,6 +4,7 @@ Several axes share a byte: with 5, 7 and 7 values they have 245 codes together. 
 codebooks are products of grids, so FAISS searches it as one; learning takes a decomposition and no k-means.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, Self
 
@@ -25,6 +26,7 @@ _CODES = 256  # of a byte
 _LLOYD = 30  # rounds of a grid
 
 
+@dataclass(eq=False, repr=False)
 class AxisQuantizer(AbstractLengthCodes):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
 
@@ -57,10 +59,8 @@ class AxisQuantizer(AbstractLengthCodes):
     """
 
     KIND = "axis quantizer"
-    normalized_: bool | None
 
-    def __init__(self, n_bytes: int = 32) -> None:
-        self.n_bytes = n_bytes
+    n_bytes: int = 32
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn axes and grids from rows X (n, d).
@@ -72,7 +72,7 @@ class AxisQuantizer(AbstractLengthCodes):
         X = check_magnitude(validate_vectors(self, X, reset=True))
         if self.n_bytes > X.shape[1]:
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
-        self.normalized_ = has_unit_rows(X)
+        self.normalized_: bool | None = has_unit_rows(X)
         # not every k-th row, which may all be alike in sorted data; in random order, as some of them judge
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)

@@ -77,7 +77,7 @@ class TrainingRows:
             queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 
-    def only(self, chosen: np.ndarray) -> Self:
+    def only(self, chosen: np.ndarray | slice) -> Self:
         X = self.X[chosen]
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)
@@ -108,11 +108,7 @@ def exact_updates() -> Update:
     """U V^T of the SVD of M, the exact maximum over O(d) (OPQ, section 3.1), for updates that follow each other: after
     the first mostly by products."""
     nearest = WarmProcrustes()
-
-    def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return nearest(M)
-
-    return update
+    return lambda _, M: nearest(M)
 
 
 def refine(
@@ -191,11 +187,10 @@ def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> n
 def _nearest_by_faiss(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     flat = faiss.IndexFlatL2(X.shape[1])
     flat.add(centroids)
-    missing = -(-_FUSED_KERNEL // X.shape[1]) - len(X)
+    n, missing = len(X), -(-_FUSED_KERNEL // X.shape[1]) - len(X)
     if missing > 0:  # few rows of many: FAISS must not take another kernel for them, which rounds otherwise
-        X, n = np.concatenate([X, np.zeros((missing, X.shape[1]), X.dtype)]), len(X)
-        return flat.assign(X, 1)[:n, 0]
-    return flat.assign(X, 1)[:, 0]
+        X = np.pad(X, ((0, missing), (0, 0)))
+    return flat.assign(X, 1)[:n, 0]
 
 
 def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
@@ -211,11 +206,7 @@ def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Rows (n, d), in the rotated space, of codes (n, M)."""
-    M, _, width = codebooks.shape
-    Y = np.empty((len(codes), M * width), codebooks.dtype)
-    for m in range(M):
-        Y[:, m * width : (m + 1) * width] = codebooks[m][codes[:, m]]
-    return Y
+    return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), -1)
 
 
 def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
-from nearkin.contracts import VectorCodes
+from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import calming_scale
@@ -183,6 +183,13 @@ def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) ->
         X, queries = X[~held], X[held]
     queries = queries[:: -(-max(len(queries), 1) // _QUERIES)].astype(np.float32)
     return Judge.of(X, queries, metric=metric)
+
+
+def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
+    """Whether the fast scan of its codes loses few neighbours of rows X (n, d), as `scan_judge` takes them."""
+    judge = scan_judge(X, metric, queries)
+    exact, fast = (scan_recall(judge, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
+    return scan_keeps_enough(judge, exact, fast)
 
 
 def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> float:

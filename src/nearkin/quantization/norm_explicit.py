@@ -5,6 +5,7 @@ distance |x - mu| from the mean mu, distances and inner products with queries ra
 quantization, Dai et al., AAAI 2020, who take lengths about the origin).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -109,6 +110,7 @@ def lengths(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return found
 
 
+@dataclass(eq=False, repr=False)
 class NormExplicitQuantizer(AbstractLengthCodes):
     """Codes of `n_bytes` bytes: `ProductQuantizer`'s, of which the last may hold the row's length about the mean.
 
@@ -145,23 +147,13 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     """
 
     KIND = "norm-explicit quantizer"
-    coarse_centroids_: np.ndarray | None
-    fast_scan_: dict[str, bool] | None
 
-    def __init__(
-        self,
-        n_bytes: int = 8,
-        n_centroids: int = 256,
-        *,
-        n_lists: int = 0,
-        max_iter: int = 30,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bytes = n_bytes
-        self.n_centroids = n_centroids
-        self.n_lists = n_lists
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bytes: int = 8
+    n_centroids: int = 256
+    _: KW_ONLY
+    n_lists: int = 0
+    max_iter: int = 30
+    random_state: Seed = None
 
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore

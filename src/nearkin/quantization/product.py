@@ -1,6 +1,7 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -74,6 +75,7 @@ class RunningFit:
         return rotation, centred + (mean @ rotation).reshape(sums.n_subspaces, 1, -1)
 
 
+@dataclass(eq=False, repr=False)
 class ProductQuantizer(ReconstructingTransformer):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
@@ -126,42 +128,22 @@ class ProductQuantizer(ReconstructingTransformer):
     """
 
     KIND = "product quantizer"
-    n_features_in_: int
-    rotation_: np.ndarray
-    codebooks_: np.ndarray
-    coarse_centroids_: np.ndarray | None
-    normalized_: bool | None = None  # not known for one that was not fitted here
-    fast_scan_: dict[str, bool] | None = None
-    _running: RunningFit | None = None  # the state of partial_fit; it restarts after fit and load
+    normalized_ = fast_scan_ = None  # not known for one that was not fitted here
+    _running = None  # `RunningFit`, the state of partial_fit; it restarts after fit and load
 
-    def __init__(
-        self,
-        n_subspaces: int = 8,
-        n_centroids: int = 256,
-        rotation: str | None = "procrustes",
-        init: str = "auto",
-        *,
-        n_lists: int = 0,
-        step: float | str = "exact",
-        n_blocks: int | None = None,
-        max_iter: int = 30,
-        tol: float = 5e-4,
-        max_points_per_centroid: int = 256,
-        horizon: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_subspaces = n_subspaces
-        self.n_centroids = n_centroids
-        self.rotation = rotation
-        self.init = init
-        self.n_lists = n_lists
-        self.step = step
-        self.n_blocks = n_blocks
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_points_per_centroid = max_points_per_centroid
-        self.horizon = horizon
-        self.random_state = random_state
+    n_subspaces: int = 8
+    n_centroids: int = 256
+    rotation: str | None = "procrustes"
+    init: str = "auto"
+    _: KW_ONLY
+    n_lists: int = 0
+    step: float | str = "exact"
+    n_blocks: int | None = None
+    max_iter: int = 30
+    tol: float = 5e-4
+    max_points_per_centroid: int = 256
+    horizon: int | None = None
+    random_state: Seed = None
 
     def fit(
         self,
@@ -315,14 +297,7 @@ class ProductQuantizer(ReconstructingTransformer):
             return None
         found: dict[str, bool] = {}
         for metric in METRIC_TYPES:
-            allowed = True  # of a process without rows
-            if len(rows.X):
-                judge = faiss_bridge.scan_judge(rows.X, metric, rows.queries)
-                kept = [
-                    faiss_bridge.scan_recall(judge, self, self.to_faiss(metric, fast_scan=fast))
-                    for fast in (False, True)
-                ]
-                allowed = faiss_bridge.scan_keeps_enough(judge, *kept)
+            allowed = not len(rows.X) or faiss_bridge.may_scan_fast(rows.X, self, metric, rows.queries)
             found[metric] = all(rows.shard.group.exchange(allowed))
         return found
 

@@ -1,8 +1,7 @@
 """Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import faiss
 import numpy as np
@@ -43,16 +42,22 @@ LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 _ITERATIONS = 20  # of k-means for the values of norms
 _SCALED = 1024  # queries from which FAISS estimates the divisor of its tables
 
-ScannedIndex: TypeAlias = (
-    faiss.IndexResidualQuantizerFastScan
-    | faiss.IndexProductResidualQuantizerFastScan
-    | faiss.IndexIVFResidualQuantizerFastScan
-    | faiss.IndexIVFProductResidualQuantizerFastScan
-)
-"""FAISS's fast scans of residual codes, inverted or not."""
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Settings:
+    """What both quantizers have besides their shape, described at `ResidualQuantizer`."""
+
+    beam_size: int = 5
+    norm_bits: int = 0
+    max_iter: int = 14
+    smoothing: float = 0.75
+    ranking: bool | str = True
+    max_points_per_centroid: int = 256
+    n_lists: int = 0
+    random_state: Seed = None
 
 
-class AbstractAdditiveQuantizer(ReconstructingTransformer):
+class AbstractAdditiveQuantizer(_Settings, ReconstructingTransformer):
     """A quantizer whose codes add up `n_codebooks` centroids in each of `n_splits` parts of a rotated row.
 
     Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if they
@@ -68,21 +73,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     n_features_in_: int
 
     KIND: ClassVar[str]
-    FLAT: ClassVar[tuple[type[Any], ...]]  # FAISS's indexes: exact, fast scan
-    INVERTED: ClassVar[tuple[type[Any], ...]]
-    CODER: ClassVar[Callable[..., faiss.AdditiveQuantizer]]
+    CODER: ClassVar[str]  # FAISS's name of the quantizer
     n_splits: int
     rotation: str | None
     n_codebooks: int
     n_centroids: int
-    beam_size: int
-    norm_bits: int
-    max_iter: int
-    smoothing: float
-    ranking: bool | str
-    max_points_per_centroid: int
-    n_lists: int
-    random_state: Seed
     codebooks_: np.ndarray
     coding_codebooks_: np.ndarray | None = None
     rotation_: np.ndarray
@@ -148,13 +143,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if self.norm_bits:
             self._learn_norms(X, generator)
         elif self.n_centroids == faiss_bridge.SCANNED:
-            judge = faiss_bridge.scan_judge(
-                X, "ip", None if queries is None else _check.check_queries(queries, X.shape[1])
-            )
-            kept = [
-                faiss_bridge.scan_recall(judge, self, self.to_faiss("ip", fast_scan=fast)) for fast in (False, True)
-            ]
-            self.fast_scan_ = faiss_bridge.scan_keeps_enough(judge, *kept)
+            asked = None if queries is None else _check.check_queries(queries, X.shape[1])
+            self.fast_scan_ = faiss_bridge.may_scan_fast(X, self, "ip", asked)
         return self
 
     def _learn(self, X: np.ndarray, query_moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
@@ -199,7 +189,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
+            self.norm_scale_ = learned_scale(self._inner(fast=True), X @ self.rotation_ - mean)
             if not faiss_bridge.scan_keeps_enough(judge, exact, faiss_bridge.scan_recall(judge, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
@@ -224,7 +214,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         numbers, lists = self._chosen(X)
-        index = self._inner() if self.norm_tables_ is None else self._scanned("l2")  # it stays: it owns its quantizer
+        index = self._inner(fast=self.norm_tables_ is not None)  # it stays: it owns its quantizer
         if self.coarse_centroids_ is None or lists is None:
             return packed(index.aq, numbers)
         coarse = self.coarse_centroids_ @ self.rotation_
@@ -267,7 +257,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         """FAISS's quantizer of codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
         splits, M, K, width = codebooks.shape
-        coder = type(self).CODER(splits * width, *self._shape(splits, M), faiss_bridge.code_bits(K))
+        coder = getattr(faiss, self.CODER)(splits * width, *self._shape(splits, M), faiss_bridge.code_bits(K))
         fill(coder, codebooks, min(self.beam_size, widest or self.beam_size))
         return coder
 
@@ -322,9 +312,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
                 "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
                 "with norm_bits=4 or 32, or leave fast_scan out"
             )
-        inner, origin = self._scanned(metric) if fast else self._inner(metric), self._origin(metric)
-        plain = origin is None and not self._is_rotated()
-        return inner if plain else faiss_bridge.behind_rotation(self.rotation_, inner, origin)
+        inner, origin, R = self._inner(metric, fast=fast), self._origin(metric), self.rotation_
+        plain = origin is None and np.array_equal(R, np.eye(len(R)))
+        return inner if plain else faiss_bridge.behind_rotation(R, inner, origin)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
@@ -333,8 +323,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         TypeError for another index. `beam_size` and the least and largest norm are those of the index.
         """
         R, inner = faiss_bridge.front_rotation(index)  # `index` stays: it owns what `inner` reads
-        if not isinstance(inner, (*cls.FLAT, *cls.INVERTED)):
-            raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an {cls.FLAT[0].__name__}")
+        if not any(isinstance(inner, cls._kind(lists, fast)) for lists in (False, True) for fast in (False, True)):
+            raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an Index{cls.CODER}")
         coder = faiss.downcast_AdditiveQuantizer(inner.aq)
         parts = parts_of(coder)
         bits = {int(b) for part in parts for b in faiss.vector_to_array(part.nbits)}
@@ -361,13 +351,14 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             made.norm_bits, made.norm_scale_ = 8, int(inner.norm_scale)
         return made
 
+    @classmethod
+    def _kind(cls, inverted: bool, fast: bool) -> type[Any]:
+        """FAISS's class of index; `fast` is for one that scans 4-bit codes."""
+        return getattr(faiss, f"Index{'IVF' if inverted else ''}{cls.CODER}{'FastScan' if fast else ''}")
+
     def _shape(self, splits: int, M: int) -> tuple[int, ...]:
         """The sizes that FAISS's constructors take between the width and the bits."""
-        return (M,) if isinstance(self, ResidualQuantizer) else (splits, M)
-
-    def _is_rotated(self) -> bool:
-        d, padded = self.rotation_.shape
-        return d != padded or not np.array_equal(self.rotation_, np.eye(d))
+        return (splits, M) if self.CODER.startswith("Product") else (M,)
 
     def _origin(self, metric: str) -> np.ndarray | None:
         return self.norm_origin_ if metric == "l2" else None
@@ -387,28 +378,23 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             if origin is not None:
                 codebooks = codebooks.copy()
                 codebooks[:, 0] -= origin.reshape(splits, 1, -1)
-            index = self.FLAT[fast](splits * width, *shape)
+            index = self._kind(False, fast)(splits * width, *shape)
         else:
             centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
             lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
             lists.add(np.ascontiguousarray(centroids, np.float32))
-            index = self.INVERTED[fast](lists, lists.d, lists.ntotal, *shape)
+            index = self._kind(True, fast)(lists, lists.d, lists.ntotal, *shape)
             index.own_fields = True
             lists.this.disown()
         coder = faiss.downcast_AdditiveQuantizer(index.aq)
         fill(coder, codebooks, self.beam_size)
         coder.norm_min, coder.norm_max = map(float, self.norms_)
-        if self.norm_values_ is not None and not fast:
-            fill_values(index.aq, self.norm_values_)
-        index.is_trained = True
-        return index
-
-    def _scanned(self, metric: str) -> ScannedIndex:
-        """The FAISS index of the rotated rows that scans 4-bit codes fast."""
-        index = cast(ScannedIndex, self._inner(metric, fast=True))
-        if self.norm_tables_ is not None:
+        if fast and self.norm_tables_ is not None:
             fill_tables(index.aq, self.norm_tables_)
             index.norm_scale = self.norm_scale_
+        elif self.norm_values_ is not None and not fast:
+            fill_values(index.aq, self.norm_values_)
+        index.is_trained = True
         return index
 
     def _search_type(self, metric: str, fast: bool) -> int:
@@ -447,23 +433,12 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     """
 
     KIND = "product residual quantizer"
-    FLAT = faiss.IndexProductResidualQuantizer, faiss.IndexProductResidualQuantizerFastScan
-    INVERTED = faiss.IndexIVFProductResidualQuantizer, faiss.IndexIVFProductResidualQuantizerFastScan
-    CODER = faiss.ProductResidualQuantizer
+    CODER = "ProductResidualQuantizer"
 
     n_splits: int = 2
     n_codebooks: int = 4
     n_centroids: int = 256
     rotation: str | None = "procrustes"
-    _: KW_ONLY
-    beam_size: int = 5
-    norm_bits: int = 0
-    max_iter: int = 14
-    smoothing: float = 0.75
-    ranking: bool | str = True
-    max_points_per_centroid: int = 256
-    n_lists: int = 0
-    random_state: Seed = None
 
 
 @dataclass(eq=False, repr=False)
@@ -507,23 +482,13 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     """
 
     KIND = "residual quantizer"
-    FLAT = faiss.IndexResidualQuantizer, faiss.IndexResidualQuantizerFastScan
-    INVERTED = faiss.IndexIVFResidualQuantizer, faiss.IndexIVFResidualQuantizerFastScan
-    CODER = faiss.ResidualQuantizer
+    CODER = "ResidualQuantizer"
     n_splits = 1
     rotation = None
 
     n_codebooks: int = 8
     n_centroids: int = 256
-    _: KW_ONLY
-    beam_size: int = 5
-    norm_bits: int = 0
-    max_iter: int = 18
-    smoothing: float = 0.75
-    ranking: bool | str = True
-    max_points_per_centroid: int = 256
-    n_lists: int = 0
-    random_state: Seed = None
+    max_iter: int = field(default=18, kw_only=True)
 
 
 def learn_values(norms: np.ndarray, count: int) -> np.ndarray:
@@ -555,7 +520,7 @@ def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
     fill_values(quantizer, tables[0][None, :] + tables[1][:, None])
 
 
-def learned_scale(index: ScannedIndex, X: np.ndarray) -> int:
+def learned_scale(index: faiss.Index, X: np.ndarray) -> int:
     """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries like rows X (n, d')."""
     some = np.ascontiguousarray(X[:: -(-len(X) // _SCALED)], np.float32)
     index.estimate_norm_scale(len(some), faiss.swig_ptr(some))

@@ -1,5 +1,6 @@
 """Scalar quantization by FAISS: every column rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
 
+from dataclasses import dataclass
 from typing import Self
 
 import faiss
@@ -23,6 +24,7 @@ _HALF = np.finfo(np.float16)
 _ROWS = 65_536  # rows that ranges are learned from
 
 
+@dataclass(eq=False, repr=False)
 class ScalarQuantizer(ReconstructingTransformer):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
@@ -49,12 +51,9 @@ class ScalarQuantizer(ReconstructingTransformer):
     """
 
     KIND = "scalar quantizer"
-    n_features_in_: int
-    scale_: np.ndarray
-    normalized_: bool | None = None  # not known for one that was not fitted here
+    normalized_ = None  # not known for one that was not fitted here
 
-    def __init__(self, n_bits: int = 8) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 8
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn the ranges of the columns from rows X (n, d).

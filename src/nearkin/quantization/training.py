@@ -194,7 +194,10 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         space = Space.of(rows.X, M, K, shard.group)
     starts = start_rotation(plan.init, rows, M, K, own, space, plan.max_iter)
     total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
-    judge = _judge(rows, own) if len(starts) > 1 else None
+    judge = None
+    if len(starts) > 1:
+        judged, _ = rows.drawn(own.permutation(shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
+        judge = _judge(judged, rows.queries, min(DEFAULTS.final_queries, len(judged) // 4))
     learned: list[Learned] = []
     kept: list[float] = []
     for start in starts:
@@ -239,11 +242,9 @@ def _alternated(
     return last.widened(along(last, state, None, DEFAULTS.last_iterations, 0.0))
 
 
-def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge:
-    """Judges codes by the neighbours of the queries, or of some of the rows, among others."""
-    judged, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
-    count = min(DEFAULTS.final_queries, len(judged) // 4)
-    few = (judged[count:], judged[:count]) if rows.queries is None else (judged, rows.queries)
+def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
+    """Judges codes by the neighbours of the queries among rows X (n, d), or of the first `count` rows among others."""
+    few = (X[count:], X[:count]) if queries is None else (X, queries)
     return Judge.of(*few, DEFAULTS.neighbours)
 
 
@@ -347,58 +348,38 @@ def _race(
     """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
     Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds."""
     numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * n_centroids, 2048)]
-    half = max(len(numbers) // 2, n_centroids)
-    X, weights = rows.drawn(numbers)
-    train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
-    rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
-    judged, judged_weights = (
-        X[rest][: DEFAULTS.judged_rows],
-        None if weights is None else weights[rest][: DEFAULTS.judged_rows],
-    )
-    by_neighbours = weights is None and len(judged) >= (
-        2 * DEFAULTS.queries if rows.queries is None else 2 * DEFAULTS.neighbours
-    )
+    half, (X, weights) = max(len(numbers) // 2, n_centroids), rows.drawn(numbers)
+    drawn = TrainingRows(X, Shard.of(X), weights)
+    train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= n_centroids else slice(None)
+    judged = drawn.only(rest).only(slice(DEFAULTS.judged_rows))
+    fewest = DEFAULTS.queries if rows.queries is None else DEFAULTS.neighbours
+    by_neighbours = weights is None and len(judged.X) >= 2 * fewest
+    judge = _judge(judged.X, rows.queries, DEFAULTS.queries) if by_neighbours else None
+    seed, updates = draw_seed(generator), {name: exact_updates() for name in starts}
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
-    seed = draw_seed(generator)
     race: dict[str, State] = {}
-    updates = {name: exact_updates() for name in starts}
     for name, start in starts.items():
-        Z = seen[name].X @ start.rotation
-        race[name] = State(
-            start.rotation,
-            kmeans(Z, n_subspaces, n_centroids, DEFAULTS.race_iterations, seed, train.weights, rows.shard.group),
-        )
-    error: dict[str, float] = {}
-    kept: dict[str, float] = {}
-    judge = None
-    if by_neighbours:  # some of the rows are queries where none are given
-        few = (
-            (judged[DEFAULTS.queries :], judged[: DEFAULTS.queries]) if rows.queries is None else (judged, rows.queries)
-        )
-        judge = Judge.of(*few, DEFAULTS.neighbours)
+        shape, every = (n_subspaces, n_centroids, DEFAULTS.race_iterations), train.weights
+        first = kmeans(seen[name].X @ start.rotation, *shape, seed, every, rows.shard.group)
+        race[name] = State(start.rotation, first)
+    error, kept, score = {}, dict.fromkeys(starts, 0.0), {}
     for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
-            Z = starts[name].seen(judged)
-            left_out = 0.0 if starts[name].space is None else max(0.0, _mean_square(judged) - _mean_square(Z))
+            Z = starts[name].seen(judged.X)
+            left_out = max(0.0, _mean_square(judged.X) - _mean_square(Z))
             Z = Z @ state.rotation
-            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
+            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged.weights)
             if judge:
                 kept[name] = _recall(judge, starts[name].widened(state))
-        lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
-        near = [
-            name
-            for name in race
-            if error[name] <= DEFAULTS.hopeless * lowest or (kept and kept[name] >= most - DEFAULTS.near)
-        ]
-        score = {
-            name: kept.get(name, 0.0) - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1)
-            for name in near
-        }
-        race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
+        lowest, most = min(error[name] for name in race), max(kept[name] for name in race)
+        near = (name for name in race if judge and kept[name] >= most - DEFAULTS.near)
+        going = {*near, *(name for name in race if error[name] <= DEFAULTS.hopeless * lowest)}
+        score = {name: kept[name] - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1) for name in going}
+        race = {name: race[name] for name in sorted(filter(going.__contains__, race), key=lambda name: -score[name])}
     leader = next(iter(race))
-    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if kept else [leader]
-    return [replace(starts[name], distortion=error, recall=kept) for name in ended]
+    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if judge else [leader]
+    return [replace(starts[name], distortion=error, recall=kept if judge else {}) for name in ended]
 
 
 def _mean_square(X: np.ndarray) -> float:
