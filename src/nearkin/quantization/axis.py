@@ -13,7 +13,6 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, has_unit_rows, validate_vectors
-from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
@@ -119,7 +118,7 @@ class AxisQuantizer(AbstractLengthCodes):
             self.lengths_ = length_levels(rows, axes.mean)
 
     def _check_loaded(self) -> None:
-        levels = self.levels_  # the compiled loop does not look at their bounds
+        levels = self.levels_
         if levels.shape != (self.n_bytes, self.codebooks_.shape[-1]) or levels.min() < 1:
             raise ValueError(f"levels_ is {levels.shape}, from {levels.min()}, and codebooks_ {self.codebooks_.shape}")
         if (np.prod(levels.astype(float), axis=-1) > _CODES).any():
@@ -129,18 +128,19 @@ class AxisQuantizer(AbstractLengthCodes):
     def _coded(self, X: np.ndarray) -> np.ndarray:
         """Codes (n, n_bytes) of rows X (n, d), 0 in the byte of the length."""
         levels, width = self.levels_, self.levels_.shape[-1]
-        bytes_, places = np.nonzero(levels > 1)
-        counts, strides = levels[bytes_, places], (np.cumprod(levels, axis=1) // levels)[bytes_, places]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        steps = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-        number, stride, place = (np.repeat(part, counts) for part in (bytes_, strides, places))
-        grids = self.codebooks_[number, steps * stride, place]
-        rotation = self.rotation_[:, bytes_ * width + places].astype(np.float64)
-        codes = np.zeros((len(X), self.n_bytes), np.uint8)
+        strides = np.cumprod(levels, axis=1) // levels
+        used = np.argwhere(levels > 1)
+        rotation = self.rotation_[:, used @ (width, 1)].astype(np.float64)
+        parts = []
         for first in range(0, len(X), _CHUNK):
-            some = slice(first, first + _CHUNK)
-            _encode(rounded_product(X[some], rotation), bytes_, strides, starts, grids, codes[some])
-        return codes
+            Z = np.ascontiguousarray(rounded_product(X[first : first + _CHUNK], rotation).T)
+            codes = np.zeros((self.n_bytes, Z.shape[1]), np.uint8)
+            for z, (byte, place) in zip(Z, used, strict=True):
+                stride = strides[byte, place]
+                grid = self.codebooks_[byte, np.arange(levels[byte, place]) * stride, place]
+                codes[byte] += (np.searchsorted((grid[1:] + grid[:-1]) / 2, z) * stride).astype(np.uint8)
+            parts.append(codes.T)
+        return np.ascontiguousarray(np.concatenate(parts))
 
 
 class _Axes(NamedTuple):
@@ -221,24 +221,3 @@ def _grid(values: np.ndarray, count: int) -> np.ndarray:
         sizes = np.diff(ends)
         points = np.where(sizes > 0, np.diff(sums[ends]) / np.maximum(sizes, 1), points)
     return points.astype(np.float32)
-
-
-@cached_njit(nogil=True)
-def _encode(
-    Z: np.ndarray,  # (n, s) rows on the axes that have more than one value
-    numbers: np.ndarray,  # (s,) of the byte that the axis is in
-    strides: np.ndarray,  # (s,) what one step of the grid adds to the byte
-    starts: np.ndarray,  # (s + 1,) of each grid
-    grids: np.ndarray,  # ascending values of all grids
-    codes: np.ndarray,  # (n, n_bytes) out
-) -> None:
-    for i in range(len(Z)):
-        for s in range(Z.shape[1]):
-            z, low, high = Z[i, s], starts[s], starts[s + 1] - 1
-            while low < high:
-                middle = (low + high) // 2
-                if z > (grids[middle] + grids[middle + 1]) / 2:
-                    low = middle + 1
-                else:
-                    high = middle
-            codes[i, numbers[s]] += (low - starts[s]) * strides[s]

@@ -57,14 +57,8 @@ class RunningFit:
         rows = group.merge(batch).counts[0].sum()
         self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
-    def update(
-        self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""
-        self.absorb(X, rotation, codebooks, group)
-        return self.improve(rotation)
-
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next rotation (d, d) and codebooks (M, K, d/M) for what was absorbed."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEAD * rows / sums.n_centroids
@@ -188,16 +182,15 @@ class ProductQuantizer(ReconstructingTransformer):
         Each later one updates exponential averages of the cluster sums, the codebooks, and the rotation by a few exact
         blocks of disjoint Givens rotations, chosen by `rotation` ("procrustes" and "cayley" take their own step).
         """
-        if not hasattr(self, "codebooks_"):
+        first = not hasattr(self, "codebooks_")
+        if first:
             self.fit(X, y)
-            self._running = self._start_running()
-            rows, group = self._usual_residuals(X, warn=False)
-            self._running.absorb(rows, self._square_rotation(), self.codebooks_, group)
-            return self
-        rows, group = self._usual_residuals(X)
-        self._running = self._running or self._start_running()
-        rotation, self.codebooks_ = self._running.update(rows, self._square_rotation(), self.codebooks_, group)
-        self.rotation_ = rotation[: self.n_features_in_]
+        rows, group = self._usual_residuals(X, warn=not first)
+        self._running, rotation = self._running or self._start_running(), self._square_rotation()
+        self._running.absorb(rows, rotation, self.codebooks_, group)
+        if not first:
+            rotation, self.codebooks_ = self._running.improve(rotation)
+            self.rotation_ = rotation[: self.n_features_in_]
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
@@ -316,7 +309,7 @@ class ProductQuantizer(ReconstructingTransformer):
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
-    def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> tuple[np.ndarray, Group]:
+    def _usual_residuals(self, X: ArrayLike, *, warn: bool) -> tuple[np.ndarray, Group]:
         """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nearkin._compile import cached_njit
 from nearkin.quantization.codebooks import Update, exact_updates
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
@@ -67,17 +66,13 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
     return update
 
 
-@cached_njit()
-def _gains(P):
+def _gains(P: np.ndarray) -> np.ndarray:
     """What the best angle of each pair of axes would add to tr(P): hypot(a, b) - a, symmetric (d, d)."""
-    d = P.shape[0]
-    gains = np.zeros((d, d))
-    for i in range(d):
-        for j in range(i + 1, d):
-            a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
-            root = np.sqrt(a * a + b * b)
-            # b^2 / (root + a) is the same without the cancellation of root - a
-            gains[i, j] = gains[j, i] = b * b / (root + a) if a > 0 else root - a
+    a, square = P.diagonal()[:, None] + P.diagonal(), np.square(P.T - P)
+    root = np.sqrt(a * a + square)
+    # b^2 / (root + a) is the same without the cancellation of root - a
+    gains = np.divide(square, root + a, out=root - a, where=a > 0)
+    np.fill_diagonal(gains, 0)
     return gains
 
 

@@ -192,7 +192,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     space = None  # where axes may be left out: for the default rule of updates and rows that count alike
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
-    starts = start_rotation(plan.init, rows, M, K, own, space, plan.max_iter)
+    starts = start_rotation(plan, rows, own, space)
     total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
     judge = None
     if len(starts) > 1:
@@ -284,30 +284,23 @@ class Start:
         return state if self.space is None else self.space.widened(state)
 
 
-def start_rotation(
-    init: str,
-    rows: TrainingRows,
-    n_subspaces: int,
-    n_centroids: int,
-    generator: np.random.Generator,
-    space: Space | None,
-    rounds: int,
-) -> list[Start]:
-    """Where to start with centred rows and `rounds` to go, best first; these learn in `space`, unless it is None.
+def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space | None) -> list[Start]:
+    """Where to start with centred rows, best first; these learn in `space`, unless it is None.
 
     `init="auto"` runs a few rounds from each start on a subsample, and returns the one that keeps most neighbours of
     the queries, or of rows held back, with those close to it. Where rows have weights or are too few, distortion
     decides, and one start is returned. Every process runs the race on the same subsample.
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
-    for name in STARTS if init == "auto" else (init,):
+    for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
-            starts[name] = _identity(rows, n_subspaces, space if rounds >= DEFAULTS.identity_rounds else None)
+            along = space if plan.max_iter >= DEFAULTS.identity_rounds else None
+            starts[name] = _identity(rows, plan.n_subspaces, along)
         elif name == "pca":  # sums in another order give other axes of near variances
-            starts[name] = Start(pca_start(rows.shard.whole(narrow), n_subspaces), space)
+            starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
             starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
-    return [starts[init]] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
+    return [starts[plan.init]] if plan.init != "auto" else _race(starts, rows, plan, generator)
 
 
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
@@ -342,15 +335,14 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
     return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
-def _race(
-    starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
-) -> list[Start]:
+def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator) -> list[Start]:
     """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
     Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds."""
-    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * n_centroids, 2048)]
-    half, (X, weights) = max(len(numbers) // 2, n_centroids), rows.drawn(numbers)
+    M, K = plan.n_subspaces, plan.n_centroids
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, 2048)]
+    half, (X, weights) = max(len(numbers) // 2, K), rows.drawn(numbers)
     drawn = TrainingRows(X, Shard.of(X), weights)
-    train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= n_centroids else slice(None)
+    train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= K else slice(None)
     judged = drawn.only(rest).only(slice(DEFAULTS.judged_rows))
     fewest = DEFAULTS.queries if rows.queries is None else DEFAULTS.neighbours
     by_neighbours = weights is None and len(judged.X) >= 2 * fewest
@@ -359,9 +351,8 @@ def _race(
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     race: dict[str, State] = {}
     for name, start in starts.items():
-        shape, every = (n_subspaces, n_centroids, DEFAULTS.race_iterations), train.weights
-        first = kmeans(seen[name].X @ start.rotation, *shape, seed, every, rows.shard.group)
-        race[name] = State(start.rotation, first)
+        Z, rounds = seen[name].X @ start.rotation, DEFAULTS.race_iterations
+        race[name] = State(start.rotation, kmeans(Z, M, K, rounds, seed, train.weights, rows.shard.group))
     error, kept, score = {}, dict.fromkeys(starts, 0.0), {}
     for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
