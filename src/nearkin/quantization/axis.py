@@ -6,7 +6,7 @@ codebooks are products of grids, so FAISS searches it as one; learning takes a d
 
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -75,11 +75,18 @@ class AxisQuantizer(AbstractLengthCodes):
         # not every k-th row, which may all be alike in sorted data; in random order, as some of them judge
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)
-        axes, length = _Axes.of(rows), 1.0 if self.normalized_ else row_length(rows)
+        length = 1.0 if self.normalized_ else row_length(rows)
+        self.mean_ = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        centred = rows - self.mean_
+        size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
+        axes, variances = principal_axes(centred / size)
+        # what rounding leaves of constant columns is no variance
+        variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
         options = [False] if length is not None or self.n_bytes == 1 or len(rows) <= 2 * NEAR else [False, True]
         fitted, most = vars(self).copy(), -1.0
         for step, with_length in enumerate(options, 1):
-            self._learn(axes, rows, None if with_length else length, with_length)
+            self._learn(axes, variances, rows, with_length)
+            self.length_ = None if with_length else length
             recall = self.recall(rows) if len(rows) > 2 * NEAR else 0.0
             callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall})
             if recall > most:
@@ -96,26 +103,24 @@ class AxisQuantizer(AbstractLengthCodes):
             codes[:, -1] = self.length_codes(X)
         return codes
 
-    def _learn(self, axes: "_Axes", rows: np.ndarray, length: float | None, with_length: bool) -> None:
+    def _learn(self, axes: np.ndarray, variances: np.ndarray, rows: np.ndarray, with_length: bool) -> None:
         """Codebooks for the axes; with `with_length` the last byte is kept for the length."""
-        groups = _dealt(axes.variances, self.n_bytes - with_length)
-        width = max(map(len, groups))
+        groups = _dealt(variances, self.n_bytes - with_length)
+        width, centre, some = max(map(len, groups)), self.mean_ @ axes, rows[:_GRID_ROWS] - self.mean_
         self.levels_ = np.ones((self.n_bytes, width), np.int64)
         self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
         self.rotation_ = np.zeros((rows.shape[1], self.n_bytes * width), np.float32)
         for byte, group in enumerate(groups):
-            self.levels_[byte, : len(group)] = levels = _levels(axes.variances[group])
-            self.rotation_[:, byte * width : byte * width + len(group)] = axes.axes[:, group]
-            values = np.sort(axes.axes[:, group[levels > 1]].T @ axes.some.T)
+            self.levels_[byte, : len(group)] = levels = _levels(variances[group])
+            self.rotation_[:, byte * width : byte * width + len(group)] = axes[:, group]
+            values = np.sort(axes[:, group[levels > 1]].T @ some.T)
             for place, (axis, count) in enumerate(zip(group, levels, strict=True)):
                 stride = int(np.prod(levels[:place]))
                 grid = (
                     _grid(values[np.count_nonzero(levels[:place] > 1)], count) if count > 1 else np.zeros(1, np.float32)
                 )
-                self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + axes.centre[axis]
-        self.mean_, self.length_, self.lengths_ = axes.mean, length, np.empty(0, np.float32)
-        if with_length:
-            self.lengths_ = length_levels(rows, axes.mean)
+                self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + centre[axis]
+        self.lengths_ = length_levels(rows, self.mean_) if with_length else np.empty(0, np.float32)
 
     def _check_loaded(self) -> None:
         levels = self.levels_
@@ -141,27 +146,6 @@ class AxisQuantizer(AbstractLengthCodes):
                 codes[byte] += (np.searchsorted((grid[1:] + grid[:-1]) / 2, z) * stride).astype(np.uint8)
             parts.append(codes.T)
         return np.ascontiguousarray(np.concatenate(parts))
-
-
-class _Axes(NamedTuple):
-    """Principal axes (d, d) of rows, their variances (d,), the rows' mean (d,), its place on the axes, and some rows
-    (m, d) about it."""
-
-    axes: np.ndarray
-    variances: np.ndarray
-    mean: np.ndarray
-    centre: np.ndarray
-    some: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> "_Axes":
-        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-        centred = rows - mean
-        size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
-        axes, variances = principal_axes(centred / size)
-        # what rounding leaves of constant columns is no variance
-        variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        return cls(axes, variances, mean, mean @ axes, centred[:_GRID_ROWS])
 
 
 def _dealt(variances: np.ndarray, n_bytes: int) -> list[np.ndarray]:

@@ -82,6 +82,10 @@ class TrainingRows:
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)
 
+    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """Rows and queries after `change`."""
+        return replace(self, X=change(self.X), queries=None if self.queries is None else change(self.queries))
+
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows and weights of these numbers, counted over all processes, on every process."""
         weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
@@ -378,20 +382,25 @@ def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, genera
         rows = rows.only(numbers)
     places = spread_columns(d, n_subspaces)
     width = n_subspaces * -(-d // n_subspaces)
-    X = _spread(rows.X, places, width)
-    queries = None if rows.queries is None else _spread(rows.queries, places, width)
-    rows = replace(rows, X=X, queries=queries)
+
+    def spread(X: np.ndarray) -> np.ndarray:
+        if width == d:
+            return X.astype(np.float32)
+        wide = np.zeros((len(X), width), np.float32)
+        wide[:, places] = X
+        return wide
+
+    rows = rows.changed(spread)
     where = rows.extent()
     scale = calming_scale(np.array([where.radius]))
-    far = where.far(X)
+    far = where.far(rows.X)
     m = sum(rows.shard.group.exchange(int(far.sum())))
-    apart = X[:0]
+    apart = rows.X[:0]
     if m and rows.shard.total - m >= fewest:
         warn_of(numbers[far], where)
-        rows, apart = rows.only(~far), rows.shard.whole(X[far])
+        rows, apart = rows.only(~far), rows.shard.whole(rows.X[far])
     if scale != 1:
-        queries = None if queries is None else queries * np.float32(scale)
-        rows, apart = replace(rows, X=rows.X * np.float32(scale), queries=queries), apart * np.float32(scale)
+        rows, apart = rows.changed(lambda X: X * np.float32(scale)), apart * np.float32(scale)
     return Prepared(rows, apart, places, scale)
 
 
@@ -404,15 +413,6 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
     width = -(-d // n_subspaces)
     sizes = np.diff(np.arange(n_subspaces + 1) * d // n_subspaces)[::-1]
     return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
-
-
-def _spread(X: np.ndarray, places: np.ndarray, width: int) -> np.ndarray:
-    """Rows X (n, d) as float32 with their columns at `places` of `width`."""
-    if width == len(places):
-        return X.astype(np.float32)
-    spread = np.zeros((len(X), width), np.float32)
-    spread[:, places] = X
-    return spread
 
 
 def warn_of(rows: np.ndarray, where: Extent) -> None:

@@ -146,12 +146,12 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             coarse = cells.centroids[:, places] / scale
             # queries are compared with residuals of each cell, so they do not judge the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
-        weights, queries = rows.weights, rows.queries
+        weights = rows.weights
         mean = shard.group.merge(Mean(rows.X.shape[1]).update(rows.X, weights)).finalize().astype(np.float32)
         if weights is not None:  # of mean 1
             average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
-            weights = (weights / average).astype(np.float32)
-        rows = replace(rows, X=rows.X - mean, weights=weights, queries=None if queries is None else queries - mean)
+            rows = replace(rows, weights=(weights / average).astype(np.float32))
+        rows = rows.changed(lambda X: X - mean)
         learned = _learn(rows, plan, generator, heard)
         rotation, codebooks = learned.rotation, learned.codebooks
         if len(apart):
@@ -358,7 +358,7 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
             Z = starts[name].seen(judged.X)
-            left_out = max(0.0, _mean_square(judged.X) - _mean_square(Z))
+            left_out = max(0.0, _energy(judged.X, judged.shard) - _energy(Z, judged.shard))
             Z = Z @ state.rotation
             error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged.weights)
             if judge:
@@ -371,10 +371,6 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     leader = next(iter(race))
     ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if judge else [leader]
     return [replace(starts[name], distortion=error, recall=kept if judge else {}) for name in ended]
-
-
-def _mean_square(X: np.ndarray) -> float:
-    return float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / len(X)
 
 
 def _recall(judge: Judge, state: State) -> float:
