@@ -128,12 +128,10 @@ def write_faiss(index: FaissIndex, path: Path) -> None:
 
 def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     """The inverted file inside an index of floats, or None."""
-    if isinstance(index, faiss.IndexBinary):
-        return None
-    index = faiss.downcast_index(index)
-    if isinstance(index, faiss.IndexPreTransform | faiss.IndexIDMap):
-        return inverted_file(index.index)
-    return index if isinstance(index, faiss.IndexIVF) else None
+    inner = innermost(index)
+    if isinstance(inner, faiss.IndexIDMap):
+        return inverted_file(inner.index)
+    return inner if isinstance(inner, faiss.IndexIVF) else None
 
 
 def check_parts(index: FaissIndex) -> None:

@@ -26,7 +26,7 @@ from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
@@ -167,7 +167,7 @@ class Race:
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
         """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
-        if isinstance(quantizer, AbstractAdditiveQuantizer):
+        if isinstance(quantizer, ProductResidualQuantizer):
             uses_queries = quantizer.ranking in BY_PRODUCTS
         else:
             uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
@@ -260,7 +260,7 @@ def best(
     winner = _winner(found, fast_search)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     rows = X
-    if isinstance(made := winner.candidate.make(), AbstractAdditiveQuantizer):  # others learn faster
+    if isinstance(made := winner.candidate.make(), ProductResidualQuantizer):  # others learn faster
         most = clock.rows(len(race.train), winner.seconds, winner.encode_seconds)
         rows = X if most >= len(X) else X[np.sort(generator.choice(len(X), most, replace=False))]
     return Best(race.fitted(made, rows), table)
@@ -308,7 +308,7 @@ def _run(
         made = candidate.make()
         own = cast(BaseEstimator, made)
         own.set_params(**{name: short[name] for name in short.keys() & own.get_params().keys()})
-        is_sum = isinstance(made, AbstractAdditiveQuantizer)
+        is_sum = isinstance(made, ProductResidualQuantizer)
         kept[candidate.name] = -1.0  # below what any code keeps
         try:
             record = race.run(candidate.name, made, clock.tick)

@@ -191,7 +191,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     """
 
     KIND = "rotation"
-    mean_ = None  # in folders from before there was one
+    mean_ = np.zeros(1, np.float32)  # of folders from before there was one
     _cross = None  # X^T Y (d, d) of the batches seen by partial_fit
 
     codec: str | Codec | faiss.Index = "sign"
@@ -218,7 +218,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
-        self.mean_ = np.zeros(d, np.float32)
+        self.mean_: np.ndarray = np.zeros(d, np.float32)
         if self.center:
             self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.chosen_, self.recall_, self.gain_, self.n_iter_ = "none", {}, 0.0, self.max_iter
@@ -275,7 +275,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """Follow a stream: turn to what the codec makes of one more batch X (b, d); the first batch is fitted."""
         if not hasattr(self, "rotation_"):
             return self.fit(X, y)
-        X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self._mean
+        X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self.mean_
         Y = find_codec(self.codec, X.shape[1])(X @ self.rotation_)(X @ self.rotation_)
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
@@ -287,17 +287,13 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """X R (n, d), or (X - mean) R with `center`, float32 or float64 as X is."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
-        return ((X.astype(np.float64) - self._mean) @ self.rotation_).astype(X.dtype)
+        return ((X.astype(np.float64) - self.mean_) @ self.rotation_).astype(X.dtype)
 
     def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
         """Rows (n, d) whose `transform` are Z (n, d)."""
         check_is_fitted(self)
         Z = validate_vectors(self, Z)
-        return (Z.astype(np.float64) @ self.rotation_.T + self._mean).astype(Z.dtype)
-
-    @property
-    def _mean(self) -> np.ndarray:
-        return np.zeros(len(self.rotation_), np.float32) if self.mean_ is None else self.mean_
+        return (Z.astype(np.float64) @ self.rotation_.T + self.mean_).astype(Z.dtype)
 
     @property
     def _n_features_out(self) -> int:

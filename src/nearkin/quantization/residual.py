@@ -1,6 +1,6 @@
 """Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import faiss
@@ -43,10 +43,54 @@ _ITERATIONS = 20  # of k-means for the values of norms
 _SCALED = 1024  # queries from which FAISS estimates the divisor of its tables
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _Settings:
-    """What both quantizers have besides their shape, described at `ResidualQuantizer`."""
+@dataclass(eq=False, repr=False)
+class ProductResidualQuantizer(ReconstructingTransformer):
+    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
 
+    Between product (`n_codebooks=1`) and residual codes (`n_splits=1`) in everything: neighbours kept, training,
+    encoding. The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to the
+    codes (Procrustes) between refits of the codebooks.
+
+    Parameters
+    ----------
+    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
+    rotation: "procrustes", or None for the given axes.
+    n_centroids, beam_size, norm_bits, max_iter, smoothing, ranking, max_points_per_centroid, n_lists, random_state: as
+        those of `ResidualQuantizer`.
+
+    Attributes
+    ----------
+    codebooks_ (n_splits, M, K, d'/n_splits) float32; coding_codebooks_: by which codes are chosen if they differ, or
+        None.
+    rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
+    metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
+    coarse_centroids_ (n_lists, d) float32, or None.
+    norms_ (2,): the least and the largest squared norm of a decoded row, zeros without `norm_bits`.
+    norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
+    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None; norm_scale_: their
+        divisor there.
+    norm_origin_ (d',): the point about which norms are taken, None for 0.
+    fast_scan_: whether a fast scan by "ip" keeps enough neighbours, None if that is not known.
+    history_, normalized_, n_iter_, n_features_in_.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
+    >>> prq.encode(X).shape
+    (500, 2)
+    """
+
+    KIND: ClassVar[str] = "product residual quantizer"
+    CODER: ClassVar[str] = "ProductResidualQuantizer"  # FAISS's name of the quantizer
+    coding_codebooks_ = metric_ = coarse_centroids_ = None
+    norm_values_ = norm_tables_ = norm_origin_ = None
+    norm_scale_, share_ = 1, 0.0
+    normalized_ = fast_scan_ = None  # not known for one that was not fitted here
+
+    n_splits: int = 2
+    n_codebooks: int = 4
+    n_centroids: int = 256
+    rotation: str | None = "procrustes"
+    _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
     max_iter: int = 14
@@ -55,42 +99,6 @@ class _Settings:
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None
-
-
-class AbstractAdditiveQuantizer(_Settings, ReconstructingTransformer):
-    """A quantizer whose codes add up `n_codebooks` centroids in each of `n_splits` parts of a rotated row.
-
-    Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if they
-    differ, else None; `rotation_` (d, d') float32; `metric_` (splits, w, w) and `share_`, those of `AdditiveFit`;
-    `norms_` (2,), the least and the largest squared norm of a decoded row (zeros without `norm_bits`); `norm_values_`
-    (16,) or (256,), the squared norms that 4 or 8 bits encode (None for equal steps between `norms_`, as in FAISS and
-    older folders); `norm_tables_` (2, 16), the two parts of a squared norm that FAISS's fast scan adds up, and
-    `norm_scale_`, their divisor there (None and 1 without it); `norm_origin_` (d',), the point about which norms are
-    taken (None for 0); `fast_scan_`, whether a fast scan by "ip" keeps enough neighbours (None if not known);
-    `coarse_centroids_` (n_lists, d) float32 or None; `normalized_`, `history_`, `n_iter_`, `n_features_in_`.
-    """
-
-    n_features_in_: int
-
-    KIND: ClassVar[str]
-    CODER: ClassVar[str]  # FAISS's name of the quantizer
-    n_splits: int
-    rotation: str | None
-    n_codebooks: int
-    n_centroids: int
-    codebooks_: np.ndarray
-    coding_codebooks_: np.ndarray | None = None
-    rotation_: np.ndarray
-    norms_: np.ndarray
-    norm_values_: np.ndarray | None = None
-    norm_tables_: np.ndarray | None = None
-    norm_scale_: int = 1
-    norm_origin_: np.ndarray | None = None
-    metric_: np.ndarray | None = None
-    share_: float = 0.0
-    coarse_centroids_: np.ndarray | None = None
-    normalized_: bool | None = None  # not known for one that was not fitted here
-    fast_scan_: bool | None = None  # by "ip"
 
     # ---- learning --------------------------------------------------------------------------------------------------
 
@@ -407,42 +415,7 @@ class AbstractAdditiveQuantizer(_Settings, ReconstructingTransformer):
 
 
 @dataclass(eq=False, repr=False)
-class ProductResidualQuantizer(AbstractAdditiveQuantizer):
-    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
-
-    Between product (`n_codebooks=1`) and residual codes (`n_splits=1`) in everything: neighbours kept, training,
-    encoding. The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to the
-    codes (Procrustes) between refits of the codebooks.
-
-    Parameters
-    ----------
-    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
-    rotation: "procrustes", or None for the given axes.
-    n_centroids, beam_size, norm_bits, max_iter, smoothing, ranking, max_points_per_centroid, n_lists, random_state: as
-        those of `ResidualQuantizer`.
-
-    Attributes
-    ----------
-    codebooks_ (n_splits, M, K, d'/n_splits) float32, rotation_ (d, d') float32, d' > d only where n_splits does not
-    divide d, norms_ (2,), coarse_centroids_ (n_lists, d) or None, history_, normalized_, n_features_in_.
-
-    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
-    >>> prq.encode(X).shape
-    (500, 2)
-    """
-
-    KIND = "product residual quantizer"
-    CODER = "ProductResidualQuantizer"
-
-    n_splits: int = 2
-    n_codebooks: int = 4
-    n_centroids: int = 256
-    rotation: str | None = "procrustes"
-
-
-@dataclass(eq=False, repr=False)
-class ResidualQuantizer(AbstractAdditiveQuantizer):
+class ResidualQuantizer(ProductResidualQuantizer):
     """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
     At the bytes of a product quantizer it keeps more neighbours, above all at few bytes; encoding takes tens of times
@@ -483,11 +456,10 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     KIND = "residual quantizer"
     CODER = "ResidualQuantizer"
-    n_splits = 1
-    rotation = None
 
     n_codebooks: int = 8
-    n_centroids: int = 256
+    n_splits: int = field(default=1, init=False)
+    rotation: str | None = field(default=None, init=False)
     max_iter: int = field(default=18, kw_only=True)
 
 
