@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nearkin._faiss import add_codes
-from nearkin.index.faiss_rows import move
+from nearkin.index.faiss_index import move
 
 X = np.random.default_rng(0).normal(size=(700, 28)).astype(np.float32)
 

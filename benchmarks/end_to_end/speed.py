@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.harness import median_ms
 from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.layer.straight_through import nearest
+from nearkin.quantization.layer.layer import nearest
 
 KINDS = {
     "greedy": "givens-greedy", "greedy, every fourth": ("givens-greedy", 4), "Cayley": "cayley", "frozen": "frozen",

@@ -142,7 +142,7 @@ def test_upsert_replaces_known_ids_and_adds_others_whole_or_not_at_all(monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("nearkin.index.faiss_rows.remove", broken)
+        patch.setattr("nearkin.index.faiss_index.remove", broken)
         with pytest.raises(KeyboardInterrupt):
             index.upsert(X[30:32], ["b", "other"])
     for ids, error in ((["b", "b"], ValueError), ([1, 2], TypeError), (["b"], ValueError)):

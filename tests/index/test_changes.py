@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
-from nearkin.index import faiss_rows
+from nearkin.index import faiss_index
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.covering import covering
@@ -203,8 +203,8 @@ def test_ctrl_c_in_the_middle_of_the_step_comes_after_it(monkeypatch) -> None:
         signal.raise_signal(signal.SIGINT)
         plain(*args)
 
-    plain = faiss_rows.remove
-    monkeypatch.setattr("nearkin.index.faiss_rows.remove", interrupted)
+    plain = faiss_index.remove
+    monkeypatch.setattr("nearkin.index.faiss_index.remove", interrupted)
     index = Index.build(X, ids=NAMES["text"](300), keep_vectors=True)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
     try:

@@ -14,7 +14,7 @@ from nearkin.contracts import Quantizer
 from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
-from nearkin.quantization.additive_learning import INNER, KNOWN
+from nearkin.quantization.additive import INNER, KNOWN
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 24)) / np.arange(1, 25) ** 0.3 + 0.1

@@ -10,7 +10,7 @@ import nearkin as nk
 from nearkin._distributed import alone
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import NormExplicitQuantizer
-from nearkin.quantization.lengths import lengths
+from nearkin.quantization.norm_explicit import lengths
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import nearkin as nk
 from nearkin._faiss import innermost, list_codes
 from nearkin.quantization import ResidualQuantizer, additive
-from nearkin.quantization.norms import fill_tables, learn_tables, learned_scale
+from nearkin.quantization.residual import fill_tables, learn_tables, learned_scale
 
 
 def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):

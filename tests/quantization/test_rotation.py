@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from nearkin.quantization.givens_update import givens_update
-from nearkin.quantization.rotation import ROTATIONS, exact_updates, make_update
+from nearkin.quantization.rotation import ROTATIONS, exact_updates, givens_update, make_update
 from tests.reference.givens import greedy_matching_by_sorting, product_of_givens
 
 LEARNED = ROTATIONS[1:]

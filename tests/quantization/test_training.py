@@ -8,7 +8,7 @@ from nearkin._shards import Shard
 from nearkin.metrics import neighbours_kept
 from nearkin.quantization import training
 from nearkin.quantization.codebooks import State, TrainingRows, assign, decode
-from nearkin.quantization.training import DEFAULTS, STARTS, Space, pca_start, start_rotation
+from nearkin.quantization.training import DEFAULTS, STARTS, Plan, Space, pca_start, start_rotation
 
 
 def test_pca_start_balances_the_volumes(rng):
@@ -123,9 +123,11 @@ def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
     X = blocks_of_few_factors(rng, 3000)
     rows, space = TrainingRows(X, Shard.of(X)), Space.of(X, 8, 16)
     assert space is not None
-    (start,) = start_rotation("identity", rows, 8, 16, rng, space, 30)
+    plan = Plan(8, 16, "procrustes", "identity", 0, "exact", None, 30, 0.0)
+    (start,) = start_rotation(plan, rows, rng, space)
     assert start.wider is not None
-    assert start_rotation("identity", rows, 8, 16, rng, space, 10)[0].space is None  # too few rounds to make up for it
+    few = replace(plan, max_iter=10)  # too few rounds to make up for it
+    assert start_rotation(few, rows, rng, space)[0].space is None
     step = State(start.rotation, np.zeros((8, 16, space.width // 8), np.float32))
     whole = start.widened(start.wider.grown(step)).rotation
     np.testing.assert_allclose(whole.T @ whole, np.eye(160), atol=1e-4)

@@ -16,8 +16,8 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
 from nearkin.data.files import Locator
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
-from nearkin.index.saved import KINDS as QUANTIZERS
-from nearkin.index.saved import load_quantizer
+from nearkin.index.parts import KINDS as QUANTIZERS
+from nearkin.index.parts import load_quantizer
 from nearkin.index.searching import normalised
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from nearkin._check import check_vectors
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
-from nearkin.index.faiss_rows import flat_codes, innermost
+from nearkin.index.faiss_index import flat_codes, innermost
 from nearkin.index.searching import Kept, KeptVectors, normalised
 from nearkin.metrics.neighbours import exact_distances
 

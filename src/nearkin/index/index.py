@@ -1,7 +1,4 @@
-"""One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids.
-
-What only making an index needs is imported there: it loads scikit-learn, and an index that answers needs none.
-"""
+"""One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids."""
 
 # pyright: reportConstantRedefinition=false
 
@@ -15,18 +12,16 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
-from nearkin._faiss import add_codes
+from nearkin._faiss import add_codes, innermost
 from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore
-from nearkin.index import faiss_rows, identifiers, saved, searching
-from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
-from nearkin.index.faiss_rows import METRICS, Made, check_mergeable
-from nearkin.index.lengths import Lengths, common_length, takes_length
-from nearkin.index.saved import SavedQuantizer
-from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.index import faiss_index, identifiers, parts, searching
+from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
+from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
+from nearkin.index.searching import KeptVectors, Lengths, common_length, normalised, rescore, takes_length
 from nearkin.linalg.orthonormal import has_length, row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.metrics.neighbours import ExactNeighbours
@@ -91,8 +86,6 @@ class Index:
 
         The index keeps a copy of the quantizer: codes of later rows must not change when the caller fits it again.
         """
-        from nearkin.index.building import empty_faiss
-
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = inverted_file(inner)
         if lists is not None:
@@ -137,8 +130,6 @@ class Index:
         X = check_magnitude(check_vectors(X, small=True), metric=metric)
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         if quantizer is not None:
-            from nearkin.index.building import fitted
-
             quantizer = fitted(quantizer, X, metric)
         index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe)
         index.kept = kept
@@ -276,7 +267,7 @@ class Index:
         try:
             self._drop(np.sort(positions), names, count)
         except BaseException:
-            faiss_rows.cut(self.faiss_index, before)
+            faiss_index.cut(self.faiss_index, before)
             self.kept, self.row_length = kept, length
             raise
 
@@ -291,18 +282,35 @@ class Index:
         with self._guard.writing(other._guard), uninterrupted():
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
-            check_mergeable(self._made(), other._made())
+            self._check_mergeable(other)
             length = other.row_length
             if len(self):
                 length = common_length(self.row_length, length) if len(other) else self.row_length
-            faiss_rows.move(other.faiss_index, self.faiss_index)
+            faiss_index.move(other.faiss_index, self.faiss_index)
             self.row_length = length
             self._searched.forget()
             other._searched.forget()
         return self
 
-    def _made(self) -> Made:
-        return Made(self.metric, self.n_features, self.faiss_index, self.quantizer)
+    def _check_mergeable(self, other: Self) -> None:
+        """ValueError unless the rows of `other` mean the same in this index."""
+        kind, its_kind = (type(innermost(index.faiss_index)).__name__ for index in (self, other))
+        for what, own, its in (
+            ("metric", self.metric, other.metric),
+            ("number of columns", self.n_features, other.n_features),
+            ("kind", kind, its_kind),
+        ):
+            if own != its:
+                raise ValueError(f"indexes of another {what} cannot be merged: {its!r} into {own!r}")
+        if isinstance(self.quantizer, BitCodes) and isinstance(other.quantizer, BitCodes):
+            probes = np.random.default_rng(0).normal(size=(8, self.n_features))
+            same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))
+        else:
+            same = faiss_index.same_codes(self.faiss_index, other.faiss_index)
+        if not same:
+            raise ValueError(
+                "indexes of different quantizers cannot be merged; build both with the same fitted quantizer"
+            )
 
     @property
     def n_lists(self) -> int | None:
@@ -396,12 +404,19 @@ class Index:
         if self.metric != "hamming":
             index = cast(faiss.Index, self.faiss_index)
             return searching.nearest(index, Q, k, self._searched, self.lengths, allowed)
-        if allowed is not None:
-            return self._bits_among(Q, k, asymmetric, allowed)
+        codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
+        if allowed is not None:  # the allowed codes alone, filled up to k places
+            codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
+            index.add(codes)
+        found = min(k, len(codes))
         if asymmetric:
-            codes = faiss_rows.flat_codes(self.faiss_index)
-            return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
-        return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
+            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
+        else:
+            scores, numbers = index.search(cast(BitCodes, self.quantizer).encode(Q), found)
+        if allowed is None:
+            return scores, numbers
+        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
+        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
     @property
     def lengths(self) -> Lengths | None:
@@ -416,20 +431,6 @@ class Index:
         if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
             return None  # it stays unopened
         return self.quantizer if isinstance(self.quantizer, LengthCodes) and len(self.quantizer.lengths_) else None
-
-    def _bits_among(
-        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`_candidates` of bits: a search of the allowed codes alone, filled up to k places."""
-        codes, found = faiss_rows.flat_codes(self.faiss_index)[allowed], min(k, len(allowed))
-        if asymmetric:
-            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
-        else:
-            some = faiss.IndexBinaryFlat(8 * codes.shape[1])
-            some.add(codes)
-            scores, numbers = some.search(cast(BitCodes, self.quantizer).encode(Q), found)
-        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
-        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
     def save(self, path: StrPath) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
@@ -446,7 +447,7 @@ class Index:
             if self.row_length is not None:
                 config["row_length"] = self.row_length
             with saving_folder(path, "index", config) as folder:
-                write_faiss(saved.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
+                write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
                 write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
                 if self.quantizer is not None:
                     self.quantizer.save(folder / "quantizer")
@@ -469,10 +470,10 @@ class Index:
         parts do not belong together.
         """
         with verification(verify):
-            parts = one_version(path, saved.read_parts)
-        self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
-        self._quantizer = self.quantizer if parts.metric == "hamming" else parts.quantizer  # bits are made by it
-        self.ids, self._next_id, self.row_length = parts.ids, parts.next_id, parts.row_length
+            found = one_version(path, parts.read_parts)
+        self = cls(found.faiss_index, found.d, found.metric, found.quantizer, found.kept)
+        self._quantizer = self.quantizer if found.metric == "hamming" else found.quantizer  # bits are made by it
+        self.ids, self._next_id, self.row_length = found.ids, found.next_id, found.row_length
         return self
 
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
@@ -503,7 +504,7 @@ class Index:
             self.kept = None if kept is None else kept.with_rows(X)
             self.row_length = length
         except BaseException:
-            faiss_rows.cut(self.faiss_index, before)
+            faiss_index.cut(self.faiss_index, before)
             self.kept = kept
             raise
 
@@ -527,7 +528,7 @@ class Index:
         kept = None if self.kept is None else self.kept.without(positions)
         left = np.delete(names, positions)
         if len(positions):
-            faiss_rows.remove(self.faiss_index, positions)
+            faiss_index.remove(self.faiss_index, positions)
         self.ids, self.kept, self._next_id = left, kept, count
 
     def _count(self) -> int | None:

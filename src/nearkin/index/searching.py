@@ -1,4 +1,4 @@
-"""The nearest rows by their codes, re-ranked by the exact vectors if the index keeps them.
+"""The nearest rows by their codes, ranked again at their own length, or by the exact vectors if the index keeps them.
 
 FAISS searches. Where it would decode every row for every query (sums of centroids without a norm, by "l2"), few queries
 are answered from tables, `SumTables`, and many by one decoding of the rows.
@@ -6,21 +6,26 @@ are answered from tables, `SumTables`, and many by one decoding of the rows.
 Of a query q and a row that is a list's centre c plus the sum r of its centroids, the squared distance is
 |q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; what stands
 in brackets is the same for all queries, and is kept: four bytes a row. A flat index has one list.
+
+A rounded row is too short, each by another factor, so its scores favour the wrong rows. If all rows of an index have
+one length L, a decoded row y is taken as L y / |y|, which needs no byte. Codes may also hold each row's length
+(`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, ranked again here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import faiss
 import numpy as np
 from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
-from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
+from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
-from nearkin.linalg.orthonormal import unit_rows
+from nearkin.contracts import LengthCodes, OrderedCodes, VectorCodes
+from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _VISITS = 2  # of a list by several queries, from which its decoding once pays
@@ -29,7 +34,9 @@ _TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # queries; fewer are quicker answered by FAISS's tables than by decoding allowed rows of lists once
 _CHUNK = 65_536  # rows written at a time
-_QUERIES, _RESCORED = 256, 1 << 24  # queries re-ranked at a time, and numbers of their candidates
+_QUERIES, _RESCORED = 256, 1 << 24  # queries ranked again at a time, and numbers of their candidates
+_MORE, _FEWEST = 2, 40  # candidates for each row wanted whose length is known, and at least
+_AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
@@ -63,7 +70,7 @@ class SumTables:
         tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
         visited = np.zeros((len(Q), 1), np.int64)
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            visited = np.sort(inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1], axis=1)
+            visited = np.sort(_visited(inner, Q), axis=1)
         for query, lists in enumerate(visited):
             away = np.square(asked[query] - self._centres).sum(axis=1)
             scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
@@ -82,8 +89,7 @@ class SumTables:
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
             codes, ids = _list_codes(inner, number)
         else:
-            codes = faiss.rev_swig_ptr(inner.codes.data(), inner.ntotal * inner.code_size).reshape(inner.ntotal, -1)
-            ids = np.arange(inner.ntotal)
+            codes, ids = _flat_codes(inner), np.arange(inner.ntotal)
         if number not in self._rest:
             rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // inner.d)
             for first in range(0, len(codes), step):
@@ -117,10 +123,9 @@ class Kept:
     def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
         """Queries (q, d) as the index behind the rotation takes them, (q, d'); without a product where the rotation is
         the identity, as that of residual codes is."""
-        transform = faiss.downcast_VectorTransform(index.chain.at(0))
-        shift = self._once("shift", index, 0, lambda: _shift_alone(transform))
+        shift = self._once("shift", index, 0, lambda: _shift_alone(index))
         if shift is None:
-            return transform.apply(Q)
+            return index.chain.at(0).apply(Q)
         moved = np.empty((len(Q), len(shift)), np.float32)
         np.add(Q, shift[: Q.shape[1]], out=moved[:, : Q.shape[1]])
         moved[:, Q.shape[1] :] = shift[Q.shape[1] :]
@@ -154,26 +159,10 @@ def matrix(index: faiss.IndexPreTransform) -> np.ndarray:
     return faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in).T
 
 
-def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:
+def _shift_alone(index: faiss.IndexPreTransform) -> np.ndarray | None:
     """The bias (d',) of a transform that adds it, after zero columns behind the d there are; None for any other."""
-    if not isinstance(transform, faiss.LinearTransform):
-        return None
-    A = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
-    if not np.array_equal(A, np.eye(*A.shape)):
-        return None
-    return faiss.vector_to_array(transform.b) if transform.have_bias else np.zeros(len(A), np.float32)
-
-
-class Ranking(Protocol):
-    """Scores by which candidates, found by their codes, are ranked again."""
-
-    def candidates(self, k: int) -> int:
-        """How many to find where k are wanted."""
-        ...
-
-    def ranked(self, index: faiss.Index, Q: np.ndarray, positions: np.ndarray, k: int, kept: Kept) -> Found:
-        """Scores and positions (q, k) for queries Q (q, d') behind the rotation, of `positions` (q, c)."""
-        ...
+    A = matrix(index)
+    return np.broadcast_to(bias(index), A.shape[1]) if np.array_equal(A, np.eye(*A.shape)) else None
 
 
 def nearest(
@@ -181,22 +170,22 @@ def nearest(
     Q: np.ndarray,
     k: int,
     kept: Kept,
-    ranking: Ranking | None = None,
+    lengths: "Lengths | None" = None,
     allowed: np.ndarray | None = None,
 ) -> Found:
-    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first. `ranking` ranks more
-    of them again by its scores. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
+    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; with `lengths` of
+    rows at their own length. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
     inverted file does not find has position -1 and an infinite score."""
-    wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
+    wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
         asked = kept.turned(index, asked)
     if allowed is None:
-        scores, positions = _of_all(inner, asked, k, kept, ranking is not None)
+        scores, positions = _of_all(inner, asked, k, kept, lengths is not None)
     else:
         scores, positions = _among(inner, asked, k, allowed, kept)
-    if ranking is not None:
-        return ranking.ranked(index, asked, positions, wanted, kept)
+    if lengths is not None:
+        return lengths.ranked(index, asked, positions, wanted, kept)
     scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf  # FAISS has the largest float
     return scores, positions
 
@@ -205,7 +194,8 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
     """Of all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
-        if ranked and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
+        tabled = ranked and isinstance(inner, faiss.IndexPQ)
+        if tabled and len(Q) * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d:  # decoding once is quicker
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
@@ -279,11 +269,6 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
     return kept.tables(inner).search(Q, k)
 
 
-def _quicker_decoded(inner: faiss.IndexPQ, n_queries: int) -> bool:
-    """Whether one decoding of the rows and a product with all queries is quicker than adding up entries of tables."""
-    return n_queries * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d
-
-
 def _flat(
     inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None, kept: Kept | None = None
 ) -> Found:
@@ -346,6 +331,12 @@ def _list_codes(inner: faiss.IndexIVF, number: int, places: np.ndarray | slice =
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
 
 
+def _flat_codes(inner: faiss.Index) -> np.ndarray:
+    """FAISS's own memory of the codes (n, bytes) of an index without lists."""
+    flat = cast(faiss.IndexPQ, inner)  # or another one of flat codes
+    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, -1)
+
+
 def _codec(inner: faiss.IndexIVF) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
     return cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
 
@@ -355,10 +346,8 @@ def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.n
     if isinstance(inner, faiss.IndexFastScan):
         return inner.reconstruct_batch(positions), block_codes(inner, positions)
     if not isinstance(inner, faiss.IndexIVF):
-        flat = cast(faiss.IndexPQ, inner)  # or another one of flat codes
-        codes = faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size)
-        own = codes.reshape(flat.ntotal, -1)[positions]
-        return flat.sa_decode(own), own
+        own = _flat_codes(inner)[positions]
+        return inner.sa_decode(own), own
     codec, places = _codec(inner), kept.places(inner)[positions]
     order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), codec.code_size), np.uint8)
     for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
@@ -529,3 +518,64 @@ def normalised(X: ArrayLike) -> np.ndarray:
     """Rows divided by their norms, as float32; rows of zeros stay."""
     rows = np.asarray(X)
     return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
+
+
+def takes_length(quantizer: object) -> bool:
+    """Whether decoded rows of a quantizer are better compared at their own length."""
+    return isinstance(quantizer, VectorCodes) and not (isinstance(quantizer, OrderedCodes) and quantizer.learned_order)
+
+
+def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:
+    """`row_length` of rows in several chunks, as an index that they are added to in turn knows it."""
+    length, first = None, True
+    for X in chunks:
+        if first:
+            length, first = row_length(X, unit), False
+        elif length is None or not has_length(X, length):
+            return None
+    return length
+
+
+def common_length(one: float | None, other: float | None) -> float | None:
+    """The first of two lengths if they are the same."""
+    return one if one and other and abs(one - other) <= EQUAL * one else None
+
+
+class Lengths(NamedTuple):
+    """How decoded rows get their length: `length` of all rows, or `codes` that hold each row's length."""
+
+    length: float | None
+    codes: LengthCodes | None
+
+    def candidates(self, k: int) -> int:
+        """How many rows to find by their codes, of which the k best are wanted."""
+        return max(_MORE * k, _FEWEST) * (1 if self.codes is None else 2)  # FAISS ranks those of any length worse
+
+    def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+        """Rows (m, d) of the index at `positions` (m,), at their own length."""
+        turned = self._turned(index, positions, kept)
+        return turned @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else turned
+
+    def ranked(
+        self, index: faiss.Index, Q: np.ndarray, positions: np.ndarray, k: int, kept: Kept
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation."""
+        asked, scores = kept.real(index, Q), np.empty(positions.shape, np.float32)
+        decoded_at_most = min(_QUERIES * positions.shape[1], index.ntotal) * Q.shape[1]
+        step = max(1, int(_QUERIES * min(1.0, _AT_LENGTH / max(decoded_at_most, 1))))
+        by_distance = index.metric_type == faiss.METRIC_L2
+        for first in range(0, len(Q), step):
+            some = slice(first, first + step)
+            own, numbers = np.maximum(positions[some].ravel(), 0), np.arange(positions[some].size)
+            if step > 1 and len(Q) > 1:  # queries have rows in common, which are decoded once
+                own, numbers = np.unique(own, return_inverse=True)
+            rows = self._turned(index, own, kept)
+            scores[some] = compared(asked[some], rows, numbers.reshape(positions[some].shape), by_distance)
+        return best_of(scores, positions, k, by_distance)
+
+    def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+        """Rows (m, d') behind the rotation, at their own length; without the bias there."""
+        rows, codes = decoded(innermost(index), positions, kept)
+        if self.codes is not None:
+            return self.codes.restored(rows, codes)
+        return at_length(kept.real(index, rows), cast(float, self.length))

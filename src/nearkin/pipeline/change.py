@@ -18,7 +18,7 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
-from nearkin.index.saved import read_parts
+from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import Interval, paired_interval
 from nearkin.pipeline.compress import TRAIN_ROWS

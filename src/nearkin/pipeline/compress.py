@@ -31,11 +31,10 @@ from nearkin.cell_sums import block_rows
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
-from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
-from nearkin.index.lengths import length_of_chunks, takes_length
-from nearkin.index.saved import load_quantizer
-from nearkin.index.searching import KeptVectors, normalised
+from nearkin.index.parts import load_quantizer
+from nearkin.index.searching import KeptVectors, length_of_chunks, normalised, takes_length
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode

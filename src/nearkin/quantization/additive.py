@@ -1,14 +1,74 @@
-"""Rows as sums of centroids, one from each codebook: FAISS's training and beam search."""
+"""Rows as sums of centroids, one from each codebook: FAISS's training and beam search, and how codebooks are learned.
+
+Codes are chosen and codebooks refitted in turn, to rows like those given. Given the codes, all codebooks together are a
+least squares problem, whose normal equations are sums over the rows; coding and refitting alternate, as in k-means.
+Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015 (refitting a residual quantizer).
+
+Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 rows. Three measures help rows
+that were not learned from:
+
+- In each round a part of the rows is replaced by rows drawn between near ones (`Neighbourhoods`), and the sums of
+  earlier rounds are kept with fading weight.
+- The rounds learn along the principal axes that the bits can reach, the last refit along all.
+- The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
+  1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
+  are too short, most for long rows, which then crowd among the neighbours of short ones.
+
+If centroids are nearly as many as rows, the rounds may diverge: the start, refitted once, is kept if it codes rows
+better by more than a tenth.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import faiss
 import numpy as np
 
+from nearkin._check import check_queries
+from nearkin._faiss import nearest_rows
+from nearkin._types import ArrayLike
+from nearkin.contracts import Callback
+from nearkin.linalg.orthonormal import principal_axes, reached
+from nearkin.linalg.procrustes import WarmProcrustes, nearest_orthogonal
+from nearkin.quantization.codebooks import ClusterSums
+
+INNER = "ip"  # a ranking: for searches by inner product
+KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
+BY_PRODUCTS = INNER, KNOWN["ip"]
+FIRST_BEAM = 2  # by which a row is coded for the first time, to see its error
 _START_BEAM, _START_KMEANS = 5, 10  # of the start: width of FAISS's beam, iterations of its k-means
 _TABLES = 4096  # centroids in all up to which FAISS's search by inner products of all pairs pays
 _BUCKETED = range(8, 25)  # beams that the 3 best of 8 buckets of a codebook fill, but for those that gain nothing
 _BUCKETS_PAY = 64  # centroids from which FAISS's search by buckets is quicker; it has .02 % more error
 _CACHED = 512  # rows whose products with all centroids stay in the cache
 _BLOCK = 64  # rows coded at a time
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of additive codes, from SIFT, MNIST, GIST, sentences and word vectors."""
+
+    memory: float = 0.7  # weight of a round's sums in the next
+    coded_twice: int = 3  # last rounds, in which rows are coded twice
+    diverged: float = 1.1  # times the error of the refitted start, beyond which the start is kept
+    judged_rows: int = 4_096  # of that comparison
+    train_beam: int = 2  # in the rounds: wider costs more and fits the training rows, not others
+    share: float = 0.65  # of |e|^2 added to distances: all of it is right on average, not for the nearest
+    shrink: float = 0.25  # of the shrinking by empirical Bayes, in the rounds
+    margin: float = 3.0  # axes of a variance down to 1/3 of the water level are learned: fewer lose, more cost
+    round_sweeps: int = 2  # of a refit in the rounds, which begins where the one before ended
+    power: float = 0.25  # of the differences' variance, an error's weight; .5 is too much
+    floor: float = 1e-3  # of the mean variance
+    column: float = 0.2  # weight of the error's column
+    sweeps: int = 4  # Gauss-Seidel sweeps over the codebooks in the last refit
+    least_spread: float = 1e-3  # of the error's variance: the least that a codebook explains along an axis
+    fewest_rows: float = 1e-2  # of a centroid; one that fewer chose stays
+    near: int = 8  # neighbours of a row
+    group: int = 8_192  # rows among which neighbours are searched: more would cost more than the codebooks
+
+
+DEFAULTS = Defaults()
 
 
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
@@ -28,11 +88,7 @@ def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
     M, K, width = codebooks.shape
     quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
     fill(quantizer, codebooks[None], beam)
-    X, codes = np.ascontiguousarray(X), np.empty((len(X), quantizer.code_size), np.uint8)
-    for first in range(0, len(X), _CACHED):
-        rows = slice(first, first + _CACHED)
-        codes[rows] = quantizer.compute_codes(X[rows])
-    return faiss.unpack_bitstrings(codes, M, _bits(K))
+    return _numbers(quantizer, np.ascontiguousarray(X), _CACHED)
 
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
@@ -72,15 +128,16 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
 def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:
     """FAISS's numbers of centroids (n, codebooks) int32 for rows Z (n, d'), in blocks of one size: its products round
     as the batch falls. `quantizer` adds no norms."""
-    n = len(Z)
-    padded = np.zeros((n + -n % _BLOCK, Z.shape[1]), np.float32)
-    padded[:n] = Z
-    codes = np.empty((len(padded), quantizer.code_size), np.uint8)
-    for first in range(0, len(padded), _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        codes[rows] = quantizer.compute_codes(padded[rows])
-    bits = int(faiss.vector_to_array(quantizer.nbits)[0])
-    return faiss.unpack_bitstrings(codes[:n], quantizer.M, bits)
+    padded = np.pad(Z.astype(np.float32, copy=False), ((0, -len(Z) % _BLOCK), (0, 0)))
+    return _numbers(quantizer, padded, _BLOCK)[: len(Z)]
+
+
+def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> np.ndarray:
+    """Numbers of centroids (n, codebooks) int32 of rows X (n, d), `n_rows` at a time."""
+    codes = np.empty((len(X), quantizer.code_size), np.uint8)
+    for first in range(0, len(X), n_rows):
+        codes[first : first + n_rows] = quantizer.compute_codes(X[first : first + n_rows])
+    return faiss.unpack_bitstrings(codes, quantizer.M, int(faiss.vector_to_array(quantizer.nbits)[0]))
 
 
 def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
@@ -96,3 +153,377 @@ def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.
 
 def _bits(n_centroids: int) -> int:
     return (n_centroids - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class CodeSums:
+    """`cells`: sums and counts of the rows that chose each centroid; `pairs` (M K, M K) float32: how many rows chose
+    each pair of centroids, B^T B for codes as indicators B; `n`: rows."""
+
+    cells: ClusterSums
+    pairs: np.ndarray
+    n: float
+
+    @classmethod
+    def of(cls, X: np.ndarray, codes: np.ndarray, n_centroids: int) -> Self:
+        """Sums of rows X (n, w) and their codes (n, M)."""
+        cells = ClusterSums(codes.shape[1], n_centroids, X.shape[1]).update(X, codes)
+        return cls(cells, _pairs(codes, n_centroids), float(len(X)))
+
+    def after(self, older: Self, weight: float) -> Self:
+        """These and `older` ones, which count `weight` times; the arrays of `older` are used up."""
+        cells, pairs = older.cells.decay(weight).merge(self.cells), older.pairs
+        pairs *= np.float32(weight)
+        pairs += self.pairs
+        return type(self)(cells, pairs, weight * older.n + self.n)
+
+    def only(self, columns: np.ndarray) -> Self:
+        return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
+
+    def refit(
+        self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = DEFAULTS.sweeps
+    ) -> np.ndarray:
+        """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of Gauss-Seidel
+        over the codebooks: B^T B C = B^T X, of which a codebook's own part is diagonal.
+
+        A centroid that n_k rows chose is then n_k / (n_k + `shrink` s_j / v_j) times that along axis j, s_j the
+        variance of the error (`error` (w,) is its mean square), v_j that of the codebook's centroids less what s_j
+        explains of it: with 1 the posterior mean of a centroid from N(0, v_j) along principal axes. With 0 the error
+        cannot rise. A centroid that no row chose stays.
+        """
+        (M, K, _), n = codebooks.shape, self.n
+        counts, flat = self.cells.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
+        noise = error * n / max(n - M * K, n / 4)
+        for _ in range(sweeps if M > 1 else 1):
+            for m in range(M):
+                own = slice(m * K, (m + 1) * K)
+                others = self.pairs[own] @ flat - counts[m] * flat[own]
+                sums, chosen = self.cells.sums[m] - others, counts[m] > DEFAULTS.fewest_rows
+                mean = sums / np.where(chosen, counts[m], 1)
+                weight = np.float64(0)
+                if shrink:
+                    spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
+                    least = np.maximum(DEFAULTS.least_spread * noise, np.finfo(float).tiny)
+                    weight = shrink * noise / np.maximum(spread, least)
+                flat[own] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), flat[own])
+        return flat.reshape(codebooks.shape)
+
+
+@dataclass(frozen=True)
+class Neighbourhoods:
+    """Rows X (n, d) float32 and the numbers (n, k) of rows near each, k = 8, or all others of fewer rows."""
+
+    X: np.ndarray = field(repr=False)
+    near: np.ndarray = field(repr=False)
+
+    @classmethod
+    def of(cls, X: np.ndarray, n_axes: int, axes: np.ndarray, generator: np.random.Generator) -> Self:
+        """Near by the first `n_axes` columns of X `axes`; of many rows in groups drawn at random."""
+        Z, order = X @ axes[:, :n_axes], generator.permutation(len(X))
+        near = np.empty((len(X), min(DEFAULTS.near, len(X) - 1)), np.int64)
+        for group in np.array_split(order, -(-len(X) // DEFAULTS.group)):
+            found = nearest_rows(Z[group], Z[group], near.shape[1] + 1)
+            near[group] = group[found[:, 1:]]  # the first is the row itself, or one equal to it
+        return cls(X, near)
+
+    def drawn(self, generator: np.random.Generator) -> np.ndarray:
+        """A new row (n, d) for each: turned by a random angle, about its neighbourhood's mean, towards a neighbour.
+
+        m + cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one
+        covariance it keeps that covariance, where a mean of the two would have less.
+        """
+        n, k = self.near.shape
+        if not k:
+            return self.X
+        mean = self.X / np.float32(k + 1)
+        for j in range(k):
+            mean += self.X[self.near[:, j]] / np.float32(k + 1)
+        angle = generator.uniform(0, np.pi / 2, (n, 1)).astype(np.float32)
+        other = self.X[self.near[np.arange(n), generator.integers(k, size=n)]]
+        return mean + np.cos(angle) * (self.X - mean) + np.sin(angle) * (other - mean)
+
+    def differences(self) -> np.ndarray:
+        """Second moment (d, d) of the differences between near rows, of 2,048 rows and their neighbours at most."""
+        first = slice(min(2_048, len(self.X)))
+        between = (self.X[first, None] - self.X[self.near[first]]).reshape(-1, self.X.shape[1])
+        return (between.T @ between).astype(np.float64) / max(1, len(between))
+
+
+@dataclass
+class Part:
+    """`turn` (w, w) is what rows are multiplied by before codes are chosen, the axes that the bits reach first.
+
+    `codebooks` (M, K, r) are along the first r of them, those of `whole` along all; with `column`, the weight of the
+    error's column, they have that column, less `middle`, after the others.
+    """
+
+    turn: np.ndarray
+    codebooks: np.ndarray
+    spread: float = 0.0
+    column: float = 0.0
+    middle: float = 0.0
+    sums: CodeSums | None = None
+
+    @classmethod
+    def start(cls, Z: np.ndarray, moment: np.ndarray | None, products: bool, shape: tuple[int, int], seed: int) -> Self:
+        """The start for centred rows Z (n, w) and (M, K) centroids. `moment` (w, w) weights the errors: with `products`
+        that of the queries of a search by inner product, else of the differences between near rows; None for none."""
+        spread, (M, K) = 0.0, shape
+        if products and moment is not None:
+            moments, vectors = np.linalg.eigh(moment)
+            weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
+            axes, variances = principal_axes(Z @ weighted)
+            turn = weighted @ axes
+        else:
+            turn, _ = principal_axes(Z)
+            if moment is not None:
+                own = np.einsum("wa,wv,va->a", turn, moment, turn)
+                spread, turn = float(own.mean()), turn * _weights(own).astype(np.float32)
+            variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
+            order = np.argsort(-variances, kind="stable")
+            turn, variances = turn[:, order], variances[order]
+        width, turn = reached(variances, M * (K.bit_length() - 1), DEFAULTS.margin), np.ascontiguousarray(turn)
+        return cls(turn, start(Z @ turn[:, :width], M, K, seed), spread)
+
+    @property
+    def reach(self) -> int:
+        """r, how many axes the codebooks have."""
+        return self.codebooks.shape[2] - bool(self.column)
+
+    def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (n, w) to fit codebooks to, or (n, w + 1) with the error's column, and codes (n, M)."""
+        X = Z @ self.turn
+        plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
+        codes = encode(X[:, : self.reach], plain, min(beam, FIRST_BEAM) if self.column and twice else beam)
+        if not self.column:
+            return X, codes
+        error = self.errors(X, codes)
+        X = np.hstack([X, (self.column * np.sqrt(DEFAULTS.share) * error - self.middle)[:, None].astype(np.float32)])
+        return X, encode(self._seen(X), self.codebooks, beam) if twice else codes
+
+    def add_column(self, Z: np.ndarray, beam: int) -> None:
+        """Have the error's column, zero so far, by what the codes of rows Z (n, w) leave."""
+        X, codes = self.code(Z, beam, False)
+        error = self.errors(X, codes)
+        size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
+        # where all rows are coded exactly, or do not differ, any weight will do
+        shorter = size / np.sqrt(self.spread) if size and self.spread else 1.0
+        self.column = float(DEFAULTS.column * np.sqrt(DEFAULTS.share) * shorter)
+        self.middle = float(self.column * np.sqrt(DEFAULTS.share) * error.mean(dtype=np.float64))
+        self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
+
+    def gather(self, X: np.ndarray, codes: np.ndarray, memory: float) -> None:
+        """Take up the sums of rows and codes as `code` gives them; those of rounds before count `memory` times."""
+        sums = CodeSums.of(X, codes, self.codebooks.shape[1])
+        if memory and self.sums is not None and self.sums.cells.sums.shape == sums.cells.sums.shape:
+            sums = sums.after(self.sums, memory)
+        self.sums = sums
+
+    def refit(self, X: np.ndarray, codes: np.ndarray, *, shrinks: bool) -> None:
+        """Refit the codebooks to the sums, as a round does: quickly, along the axes that they have."""
+        if self.sums is not None:
+            error = np.square(self._seen(X) - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
+            sums, shrink = self.sums.only(self._columns()), DEFAULTS.shrink if shrinks else 0.0
+            self.codebooks = sums.refit(self.codebooks, error, shrink, DEFAULTS.round_sweeps)
+
+    def whole(self) -> Self:
+        """The part with codebooks along all axes, refitted to the sums without shrinking."""
+        M, K, _ = self.codebooks.shape
+        width = len(self.turn) + bool(self.column)
+        wide = np.zeros((M, K, width), np.float32)
+        wide[:, :, self._columns()] = self.codebooks
+        if self.sums is not None:
+            wide = self.sums.refit(wide, np.zeros(width), 0)
+        return replace(self, codebooks=wide)
+
+    def decoded(self, codes: np.ndarray) -> np.ndarray:
+        """Rows (n, w) of codes."""
+        return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
+
+    def errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Lengths (n,) of the errors of turned rows X (n, w or w + 1), as they were before they were weighted."""
+        E = X[:, : len(self.turn)].copy()
+        E[:, : self.reach] -= self._summed(codes)
+        if self.spread:
+            return lengths(E, self.turn)
+        return np.linalg.norm(E @ np.linalg.inv(self.turn), axis=1)
+
+    def _columns(self) -> np.ndarray:
+        """Numbers of the columns of rows, as `code` gives them, that the codebooks have."""
+        return np.append(np.arange(self.reach), [len(self.turn)] * bool(self.column)).astype(int)
+
+    def _seen(self, X: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(X[:, self._columns()]) if self.reach < len(self.turn) else X
+
+    def _summed(self, codes: np.ndarray) -> np.ndarray:
+        """Sums of centroids (n, r) along the axes that the codebooks have."""
+        return decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
+
+    def settled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes."""
+        metric, plain = self.turn, self.codebooks[:, :, : self.reach].astype(np.float64)
+        codebooks = (plain @ np.linalg.inv(metric.astype(np.float64))[: self.reach]).astype(np.float32)
+        if self.column:
+            metric = np.pad(metric, ((0, 1), (0, 1)))
+            metric[-1, -1] = self.column
+            told = self.codebooks[:, :, -1:] / np.float32(self.column)
+            told[0] += np.float32(self.middle / self.column)
+            codebooks = np.concatenate([codebooks, told], axis=2)
+        return codebooks, metric
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
+
+    The last round codes by `beam_size`, as rows are to be coded: with wider beams codes keep fewer neighbours. With
+    `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
+    queries of a search by inner product, gives the weights instead, without a column.
+    """
+
+    n_splits: int
+    n_codebooks: int
+    n_centroids: int
+    rounds: int
+    beam_size: int
+    smoothing: float
+    ranking: bool
+    query_moment: np.ndarray | None = None
+
+
+class AdditiveFit(NamedTuple):
+    """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
+    w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
+    distances, 0 without it."""
+
+    rotation: np.ndarray
+    codebooks: np.ndarray
+    metric: np.ndarray
+    share: float
+
+
+def query_moment(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
+    """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
+    if ranking not in BY_PRODUCTS:
+        if queries is not None:
+            raise ValueError(f"queries are for ranking={INNER!r}; ranking is {ranking!r}: leave them out")
+        return None
+    Q = X if queries is None else check_queries(queries, X.shape[1])
+    return (Q.T @ Q).astype(np.float64) / len(Q)
+
+
+def learn(
+    X: np.ndarray, rotation: np.ndarray, turns: bool, settings: Settings, seed: int, callback: Callback
+) -> AdditiveFit:
+    """What is learned of centred rows X (n, d) float32.
+
+    With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` is called
+    with the distortion of each round before its refit.
+    """
+    generator = np.random.default_rng(seed)
+    near = None
+    if settings.rounds > 1 and (settings.smoothing or settings.ranking):
+        axes, variances = principal_axes(X)
+        bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
+        near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
+    parts = _parts(X, near, rotation, settings, seed)
+    ends: list[tuple[np.ndarray, list[Part]]] = []
+    nearest = WarmProcrustes()
+    for index in range(settings.rounds):
+        last = index == settings.rounds - 1
+        rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
+        error, codes = _round(parts, rows @ rotation, settings, index)
+        callback(index + 1, {"objective": error, "distortion": error, "total": settings.rounds})
+        if index == 0 or last:
+            ends.append((rotation, [part.whole() for part in parts]))
+        if turns and not last:
+            decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
+            cross = rows.T @ decoded / np.float32(len(rows))
+            square = cross.shape[0] == cross.shape[1]  # no column padded
+            rotation = nearest(cross) if square else nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
+    rotation, parts = ends[-1] if ends else (rotation, parts)
+    if len(ends) == 2:
+        judged = _augmented(X, near, settings.smoothing, generator)[: DEFAULTS.judged_rows]
+        errors = [_error(judged @ R, end) for R, end in ends]
+        rotation, parts = ends[0 if errors[1] > DEFAULTS.diverged * errors[0] else 1]
+    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0)
+
+
+def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
+    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. In
+    the last round the parts only take up the sums."""
+    codes, error, last = [], 0.0, index == settings.rounds - 1
+    for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
+        if index == 1 and settings.ranking and settings.query_moment is None:
+            part.add_column(own, DEFAULTS.train_beam)
+        targets, chosen = part.code(
+            own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice
+        )
+        error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
+        part.gather(targets, chosen, DEFAULTS.memory if index > 1 else 0.0)
+        if not last:
+            part.refit(targets, chosen, shrinks=index > 0)
+        codes.append(chosen)
+    return error, codes
+
+
+def _parts(
+    X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, settings: Settings, seed: int
+) -> list[Part]:
+    moment = settings.query_moment
+    products, shape = moment is not None, (settings.n_codebooks, settings.n_centroids)
+    if moment is None and near is not None and settings.ranking:
+        moment = near.differences()
+    moment = None if moment is None else rotation.T @ moment @ rotation
+    own = np.split(np.arange(rotation.shape[1]), settings.n_splits)
+    return [
+        Part.start(Z, None if moment is None else moment[np.ix_(own[m], own[m])], products, shape, seed + m)
+        for m, Z in enumerate(_split(X @ rotation, settings.n_splits))
+    ]
+
+
+def _augmented(
+    X: np.ndarray, near: Neighbourhoods | None, smoothing: float, generator: np.random.Generator
+) -> np.ndarray:
+    """Rows X (n, d), of which a share `smoothing` is replaced by rows drawn between near ones."""
+    if near is None or not smoothing:
+        return X
+    fresh, taken = near.drawn(generator), generator.random((len(X), 1)) < smoothing
+    return np.where(taken, fresh, X)
+
+
+def _error(Z: np.ndarray, parts: list[Part]) -> float:
+    """The mean squared error of rotated rows Z (n, d') by codes of a narrow beam."""
+    error = 0.0
+    for part, own in zip(parts, _split(Z, len(parts)), strict=True):
+        codes = part.code(own, DEFAULTS.train_beam, True)[1]
+        error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
+    return error
+
+
+def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:
+    """Columns of each part of rotated rows Z (n, d')."""
+    return map(np.ascontiguousarray, np.split(Z, n_splits, axis=1))
+
+
+def _weights(spread: np.ndarray) -> np.ndarray:
+    """What errors along axes of this spread (w,) are multiplied by."""
+    mean = float(spread.mean())
+    return np.maximum(spread / mean, DEFAULTS.floor) ** DEFAULTS.power if mean > 0 else np.ones(len(spread))
+
+
+def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Lengths (n,) float32 of errors E (n, w) made after rows were multiplied by `turn` (w, w), orthogonal columns."""
+    return np.sqrt(np.square(E / np.sqrt(np.square(turn).sum(axis=0))).sum(axis=1))
+
+
+def _pairs(codes: np.ndarray, K: int) -> np.ndarray:
+    """B^T B (M K, M K) float32: how many rows chose each pair of centroids."""
+    M = codes.shape[1]
+    pairs = np.empty((M, K, M, K), np.float32)
+    for m in range(M):
+        for other in range(m, M):
+            both = np.bincount(codes[:, m].astype(np.int64) * K + codes[:, other], minlength=K * K).reshape(K, K)
+            pairs[m, :, other], pairs[other, :, m] = both, both.T
+    return pairs.reshape(M * K, M * K)

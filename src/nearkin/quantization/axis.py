@@ -4,21 +4,20 @@ Several axes share a byte: with 5, 7 and 7 values they have 245 codes together. 
 codebooks are products of grids, so FAISS searches it as one; learning takes a decomposition and no k-means.
 """
 
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, has_unit_rows, validate_vectors
-from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
-from nearkin.linalg.orthonormal import row_length
-from nearkin.quantization.lengths import NEAR, AbstractLengthCodes, length_levels
-from nearkin.quantization.principal import principal_axes, reached
+from nearkin.linalg.orthonormal import principal_axes, reached, row_length
+from nearkin.quantization.norm_explicit import NEAR, AbstractLengthCodes, length_levels
 
 _ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time
@@ -26,6 +25,7 @@ _CODES = 256  # of a byte
 _LLOYD = 30  # rounds of a grid
 
 
+@dataclass(eq=False, repr=False)
 class AxisQuantizer(AbstractLengthCodes):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
 
@@ -58,10 +58,8 @@ class AxisQuantizer(AbstractLengthCodes):
     """
 
     KIND = "axis quantizer"
-    normalized_: bool | None
 
-    def __init__(self, n_bytes: int = 32) -> None:
-        self.n_bytes = n_bytes
+    n_bytes: int = 32
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn axes and grids from rows X (n, d).
@@ -73,15 +71,22 @@ class AxisQuantizer(AbstractLengthCodes):
         X = check_magnitude(validate_vectors(self, X, reset=True))
         if self.n_bytes > X.shape[1]:
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
-        self.normalized_ = has_unit_rows(X)
+        self.normalized_: bool | None = has_unit_rows(X)
         # not every k-th row, which may all be alike in sorted data; in random order, as some of them judge
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)
-        axes, length = _Axes.of(rows), 1.0 if self.normalized_ else row_length(rows)
+        length = 1.0 if self.normalized_ else row_length(rows)
+        self.mean_ = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        centred = rows - self.mean_
+        size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
+        axes, variances = principal_axes(centred / size)
+        # what rounding leaves of constant columns is no variance
+        variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
         options = [False] if length is not None or self.n_bytes == 1 or len(rows) <= 2 * NEAR else [False, True]
         fitted, most = vars(self).copy(), -1.0
         for step, with_length in enumerate(options, 1):
-            self._learn(axes, rows, None if with_length else length, with_length)
+            self._learn(axes, variances, rows, with_length)
+            self.length_ = None if with_length else length
             recall = self.recall(rows) if len(rows) > 2 * NEAR else 0.0
             callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall})
             if recall > most:
@@ -98,29 +103,27 @@ class AxisQuantizer(AbstractLengthCodes):
             codes[:, -1] = self.length_codes(X)
         return codes
 
-    def _learn(self, axes: "_Axes", rows: np.ndarray, length: float | None, with_length: bool) -> None:
+    def _learn(self, axes: np.ndarray, variances: np.ndarray, rows: np.ndarray, with_length: bool) -> None:
         """Codebooks for the axes; with `with_length` the last byte is kept for the length."""
-        groups = _dealt(axes.variances, self.n_bytes - with_length)
-        width = max(map(len, groups))
+        groups = _dealt(variances, self.n_bytes - with_length)
+        width, centre, some = max(map(len, groups)), self.mean_ @ axes, rows[:_GRID_ROWS] - self.mean_
         self.levels_ = np.ones((self.n_bytes, width), np.int64)
         self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
         self.rotation_ = np.zeros((rows.shape[1], self.n_bytes * width), np.float32)
         for byte, group in enumerate(groups):
-            self.levels_[byte, : len(group)] = levels = _levels(axes.variances[group])
-            self.rotation_[:, byte * width : byte * width + len(group)] = axes.axes[:, group]
-            values = np.sort(axes.axes[:, group[levels > 1]].T @ axes.some.T)
+            self.levels_[byte, : len(group)] = levels = _levels(variances[group])
+            self.rotation_[:, byte * width : byte * width + len(group)] = axes[:, group]
+            values = np.sort(axes[:, group[levels > 1]].T @ some.T)
             for place, (axis, count) in enumerate(zip(group, levels, strict=True)):
                 stride = int(np.prod(levels[:place]))
                 grid = (
                     _grid(values[np.count_nonzero(levels[:place] > 1)], count) if count > 1 else np.zeros(1, np.float32)
                 )
-                self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + axes.centre[axis]
-        self.mean_, self.length_, self.lengths_ = axes.mean, length, np.empty(0, np.float32)
-        if with_length:
-            self.lengths_ = length_levels(rows, axes.mean)
+                self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + centre[axis]
+        self.lengths_ = length_levels(rows, self.mean_) if with_length else np.empty(0, np.float32)
 
     def _check_loaded(self) -> None:
-        levels = self.levels_  # the compiled loop does not look at their bounds
+        levels = self.levels_
         if levels.shape != (self.n_bytes, self.codebooks_.shape[-1]) or levels.min() < 1:
             raise ValueError(f"levels_ is {levels.shape}, from {levels.min()}, and codebooks_ {self.codebooks_.shape}")
         if (np.prod(levels.astype(float), axis=-1) > _CODES).any():
@@ -130,39 +133,19 @@ class AxisQuantizer(AbstractLengthCodes):
     def _coded(self, X: np.ndarray) -> np.ndarray:
         """Codes (n, n_bytes) of rows X (n, d), 0 in the byte of the length."""
         levels, width = self.levels_, self.levels_.shape[-1]
-        bytes_, places = np.nonzero(levels > 1)
-        counts, strides = levels[bytes_, places], (np.cumprod(levels, axis=1) // levels)[bytes_, places]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        steps = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-        number, stride, place = (np.repeat(part, counts) for part in (bytes_, strides, places))
-        grids = self.codebooks_[number, steps * stride, place]
-        rotation = self.rotation_[:, bytes_ * width + places].astype(np.float64)
-        codes = np.zeros((len(X), self.n_bytes), np.uint8)
+        strides = np.cumprod(levels, axis=1) // levels
+        used = np.argwhere(levels > 1)
+        rotation = self.rotation_[:, used @ (width, 1)].astype(np.float64)
+        parts = []
         for first in range(0, len(X), _CHUNK):
-            some = slice(first, first + _CHUNK)
-            _encode(rounded_product(X[some], rotation), bytes_, strides, starts, grids, codes[some])
-        return codes
-
-
-class _Axes(NamedTuple):
-    """Principal axes (d, d) of rows, their variances (d,), the rows' mean (d,), its place on the axes, and some rows
-    (m, d) about it."""
-
-    axes: np.ndarray
-    variances: np.ndarray
-    mean: np.ndarray
-    centre: np.ndarray
-    some: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> "_Axes":
-        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-        centred = rows - mean
-        size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
-        axes, variances = principal_axes(centred / size)
-        # what rounding leaves of constant columns is no variance
-        variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        return cls(axes, variances, mean, mean @ axes, centred[:_GRID_ROWS])
+            Z = np.ascontiguousarray(rounded_product(X[first : first + _CHUNK], rotation).T)
+            codes = np.zeros((self.n_bytes, Z.shape[1]), np.uint8)
+            for z, (byte, place) in zip(Z, used, strict=True):
+                stride = strides[byte, place]
+                grid = self.codebooks_[byte, np.arange(levels[byte, place]) * stride, place]
+                codes[byte] += (np.searchsorted((grid[1:] + grid[:-1]) / 2, z) * stride).astype(np.uint8)
+            parts.append(codes.T)
+        return np.ascontiguousarray(np.concatenate(parts))
 
 
 def _dealt(variances: np.ndarray, n_bytes: int) -> list[np.ndarray]:
@@ -222,24 +205,3 @@ def _grid(values: np.ndarray, count: int) -> np.ndarray:
         sizes = np.diff(ends)
         points = np.where(sizes > 0, np.diff(sums[ends]) / np.maximum(sizes, 1), points)
     return points.astype(np.float32)
-
-
-@cached_njit(nogil=True)
-def _encode(
-    Z: np.ndarray,  # (n, s) rows on the axes that have more than one value
-    numbers: np.ndarray,  # (s,) of the byte that the axis is in
-    strides: np.ndarray,  # (s,) what one step of the grid adds to the byte
-    starts: np.ndarray,  # (s + 1,) of each grid
-    grids: np.ndarray,  # ascending values of all grids
-    codes: np.ndarray,  # (n, n_bytes) out
-) -> None:
-    for i in range(len(Z)):
-        for s in range(Z.shape[1]):
-            z, low, high = Z[i, s], starts[s], starts[s + 1] - 1
-            while low < high:
-                middle = (low + high) // 2
-                if z > (grids[middle] + grids[middle + 1]) / 2:
-                    low = middle + 1
-                else:
-                    high = middle
-            codes[i, numbers[s]] += (low - starts[s]) * strides[s]

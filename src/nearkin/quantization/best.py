@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,13 +20,13 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.neighbours import Judge, nearest_rows
-from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
+from nearkin.metrics.neighbours import Judge
+from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
@@ -125,7 +125,7 @@ class Race:
     @classmethod
     def of(
         cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, metric: str, generator: np.random.Generator
-    ) -> "Race":
+    ) -> Self:
         """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
@@ -152,23 +152,22 @@ class Race:
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
         encoding = _seconds(lambda: fitted.add_to(index, judge.rows))
-        length = row_length(judge.rows, bool(fitted.normalized_))
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
-            decoded = fitted.decode(fitted.encode(judge.rows))
-            found = nearest_rows(decoded, judge.queries, DEFAULTS.neighbours, judge.metric)
+            recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
         else:
-            found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)
+            length = row_length(judge.rows, bool(fitted.normalized_))
+            recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         timed = judge.queries[: DEFAULTS.timed_queries]
         searching = min(_seconds(lambda: index.search(timed, judge.k)) for _ in range(3))
         return {
-            "name": name, "bytes": index.sa_code_size(), "recall": judge.truth.kept(found), "rows": len(self.train),
+            "name": name, "bytes": index.sa_code_size(), "recall": recall, "rows": len(self.train),
             "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
             "search_seconds": 1e6 * searching / len(timed) / len(judge.rows),
         }  # fmt: skip
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
         """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
-        if isinstance(quantizer, AbstractAdditiveQuantizer):
+        if isinstance(quantizer, ProductResidualQuantizer):
             uses_queries = quantizer.ranking in BY_PRODUCTS
         else:
             uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
@@ -261,7 +260,7 @@ def best(
     winner = _winner(found, fast_search)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     rows = X
-    if isinstance(made := winner.candidate.make(), AbstractAdditiveQuantizer):  # others learn faster
+    if isinstance(made := winner.candidate.make(), ProductResidualQuantizer):  # others learn faster
         most = clock.rows(len(race.train), winner.seconds, winner.encode_seconds)
         rows = X if most >= len(X) else X[np.sort(generator.choice(len(X), most, replace=False))]
     return Best(race.fitted(made, rows), table)
@@ -306,8 +305,10 @@ def _run(
     for candidate in candidates:
         if not clock.starts():
             break
-        made = _set(candidate.make(), short)
-        is_sum = isinstance(made, AbstractAdditiveQuantizer)
+        made = candidate.make()
+        own = cast(BaseEstimator, made)
+        own.set_params(**{name: short[name] for name in short.keys() & own.get_params().keys()})
+        is_sum = isinstance(made, ProductResidualQuantizer)
         kept[candidate.name] = -1.0  # below what any code keeps
         try:
             record = race.run(candidate.name, made, clock.tick)
@@ -321,13 +322,6 @@ def _run(
         note = f"{candidate.name}: recall {record['recall']:.4f}"
         callback(len(entries), {"total": _MOST, "objective": -record["recall"], "note": note, **record})
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
-
-
-def _set(quantizer: VectorCodes, settings: Mapping[str, object]) -> VectorCodes:
-    """The quantizer with those of the settings that it has."""
-    for name in settings.keys() & vars(quantizer).keys():
-        setattr(quantizer, name, settings[name])
-    return quantizer
 
 
 def _winner(found: list[_Entry], fast_search: bool) -> _Entry:

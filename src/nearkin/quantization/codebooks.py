@@ -77,10 +77,14 @@ class TrainingRows:
             queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 
-    def only(self, chosen: np.ndarray) -> Self:
+    def only(self, chosen: np.ndarray | slice) -> Self:
         X = self.X[chosen]
         weights = None if self.weights is None else self.weights[chosen]
         return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)
+
+    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """Rows and queries after `change`."""
+        return replace(self, X=change(self.X), queries=None if self.queries is None else change(self.queries))
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows and weights of these numbers, counted over all processes, on every process."""
@@ -108,11 +112,7 @@ def exact_updates() -> Update:
     """U V^T of the SVD of M, the exact maximum over O(d) (OPQ, section 3.1), for updates that follow each other: after
     the first mostly by products."""
     nearest = WarmProcrustes()
-
-    def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return nearest(M)
-
-    return update
+    return lambda _, M: nearest(M)
 
 
 def refine(
@@ -191,11 +191,10 @@ def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> n
 def _nearest_by_faiss(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     flat = faiss.IndexFlatL2(X.shape[1])
     flat.add(centroids)
-    missing = -(-_FUSED_KERNEL // X.shape[1]) - len(X)
+    n, missing = len(X), -(-_FUSED_KERNEL // X.shape[1]) - len(X)
     if missing > 0:  # few rows of many: FAISS must not take another kernel for them, which rounds otherwise
-        X, n = np.concatenate([X, np.zeros((missing, X.shape[1]), X.dtype)]), len(X)
-        return flat.assign(X, 1)[:n, 0]
-    return flat.assign(X, 1)[:, 0]
+        X = np.pad(X, ((0, missing), (0, 0)))
+    return flat.assign(X, 1)[:n, 0]
 
 
 def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
@@ -211,11 +210,7 @@ def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Rows (n, d), in the rotated space, of codes (n, M)."""
-    M, _, width = codebooks.shape
-    Y = np.empty((len(codes), M * width), codebooks.dtype)
-    for m in range(M):
-        Y[:, m * width : (m + 1) * width] = codebooks[m][codes[:, m]]
-    return Y
+    return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), -1)
 
 
 def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -387,20 +382,25 @@ def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, genera
         rows = rows.only(numbers)
     places = spread_columns(d, n_subspaces)
     width = n_subspaces * -(-d // n_subspaces)
-    X = _spread(rows.X, places, width)
-    queries = None if rows.queries is None else _spread(rows.queries, places, width)
-    rows = replace(rows, X=X, queries=queries)
+
+    def spread(X: np.ndarray) -> np.ndarray:
+        if width == d:
+            return X.astype(np.float32)
+        wide = np.zeros((len(X), width), np.float32)
+        wide[:, places] = X
+        return wide
+
+    rows = rows.changed(spread)
     where = rows.extent()
     scale = calming_scale(np.array([where.radius]))
-    far = where.far(X)
+    far = where.far(rows.X)
     m = sum(rows.shard.group.exchange(int(far.sum())))
-    apart = X[:0]
+    apart = rows.X[:0]
     if m and rows.shard.total - m >= fewest:
         warn_of(numbers[far], where)
-        rows, apart = rows.only(~far), rows.shard.whole(X[far])
+        rows, apart = rows.only(~far), rows.shard.whole(rows.X[far])
     if scale != 1:
-        queries = None if queries is None else queries * np.float32(scale)
-        rows, apart = replace(rows, X=rows.X * np.float32(scale), queries=queries), apart * np.float32(scale)
+        rows, apart = rows.changed(lambda X: X * np.float32(scale)), apart * np.float32(scale)
     return Prepared(rows, apart, places, scale)
 
 
@@ -413,15 +413,6 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
     width = -(-d // n_subspaces)
     sizes = np.diff(np.arange(n_subspaces + 1) * d // n_subspaces)[::-1]
     return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
-
-
-def _spread(X: np.ndarray, places: np.ndarray, width: int) -> np.ndarray:
-    """Rows X (n, d) as float32 with their columns at `places` of `width`."""
-    if width == len(places):
-        return X.astype(np.float32)
-    spread = np.zeros((len(X), width), np.float32)
-    spread[:, places] = X
-    return spread
 
 
 def warn_of(rows: np.ndarray, where: Extent) -> None:

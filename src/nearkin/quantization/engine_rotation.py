@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -64,15 +65,10 @@ def _by_rows(n_bits: int) -> Train:
     return lambda Z: coded
 
 
-def _by_all(n_bits: int) -> Train:
-    """Equal steps up to the largest of all entries, either sign: one scale for all columns and rows."""
-
-    def train(Z: np.ndarray) -> Coded:
-        most = 2 ** (n_bits - 1) - 1
-        step = np.maximum(np.abs(Z).max() / most, np.finfo(np.float32).tiny)
-        return lambda rows: (np.clip(np.round(rows / step), -most, most) * step).astype(np.float32)
-
-    return train
+def _by_all(Z: np.ndarray) -> Coded:
+    """127 equal steps up to the largest of all entries, either sign: one scale for all columns and rows."""
+    step = np.maximum(np.abs(Z).max() / 127, np.finfo(np.float32).tiny)
+    return lambda rows: (np.clip(np.round(rows / step), -127, 127) * step).astype(np.float32)
 
 
 def _by_ranges(n_bits: int) -> Train:
@@ -85,22 +81,18 @@ def _by_ranges(n_bits: int) -> Train:
     return train
 
 
-def _about_the_mean(shape: Callable[[np.ndarray], np.ndarray]) -> Train:
-    """Rows less the mean to what `shape` makes of them, at the length that keeps a row's inner product with itself."""
+def _rabitq(Z: np.ndarray) -> Coded:
+    """Signs of rows less the mean, at the length that keeps a row's inner product with itself."""
+    mean = Z.mean(axis=0)
 
-    def train(Z: np.ndarray) -> Coded:
-        mean = Z.mean(axis=0)
+    def coded(rows: np.ndarray) -> np.ndarray:
+        centred = rows - mean
+        signs = np.where(centred > 0, np.float32(1), np.float32(-1))
+        products = np.einsum("nd,nd->n", centred, signs)[:, None]
+        squares = np.einsum("nd,nd->n", centred, centred)[:, None]
+        return (mean + signs * (squares / np.maximum(products, 1e-30))).astype(np.float32)
 
-        def coded(rows: np.ndarray) -> np.ndarray:
-            centred = rows - mean
-            shaped = shape(centred)
-            products = np.einsum("nd,nd->n", centred, shaped)[:, None]
-            squares = np.einsum("nd,nd->n", centred, centred)[:, None]
-            return (mean + shaped * (squares / np.maximum(products, 1e-30))).astype(np.float32)
-
-        return coded
-
-    return train
+    return coded
 
 
 def _product(n_bytes: int) -> Train:
@@ -119,10 +111,10 @@ NAMED: dict[str, Train] = {
     "int4": _by_faiss(lambda d: faiss.IndexScalarQuantizer(d, faiss.ScalarQuantizer.QT_4bit)),
     "int8-quantile": _by_ranges(8),
     "int4-quantile": _by_ranges(4),
-    "int8-all": _by_all(8),
+    "int8-all": _by_all,
     "int8-row": _by_rows(8),
     "int4-row": _by_rows(4),
-    "rabitq": _about_the_mean(lambda centred: np.where(centred > 0, np.float32(1), np.float32(-1))),
+    "rabitq": _rabitq,
 }
 CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are coded as rows are
 HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
@@ -158,6 +150,7 @@ _RATE = 0.3
 _BATCH = 2_048
 
 
+@dataclass(eq=False, repr=False)
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Turn vectors so that an engine's own codes keep more of their neighbours; distances do not change.
 
@@ -198,22 +191,14 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     """
 
     KIND = "rotation"
-    rotation_: np.ndarray
-    mean_: np.ndarray | None = None  # None in folders from before there was one
-    _cross: np.ndarray | None = None  # X^T Y (d, d) of the batches seen by partial_fit
+    mean_ = np.zeros(1, np.float32)  # of folders from before there was one
+    _cross = None  # X^T Y (d, d) of the batches seen by partial_fit
 
-    def __init__(
-        self,
-        codec: str | Codec | faiss.Index = "sign",
-        *,
-        max_iter: int = 20,
-        center: bool = False,
-        random_state: Seed = None,
-    ) -> None:
-        self.codec = codec
-        self.max_iter = max_iter
-        self.center = center
-        self.random_state = random_state
+    codec: str | Codec | faiss.Index = "sign"
+    _: KW_ONLY
+    max_iter: int = 20
+    center: bool = False
+    random_state: Seed = None
 
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
@@ -233,7 +218,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
-        self.mean_ = np.zeros(d, np.float32)
+        self.mean_: np.ndarray = np.zeros(d, np.float32)
         if self.center:
             self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.chosen_, self.recall_, self.gain_, self.n_iter_ = "none", {}, 0.0, self.max_iter
@@ -256,27 +241,21 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
                 candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
             callback(step + 1, {"total": len(starts), "start": name})
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
-        self._refine(judge, candidates, generator)
+        if codec in SCORES or codec in _RANGES:  # a goal that reconstructions miss: from the best so far
+            name = "learned for order" if codec in SCORES else "learned for ranges"
+            best = max(candidates, key=lambda name: self.recall_[name])
+            candidates[name] = self._turned_for(judge.learned_from, candidates[best], generator)
+            self.recall_[name] = judge.recall(candidates[name], 0)
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         R = candidates[self.chosen_]
         plain = _CodecJudge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
         everything = X - self.mean_
-        if self.chosen_.startswith("learned from"):  # it is worth more rows now that nothing is left to choose
+        if self.chosen_.startswith("learned from"):  # it gains by more rows now that nothing is left to choose
             R = self._learn(everything, R, train, draw_seed(generator))
         elif self.chosen_.startswith("learned for"):
             R = self._turned_for(everything, R, generator)
         self.rotation_ = R
-
-    def _refine(self, judge: "_CodecJudge", candidates: dict[str, np.ndarray], generator: np.random.Generator) -> None:
-        """One more candidate where the codec has a goal that reconstructions miss: from the best so far."""
-        codec = self.codec if isinstance(self.codec, str) else ""
-        if codec not in SCORES and codec not in _RANGES:
-            return
-        name = "learned for order" if codec in SCORES else "learned for ranges"
-        best = max(candidates, key=lambda name: self.recall_[name])
-        candidates[name] = self._turned_for(judge.learned_from, candidates[best], generator)
-        self.recall_[name] = judge.recall(candidates[name], 0)
 
     def _turned_for(self, X: np.ndarray, R: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         codec = str(self.codec)
@@ -296,7 +275,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """Follow a stream: turn to what the codec makes of one more batch X (b, d); the first batch is fitted."""
         if not hasattr(self, "rotation_"):
             return self.fit(X, y)
-        X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self._mean
+        X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self.mean_
         Y = find_codec(self.codec, X.shape[1])(X @ self.rotation_)(X @ self.rotation_)
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
@@ -308,17 +287,13 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """X R (n, d), or (X - mean) R with `center`, float32 or float64 as X is."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
-        return ((X.astype(np.float64) - self._mean) @ self.rotation_).astype(X.dtype)
+        return ((X.astype(np.float64) - self.mean_) @ self.rotation_).astype(X.dtype)
 
     def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
         """Rows (n, d) whose `transform` are Z (n, d)."""
         check_is_fitted(self)
         Z = validate_vectors(self, Z)
-        return (Z.astype(np.float64) @ self.rotation_.T + self._mean).astype(Z.dtype)
-
-    @property
-    def _mean(self) -> np.ndarray:
-        return np.zeros(len(self.rotation_), np.float32) if self.mean_ is None else self.mean_
+        return (Z.astype(np.float64) @ self.rotation_.T + self.mean_).astype(Z.dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -371,13 +346,13 @@ def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """What is raced and learned from: (d, d) float32 each, "none" first."""
     d = X.shape[1]
     axes = np.linalg.eigh(np.cov(X.T.astype(np.float64), bias=True).reshape(d, d))[1][:, ::-1]
-    made: dict[str, Callable[[], np.ndarray]] = {
-        "none": lambda: np.eye(d),
-        "random": lambda: haar_rotation(d, seed),
-        "hadamard": lambda: _random_hadamard(d, np.random.default_rng(seed)),
-        "pca": lambda: axes,
+    made = {
+        "none": np.eye(d),
+        "random": haar_rotation(d, seed),
+        "hadamard": _random_hadamard(d, np.random.default_rng(seed)),
+        "pca": axes,
     }
-    return {name: np.ascontiguousarray(make(), np.float32) for name, make in made.items()}
+    return {name: np.ascontiguousarray(R, np.float32) for name, R in made.items()}
 
 
 def _random_hadamard(d: int, generator: np.random.Generator) -> np.ndarray:

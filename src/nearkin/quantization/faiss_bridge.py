@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
-from nearkin.contracts import VectorCodes
+from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import calming_scale
@@ -110,12 +110,17 @@ def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray
 
 def front_rotation(index: faiss.Index) -> tuple[np.ndarray | None, faiss.Index]:
     """The rotation (d, d') in front of a trained index, None without one, and the index behind it."""
-    index = faiss.downcast_index(index)
+    index = _without_ids(index)
     if not index.is_trained:
         raise ValueError("the FAISS index is not trained; call index.train(X) first")
     if not isinstance(index, faiss.IndexPreTransform):
         return None, index
-    return _chain_matrix(index), faiss.downcast_index(index.index)
+    return _chain_matrix(index), _without_ids(index.index)
+
+
+def _without_ids(index: faiss.Index) -> faiss.Index:
+    index = faiss.downcast_index(index)
+    return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexIDMap) else index
 
 
 def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
@@ -125,28 +130,22 @@ def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
     Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
     another kind, ValueError for one that is not trained or whose transform is not a rotation.
     """
-    index = faiss.downcast_index(index)
-    if isinstance(index, faiss.IndexIDMap):
-        return read_index(index.index)
-    if not index.is_trained:
-        raise ValueError("the FAISS index is not trained; call index.train(X) first")
+    rotation, index = front_rotation(index)
     if isinstance(index, faiss.IndexPreTransform):
-        arrays, rotation = read_index(index.index), _chain_matrix(index)
-        if "rotation" in arrays:
-            raise TypeError("index is a chain within a chain of transforms; it must be one IndexPreTransform")
-        if "coarse_centroids" in arrays:
-            arrays["coarse_centroids"] = arrays["coarse_centroids"] @ rotation.T
-        return {**arrays, "rotation": rotation}
+        raise TypeError("index is a chain within a chain of transforms; it must be one IndexPreTransform")
     kinds = (faiss.IndexPQ, faiss.IndexIVFPQ, faiss.IndexPQFastScan, faiss.IndexIVFPQFastScan)
     if not isinstance(index, kinds):
         raise TypeError(f"index is a faiss.{type(index).__name__}; it must be a PQ or IVF + PQ index, rotated or not")
     codec = index.pq
     codebooks = faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)
     arrays = {"codebooks": np.ascontiguousarray(codebooks[:, ~(codebooks == _FAR).all((0, 2))])}
+    if rotation is not None:
+        arrays["rotation"] = rotation
     if isinstance(index, faiss.IndexIVF):
         if not index.by_residual:
             raise ValueError("index has by_residual=False; only IVF + PQ on residuals can be read")
-        arrays["coarse_centroids"] = index.quantizer.reconstruct_n(0, index.nlist)
+        centroids = index.quantizer.reconstruct_n(0, index.nlist)
+        arrays["coarse_centroids"] = centroids if rotation is None else centroids @ rotation.T
     return arrays
 
 
@@ -183,6 +182,13 @@ def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) ->
         X, queries = X[~held], X[held]
     queries = queries[:: -(-max(len(queries), 1) // _QUERIES)].astype(np.float32)
     return Judge.of(X, queries, metric=metric)
+
+
+def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
+    """Whether the fast scan of its codes loses few neighbours of rows X (n, d), as `scan_judge` takes them."""
+    judge = scan_judge(X, metric, queries)
+    exact, fast = (scan_recall(judge, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
+    return scan_keeps_enough(judge, exact, fast)
 
 
 def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> float:

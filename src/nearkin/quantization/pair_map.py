@@ -7,6 +7,7 @@ axes distances mean little; rows and queries are scaled by D^(-a/2), so that cod
 (relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ _ROWS, _LEARNED, _JUDGES, _NEIGHBOURS = 20_000, 8_192, 1_000, 10
 _ROUNDS = 8  # of the product codes by which powers are judged
 
 
+@dataclass(eq=False, repr=False)
 class PairMap(SavedEstimator):
     """Map rows and queries so that codes of the rows keep the answers of queries.
 
@@ -58,13 +60,10 @@ class PairMap(SavedEstimator):
     """
 
     KIND = "pair map"
-    n_features_in_: int
-    rows_: np.ndarray
-    queries_: np.ndarray
 
-    def __init__(self, n_bytes: int | None = None, *, random_state: Seed = None) -> None:
-        self.n_bytes = n_bytes
-        self.random_state = random_state
+    n_bytes: int | None = None
+    _: KW_ONLY
+    random_state: Seed = None
 
     def fit(
         self, X: ArrayLike, queries: ArrayLike, pairs: ArrayLike | Interactions, *, callback: Callback = ignore

@@ -1,6 +1,7 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -56,14 +57,8 @@ class RunningFit:
         rows = group.merge(batch).counts[0].sum()
         self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
-    def update(
-        self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""
-        self.absorb(X, rotation, codebooks, group)
-        return self.improve(rotation)
-
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next rotation (d, d) and codebooks (M, K, d/M) for what was absorbed."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEAD * rows / sums.n_centroids
@@ -74,6 +69,7 @@ class RunningFit:
         return rotation, centred + (mean @ rotation).reshape(sums.n_subspaces, 1, -1)
 
 
+@dataclass(eq=False, repr=False)
 class ProductQuantizer(ReconstructingTransformer):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
@@ -126,42 +122,22 @@ class ProductQuantizer(ReconstructingTransformer):
     """
 
     KIND = "product quantizer"
-    n_features_in_: int
-    rotation_: np.ndarray
-    codebooks_: np.ndarray
-    coarse_centroids_: np.ndarray | None
-    normalized_: bool | None = None  # not known for one that was not fitted here
-    fast_scan_: dict[str, bool] | None = None
-    _running: RunningFit | None = None  # the state of partial_fit; it restarts after fit and load
+    normalized_ = fast_scan_ = None  # not known for one that was not fitted here
+    _running = None  # `RunningFit`, the state of partial_fit; it restarts after fit and load
 
-    def __init__(
-        self,
-        n_subspaces: int = 8,
-        n_centroids: int = 256,
-        rotation: str | None = "procrustes",
-        init: str = "auto",
-        *,
-        n_lists: int = 0,
-        step: float | str = "exact",
-        n_blocks: int | None = None,
-        max_iter: int = 30,
-        tol: float = 5e-4,
-        max_points_per_centroid: int = 256,
-        horizon: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_subspaces = n_subspaces
-        self.n_centroids = n_centroids
-        self.rotation = rotation
-        self.init = init
-        self.n_lists = n_lists
-        self.step = step
-        self.n_blocks = n_blocks
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_points_per_centroid = max_points_per_centroid
-        self.horizon = horizon
-        self.random_state = random_state
+    n_subspaces: int = 8
+    n_centroids: int = 256
+    rotation: str | None = "procrustes"
+    init: str = "auto"
+    _: KW_ONLY
+    n_lists: int = 0
+    step: float | str = "exact"
+    n_blocks: int | None = None
+    max_iter: int = 30
+    tol: float = 5e-4
+    max_points_per_centroid: int = 256
+    horizon: int | None = None
+    random_state: Seed = None
 
     def fit(
         self,
@@ -206,16 +182,15 @@ class ProductQuantizer(ReconstructingTransformer):
         Each later one updates exponential averages of the cluster sums, the codebooks, and the rotation by a few exact
         blocks of disjoint Givens rotations, chosen by `rotation` ("procrustes" and "cayley" take their own step).
         """
-        if not hasattr(self, "codebooks_"):
+        first = not hasattr(self, "codebooks_")
+        if first:
             self.fit(X, y)
-            self._running = self._start_running()
-            rows, group = self._usual_residuals(X, warn=False)
-            self._running.absorb(rows, self._square_rotation(), self.codebooks_, group)
-            return self
-        rows, group = self._usual_residuals(X)
-        self._running = self._running or self._start_running()
-        rotation, self.codebooks_ = self._running.update(rows, self._square_rotation(), self.codebooks_, group)
-        self.rotation_ = rotation[: self.n_features_in_]
+        rows, group = self._usual_residuals(X, warn=not first)
+        self._running, rotation = self._running or self._start_running(), self._square_rotation()
+        self._running.absorb(rows, rotation, self.codebooks_, group)
+        if not first:
+            rotation, self.codebooks_ = self._running.improve(rotation)
+            self.rotation_ = rotation[: self.n_features_in_]
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
@@ -315,14 +290,7 @@ class ProductQuantizer(ReconstructingTransformer):
             return None
         found: dict[str, bool] = {}
         for metric in METRIC_TYPES:
-            allowed = True  # of a process without rows
-            if len(rows.X):
-                judge = faiss_bridge.scan_judge(rows.X, metric, rows.queries)
-                kept = [
-                    faiss_bridge.scan_recall(judge, self, self.to_faiss(metric, fast_scan=fast))
-                    for fast in (False, True)
-                ]
-                allowed = faiss_bridge.scan_keeps_enough(judge, *kept)
+            allowed = not len(rows.X) or faiss_bridge.may_scan_fast(rows.X, self, metric, rows.queries)
             found[metric] = all(rows.shard.group.exchange(allowed))
         return found
 
@@ -341,7 +309,7 @@ class ProductQuantizer(ReconstructingTransformer):
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
-    def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> tuple[np.ndarray, Group]:
+    def _usual_residuals(self, X: ArrayLike, *, warn: bool) -> tuple[np.ndarray, Group]:
         """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)

@@ -1,12 +1,16 @@
 """Rotation updates for product quantization: each is a step towards a larger tr(R^T M), M = X^T Y / n.
 
-The exact maximum (OPQ) stands in `codebooks`, whose loop calls it. Cayley moves the skew parameters of a rotation. The
-Givens updates, which load torch, stand in `givens_update`. All are functions (R, M) -> R on (d, d) arrays.
+The exact maximum (OPQ) stands in `codebooks`, whose loop calls it. Cayley moves the skew parameters of a rotation, GCD
+turns pairs of axes that a matching chooses. All are functions (R, M) -> R on (d, d) arrays.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
 from nearkin.quantization.codebooks import Update, exact_updates
+
+Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
 ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
@@ -33,6 +37,45 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
     return (R @ C).astype(np.float32)
 
 
+def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update:
+    """GCD, Algorithm 2, on the quantization objective: `n_blocks` Givens blocks for one update.
+
+    With P = R^T M, turning axes (i, j) by theta changes tr(R^T M) from a = P_ii + P_jj to a cos(theta) + b sin(theta),
+    b = P_ji - P_ij. `step="exact"` turns by the best angle atan2(b, a) and selects the pairs by what they then gain,
+    hypot(a, b) - a; a number is the paper's lambda, theta = -lambda g_ij with g_ij = A_ij / sqrt(2) the normalised
+    directional derivative of the mean distortion, pairs selected by |g_ij|. A block turns the rows of P too, so no
+    matrix product stands between two blocks.
+    """
+
+    from nearkin.linalg.givens import rotate_rows  # loads torch
+
+    def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
+        d = len(R)
+        work = np.empty((d, 2 * d))  # P and R^T side by side: a block turns the rows of both
+        work[:, :d] = R.T @ M
+        work[:, d:] = R.T
+        for _ in range(n_blocks):
+            P = work[:, :d]
+            pairs = select(_gains(P) if step == "exact" else np.abs(P.T - P))
+            i, j = pairs.T
+            a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
+            theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
+            rotate_rows(work, pairs, -theta)
+        return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
+
+    return update
+
+
+def _gains(P: np.ndarray) -> np.ndarray:
+    """What the best angle of each pair of axes would add to tr(P): hypot(a, b) - a, symmetric (d, d)."""
+    a, square = P.diagonal()[:, None] + P.diagonal(), np.square(P.T - P)
+    root = np.sqrt(a * a + square)
+    # b^2 / (root + a) is the same without the cancellation of root - a
+    gains = np.divide(square, root + a, out=root - a, where=a > 0)
+    np.fill_diagonal(gains, 0)
+    return gains
+
+
 def make_update(
     name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
 ) -> Update | None:
@@ -46,6 +89,11 @@ def make_update(
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
         n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
-    from nearkin.quantization.givens_update import givens_update, selection_of  # loads torch
+    from nearkin.orthogonal.matching import WEIGHTED, random_matching  # loads torch
 
-    return givens_update(selection_of(name, generator), n_blocks, step)
+    def select(W: np.ndarray) -> np.ndarray:
+        if name == "givens-random":
+            return random_matching(len(W), generator)
+        return WEIGHTED[name.removeprefix("givens-")](W, check_input=False)  # made here: needs no check
+
+    return givens_update(select, n_blocks, step)

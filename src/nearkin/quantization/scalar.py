@@ -1,5 +1,6 @@
 """Scalar quantization by FAISS: every column rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
 
+from dataclasses import dataclass
 from typing import Self
 
 import faiss
@@ -23,6 +24,7 @@ _HALF = np.finfo(np.float16)
 _ROWS = 65_536  # rows that ranges are learned from
 
 
+@dataclass(eq=False, repr=False)
 class ScalarQuantizer(ReconstructingTransformer):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
@@ -49,12 +51,9 @@ class ScalarQuantizer(ReconstructingTransformer):
     """
 
     KIND = "scalar quantizer"
-    n_features_in_: int
-    scale_: np.ndarray
-    normalized_: bool | None = None  # not known for one that was not fitted here
+    normalized_ = None  # not known for one that was not fitted here
 
-    def __init__(self, n_bits: int = 8) -> None:
-        self.n_bits = n_bits
+    n_bits: int = 8
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn the ranges of the columns from rows X (n, d).
@@ -105,34 +104,25 @@ class ScalarQuantizer(ReconstructingTransformer):
         X = validate_vectors(self, X)
         if self.n_bits == 16:
             _largest(X)
-        return self._codec().compute_codes(np.ascontiguousarray(X, np.float32))
+        return self.to_faiss().sa_encode(np.ascontiguousarray(X, np.float32))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
-        codec = self._codec()
-        return codec.decode(check_codes(codes, codec.code_size))
+        index = self.to_faiss()
+        return index.sa_decode(check_codes(codes, index.sa_code_size()))
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexScalarQuantizer` with the very same codes; `metric` is "l2" or "ip"."""
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
         index = faiss.IndexScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits], METRIC_TYPES[metric])
-        faiss.copy_array_to_vector(self._trained(), index.sq.trained)
+        wanted = (0,) if self.n_bits == 16 else (2, self.n_features_in_)
+        if self.scale_.shape != wanted:  # in a folder that somebody changed: FAISS would read behind it
+            raise ValueError(f"scale_ has shape {self.scale_.shape}; it must be {wanted}")
+        faiss.copy_array_to_vector(self.scale_.ravel(), index.sq.trained)
         index.is_trained = True
         return index
-
-    def _codec(self) -> faiss.ScalarQuantizer:
-        codec = faiss.ScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits])
-        faiss.copy_array_to_vector(self._trained(), codec.trained)
-        return codec
-
-    def _trained(self) -> np.ndarray:
-        """What FAISS keeps of the ranges; ValueError where a folder that somebody changed has fewer than it reads."""
-        wanted = (0,) if self.n_bits == 16 else (2, self.n_features_in_)
-        if self.scale_.shape != wanted:
-            raise ValueError(f"scale_ has shape {self.scale_.shape}; it must be {wanted}")
-        return self.scale_.ravel()
 
 
 def _largest(X: np.ndarray) -> float:

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
-from nearkin.quantization.additive import fill
-from nearkin.quantization.additive_learning import CodeSums
+from nearkin.quantization.additive import CodeSums, fill
 from nearkin.quantization.residual import ResidualQuantizer
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard, serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.linalg.orthonormal import deal_axes, haar_rotation
+from nearkin.linalg.orthonormal import deal_axes, haar_rotation, principal_axes, reached
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import (
@@ -29,7 +29,6 @@ from nearkin.quantization.codebooks import (
     refine,
     squared_error,
 )
-from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.rotation import make_update
 from nearkin.statistics import Gram, Mean, SquaredNorm
 
@@ -147,12 +146,12 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             coarse = cells.centroids[:, places] / scale
             # queries are compared with residuals of each cell, so they do not judge the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
-        weights, queries = rows.weights, rows.queries
+        weights = rows.weights
         mean = shard.group.merge(Mean(rows.X.shape[1]).update(rows.X, weights)).finalize().astype(np.float32)
         if weights is not None:  # of mean 1
             average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
-            weights = (weights / average).astype(np.float32)
-        rows = replace(rows, X=rows.X - mean, weights=weights, queries=None if queries is None else queries - mean)
+            rows = replace(rows, weights=(weights / average).astype(np.float32))
+        rows = rows.changed(lambda X: X - mean)
         learned = _learn(rows, plan, generator, heard)
         rotation, codebooks = learned.rotation, learned.codebooks
         if len(apart):
@@ -193,9 +192,12 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     space = None  # where axes may be left out: for the default rule of updates and rows that count alike
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
-    starts = start_rotation(plan.init, rows, M, K, own, space, plan.max_iter)
+    starts = start_rotation(plan, rows, own, space)
     total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
-    judge = _judge(rows, own) if len(starts) > 1 else None
+    judge = None
+    if len(starts) > 1:
+        judged, _ = rows.drawn(own.permutation(shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
+        judge = _judge(judged, rows.queries, min(DEFAULTS.final_queries, len(judged) // 4))
     learned: list[Learned] = []
     kept: list[float] = []
     for start in starts:
@@ -240,11 +242,9 @@ def _alternated(
     return last.widened(along(last, state, None, DEFAULTS.last_iterations, 0.0))
 
 
-def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge:
-    """Judges codes by the neighbours of the queries, or of some of the rows, among others."""
-    judged, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
-    count = min(DEFAULTS.final_queries, len(judged) // 4)
-    few = (judged[count:], judged[:count]) if rows.queries is None else (judged, rows.queries)
+def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
+    """Judges codes by the neighbours of the queries among rows X (n, d), or of the first `count` rows among others."""
+    few = (X[count:], X[:count]) if queries is None else (X, queries)
     return Judge.of(*few, DEFAULTS.neighbours)
 
 
@@ -284,30 +284,23 @@ class Start:
         return state if self.space is None else self.space.widened(state)
 
 
-def start_rotation(
-    init: str,
-    rows: TrainingRows,
-    n_subspaces: int,
-    n_centroids: int,
-    generator: np.random.Generator,
-    space: Space | None,
-    rounds: int,
-) -> list[Start]:
-    """Where to start with centred rows and `rounds` to go, best first; these learn in `space`, unless it is None.
+def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space | None) -> list[Start]:
+    """Where to start with centred rows, best first; these learn in `space`, unless it is None.
 
     `init="auto"` runs a few rounds from each start on a subsample, and returns the one that keeps most neighbours of
     the queries, or of rows held back, with those close to it. Where rows have weights or are too few, distortion
     decides, and one start is returned. Every process runs the race on the same subsample.
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
-    for name in STARTS if init == "auto" else (init,):
+    for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
-            starts[name] = _identity(rows, n_subspaces, space if rounds >= DEFAULTS.identity_rounds else None)
+            along = space if plan.max_iter >= DEFAULTS.identity_rounds else None
+            starts[name] = _identity(rows, plan.n_subspaces, along)
         elif name == "pca":  # sums in another order give other axes of near variances
-            starts[name] = Start(pca_start(rows.shard.whole(narrow), n_subspaces), space)
+            starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
             starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
-    return [starts[init]] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
+    return [starts[plan.init]] if plan.init != "auto" else _race(starts, rows, plan, generator)
 
 
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
@@ -342,68 +335,42 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
     return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
-def _race(
-    starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
-) -> list[Start]:
+def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator) -> list[Start]:
     """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
     Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds."""
-    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * n_centroids, 2048)]
-    half = max(len(numbers) // 2, n_centroids)
-    X, weights = rows.drawn(numbers)
-    train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
-    rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
-    judged, judged_weights = (
-        X[rest][: DEFAULTS.judged_rows],
-        None if weights is None else weights[rest][: DEFAULTS.judged_rows],
-    )
-    by_neighbours = weights is None and len(judged) >= (
-        2 * DEFAULTS.queries if rows.queries is None else 2 * DEFAULTS.neighbours
-    )
+    M, K = plan.n_subspaces, plan.n_centroids
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, 2048)]
+    half, (X, weights) = max(len(numbers) // 2, K), rows.drawn(numbers)
+    drawn = TrainingRows(X, Shard.of(X), weights)
+    train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= K else slice(None)
+    judged = drawn.only(rest).only(slice(DEFAULTS.judged_rows))
+    fewest = DEFAULTS.queries if rows.queries is None else DEFAULTS.neighbours
+    by_neighbours = weights is None and len(judged.X) >= 2 * fewest
+    judge = _judge(judged.X, rows.queries, DEFAULTS.queries) if by_neighbours else None
+    seed, updates = draw_seed(generator), {name: exact_updates() for name in starts}
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
-    seed = draw_seed(generator)
     race: dict[str, State] = {}
-    updates = {name: exact_updates() for name in starts}
     for name, start in starts.items():
-        Z = seen[name].X @ start.rotation
-        race[name] = State(
-            start.rotation,
-            kmeans(Z, n_subspaces, n_centroids, DEFAULTS.race_iterations, seed, train.weights, rows.shard.group),
-        )
-    error: dict[str, float] = {}
-    kept: dict[str, float] = {}
-    judge = None
-    if by_neighbours:  # some of the rows are queries where none are given
-        few = (
-            (judged[DEFAULTS.queries :], judged[: DEFAULTS.queries]) if rows.queries is None else (judged, rows.queries)
-        )
-        judge = Judge.of(*few, DEFAULTS.neighbours)
+        Z, rounds = seen[name].X @ start.rotation, DEFAULTS.race_iterations
+        race[name] = State(start.rotation, kmeans(Z, M, K, rounds, seed, train.weights, rows.shard.group))
+    error, kept, score = {}, dict.fromkeys(starts, 0.0), {}
     for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
-            Z = starts[name].seen(judged)
-            left_out = 0.0 if starts[name].space is None else max(0.0, _mean_square(judged) - _mean_square(Z))
+            Z = starts[name].seen(judged.X)
+            left_out = max(0.0, _energy(judged.X, judged.shard) - _energy(Z, judged.shard))
             Z = Z @ state.rotation
-            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
+            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged.weights)
             if judge:
                 kept[name] = _recall(judge, starts[name].widened(state))
-        lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
-        near = [
-            name
-            for name in race
-            if error[name] <= DEFAULTS.hopeless * lowest or (kept and kept[name] >= most - DEFAULTS.near)
-        ]
-        score = {
-            name: kept.get(name, 0.0) - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1)
-            for name in near
-        }
-        race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
+        lowest, most = min(error[name] for name in race), max(kept[name] for name in race)
+        near = (name for name in race if judge and kept[name] >= most - DEFAULTS.near)
+        going = {*near, *(name for name in race if error[name] <= DEFAULTS.hopeless * lowest)}
+        score = {name: kept[name] - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1) for name in going}
+        race = {name: race[name] for name in sorted(filter(going.__contains__, race), key=lambda name: -score[name])}
     leader = next(iter(race))
-    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if kept else [leader]
-    return [replace(starts[name], distortion=error, recall=kept) for name in ended]
-
-
-def _mean_square(X: np.ndarray) -> float:
-    return float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / len(X)
+    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if judge else [leader]
+    return [replace(starts[name], distortion=error, recall=kept if judge else {}) for name in ended]
 
 
 def _recall(judge: Judge, state: State) -> float:

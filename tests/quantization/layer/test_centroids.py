@@ -112,7 +112,7 @@ READING = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__",
 @pytest.fixture
 def far_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Takes every tensor for one on a device, and once called, makes it an error to read a number."""
-    for module in ("centroids", "layer", "straight_through"):
+    for module in ("centroids", "layer"):
         monkeypatch.setattr(f"nearkin.quantization.layer.{module}.on_host", lambda tensor: False)
 
     def refuse(*args: object) -> None:
@@ -143,7 +143,7 @@ def test_a_training_step_reads_no_number_and_is_that_on_the_host(
     there = started(rotation, centroids, n_lists)
     there._batches = 1  # the first of a hundred is looked at
     with monkeypatch.context() as undone:
-        for module in ("centroids", "layer", "straight_through"):
+        for module in ("centroids", "layer"):
             undone.setattr(f"nearkin.quantization.layer.{module}.on_host", lambda tensor: True)
         expected = stepped(copy.deepcopy(there))
     far_away()

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.layer.layer import ROTATIONS
-from nearkin.quantization.layer.straight_through import StraightThrough, nearest
+from nearkin.quantization.layer.layer import ROTATIONS, StraightThrough, nearest
 
 D, M, K = 8, 2, 8
 

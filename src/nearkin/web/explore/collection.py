@@ -18,7 +18,7 @@ from nearkin.data.formats.binary import choose_key, read_npz
 from nearkin.data.tables import read_table
 from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
-from nearkin.index.faiss_file import inverted_file
+from nearkin.index.faiss_index import inverted_file
 from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
 from nearkin.pipeline.evaluate import exact_metric

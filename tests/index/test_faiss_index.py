@@ -13,7 +13,7 @@ import pytest
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin._faiss import innermost
 from nearkin.contracts import Quantizer
-from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.quantization import AxisQuantizer, NormExplicitQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.storage.versions import as_version_1

@@ -1,23 +1,27 @@
-"""The parts of a saved index: read, compared with each other, and wrapped for plain FAISS."""
+"""The parts of an index: quantizer and FAISS index of a new one; those of a saved one, which must belong together.
+
+scikit-learn is loaded where a quantizer is fitted: an index that is loaded and searched needs none.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_real
+from nearkin._check import check_choice, check_integer, check_real, has_unit_rows
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
-from nearkin.contracts import Quantizer
+from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
-from nearkin.index.faiss_file import read_faiss
-from nearkin.index.faiss_rows import METRICS, codes_belong
-from nearkin.index.searching import KeptVectors
+from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
+from nearkin.index.searching import KeptVectors, normalised
 
 KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
@@ -28,6 +32,66 @@ KINDS = {  # kind in config.json -> where the class, or the reader of several cl
     "product residual quantizer": ("nearkin.quantization.residual", "ProductResidualQuantizer"),
     "hasher": ("nearkin.hashing.base", "load"),
 }
+
+
+def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
+    """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(quantizer)
+    except NotFittedError:
+        return cast(Quantizer, clone(quantizer)).fit(normalised(X) if metric == "cosine" else X)
+    if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
+        raise ValueError(
+            "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
+            "or give a quantizer that is not fitted"
+        )
+    return quantizer
+
+
+def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
+    """An empty FAISS index for rows of width d; ValueError or TypeError for a quantizer that does not fit them."""
+    check_integer(d, "d", low=1)
+    check_choice(metric, "metric", METRICS)
+    inner_metric = "l2" if metric == "l2" else "ip"
+    if quantizer is None:
+        if metric == "hamming":
+            raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
+        return faiss.IndexFlatL2(d) if metric == "l2" else faiss.IndexFlatIP(d)  # the classes that FAISS reads back
+    _check_quantizer(quantizer, d, metric)
+    if isinstance(quantizer, BitCodes):
+        return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
+    if isinstance(quantizer, ScannedCodes):
+        fast = quantizer.scans_fast(inner_metric) if fast_scan is None else bool(fast_scan)
+        return quantizer.to_faiss(inner_metric, fast_scan=fast)
+    if fast_scan:
+        raise ValueError(f"fast_scan is for product and residual codes with n_centroids=16, not for {_name(quantizer)}")
+    return quantizer.to_faiss(inner_metric)  # type: ignore[attr-defined]
+
+
+def _check_quantizer(quantizer: Quantizer, d: int, metric: str) -> None:
+    name = _name(quantizer)
+    if not isinstance(quantizer, BitCodes | VectorCodes):
+        raise TypeError(
+            f"quantizer is a {name}; it must be a product quantizer, for example nk.ProductQuantizer(8), or a hasher"
+        )
+    if isinstance(quantizer, BitCodes) != (metric == "hamming"):
+        gives, types = ("bits", "metric='hamming'") if metric != "hamming" else ("bytes", "metric='l2' or 'ip'")
+        raise ValueError(f"metric is {metric!r}, and {name} gives {gives}; type {types}")
+    if quantizer.n_features_in_ != d:
+        raise ValueError(f"quantizer was fitted on {quantizer.n_features_in_} columns, and the index has {d}")
+    if metric == "cosine" and isinstance(quantizer, VectorCodes) and quantizer.normalized_ is False:
+        raise ValueError(
+            "metric='cosine' normalises rows, and quantizer was fitted on rows that are not; fit it on "
+            "X / np.linalg.norm(X, axis=1, keepdims=True), or give Index.build one that is not fitted"
+        )
+
+
+def _name(quantizer: object) -> str:
+    return type(quantizer).__name__
 
 
 @dataclass(frozen=True)

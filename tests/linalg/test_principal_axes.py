@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.optimize import brentq
 
-from nearkin.quantization.principal import principal_axes, reached
+from nearkin.linalg.orthonormal import principal_axes, reached
 
 
 def test_axes_diagonalise_the_covariance(rng):

@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nearkin.quantization.additive import decode
-from nearkin.quantization.additive_learning import DEFAULTS, CodeSums, Neighbourhoods, Part, Settings, learn, lengths
+from nearkin.quantization.additive import DEFAULTS, CodeSums, Neighbourhoods, Part, Settings, decode, learn, lengths
 
 
 @pytest.mark.parametrize("splits", [1, 2])
@@ -65,7 +64,7 @@ def test_no_more_rows_than_centroids(rng: np.random.Generator, n: int) -> None:
 def part(rng: np.random.Generator) -> tuple[np.ndarray, Part]:
     Z = (rng.standard_normal((600, 6)) * [4, 3, 2, 1.5, 1, 0.6] * rng.gamma(2.0, 0.5, (600, 1))).astype(np.float32)
     Z -= Z.mean(axis=0)
-    return Z, Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), 2, 16, seed=0)
+    return Z, Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), False, (2, 16), seed=0)
 
 
 def test_errors_are_as_long_as_before_they_were_weighted(part: tuple[np.ndarray, Part]) -> None:
