@@ -177,7 +177,7 @@ def sweep(
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
     )
-    record = found.record(vectors, queries) | {"threads": screen.threads, "seed": seed}
+    record = found.record(vectors) | {"threads": screen.threads, "seed": seed}
     if out is not None:
         pipeline.pages.sweep_page(found, vectors, queries).write(out)
     lines = [

@@ -23,11 +23,10 @@ from nearkin.index.searching import normalised
 from nearkin.metrics.graded import Interval, paired_interval
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
-from nearkin.pipeline.evaluate import exact_metric, exact_neighbors
+from nearkin.pipeline.evaluate import exact_metric, exact_neighbors, kept
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
-from nearkin.pipeline.sweep_race import kept
 
 
 def change_rows(
@@ -222,7 +221,7 @@ def watch(
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
-            values.append(kept(found, truth.matched(found), [1])[1])
+            values.append(kept(found, truth.matched(found))[1])
     zero = np.zeros(q)
     now, then = (paired_interval(each, zero) for each in values)
     return Drift(truth.ids.shape[1], len(base), q, now, then, paired_interval(values[1], values[0]))

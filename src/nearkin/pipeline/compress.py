@@ -8,11 +8,10 @@ A *work folder* holds the fitted quantizer and one FAISS index per block of rows
 its checksums in a second file. An interrupted run resumes from it; damaged blocks are made again.
 """
 
-import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +46,7 @@ _SHORTEST_RACE = 20.0  # seconds of the default one; as many as reading the file
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _FEWEST_QUERIES = 20
 _KIND = "compress checkpoint"
-_CONFIG, _OTHERS = "config.json", ("arrays.safetensors", "manifest.json")  # of a work folder, and of its quantizer
+_CONFIG = "config.json"  # of a work folder, and of its quantizer
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
@@ -207,9 +206,8 @@ def _train(
         sample = source.take(numbers[first:stop])
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
-        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | NormExplicitQuantizer | BestCode):
-            return quantizer.fit(sample, queries=queries, callback=callback)
-        return quantizer.fit(sample, callback=callback)
+        options = {} if queries is None else {"queries": queries}  # only for what `_usable_queries` lets pass
+        return quantizer.fit(sample, callback=callback, **options)  # pyright: ignore[reportCallIssue]
 
 
 def _encode(
@@ -318,11 +316,13 @@ class WorkFolder:
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
         _storage.recover(self.path)
-        if self.path.is_dir() and os.listdir(self.path) == [_CONFIG]:  # a removal was killed before its last step
-            with suppress(ValueError, RecursionError):
-                found = json.loads((self.path / _CONFIG).read_text(encoding="utf-8"))
-                if isinstance(found, dict) and found.get("kind") == _KIND:
-                    _unlink([self.path / _CONFIG])
+        own = self.path / _CONFIG
+        if (
+            self.path.is_dir()
+            and os.listdir(self.path) == [_CONFIG]
+            and f'"kind": "{_KIND}"'.encode() in own.read_bytes()
+        ):
+            own.unlink()  # a removal was killed before its last step
         if self.path.exists() and any(self.path.iterdir()):
             found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
@@ -345,7 +345,8 @@ class WorkFolder:
         if self.group.rank == 0:
             path = self.path / "quantizer"
             if not (path / _CONFIG).is_file():  # a removal was killed
-                _unlink(path / name for name in _OTHERS)
+                for file in _names(path):
+                    file.unlink(missing_ok=True)
             quantizer.save(path)
 
     def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
@@ -397,23 +398,19 @@ def remove_work(path: Path) -> None:
     except (ValueError, FileNotFoundError):
         return
     _storage.sweep(path)
-    quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
     # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
     # so the quantizer's config goes first and the folder's own goes last.
-    _unlink((quantizer / _CONFIG, *(quantizer / name for name in _OTHERS)))
-    _rmdir(quantizer)
-    _unlink((*blocks, *(path / name for name in _OTHERS), path / _CONFIG))
-    _rmdir(path)
+    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss*"))
+    for folder, files in (quantizer, _names(quantizer)), (path, (*blocks, *reversed(_names(path)))):
+        for file in files:
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # missing, or not empty: it holds a file of the user's
+            folder.rmdir()
 
 
-def _rmdir(folder: Path) -> None:
-    with suppress(OSError):  # missing, or not empty: it holds a file of the user's
-        folder.rmdir()
-
-
-def _unlink(files: Iterable[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
+def _names(folder: Path) -> list[Path]:
+    """The files that a save writes there, the config first."""
+    return [folder / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
 
 
 def _check_enough(source: VectorFile, n_centroids: int) -> None:

@@ -163,8 +163,18 @@ def exact_neighbors(
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
     `queries_are` (q,): numbers of the rows that are the queries, none of which is its own neighbour."""
-    scores, rows, largest = _nearest(file, Q, min(k + 1, len(file)), metric, queries_are, callback)
-    kind = "l2" if metric == "l2" else "ip"
+    kind, start, largest = "l2" if metric == "l2" else "ip", 0, 0.0
+    nearest = faiss.ResultHeap(len(Q), min(k + 1, len(file)), keep_max=kind == "ip")
+    for chunk in file.chunks(callback=callback):
+        chunk = normalised(chunk) if metric == "cosine" else chunk
+        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
+        most = min(k + 2, len(chunk))  # one more than the heap keeps: a row may be the query
+        scores, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, most, metric=METRIC_TYPES[kind])
+        if queries_are is not None:
+            scores[rows + start == queries_are[:, None]] = np.inf if kind == "l2" else -np.inf
+        nearest.add_result(scores, rows + start)
+        start += len(chunk)
+    nearest.finalize()
 
     def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
         places = positions(own, len(file), ids)
@@ -172,31 +182,14 @@ def exact_neighbors(
         X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
         return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
 
-    ids = rows if own is None else own[rows]
-    return ExactNeighbours(ids[:, :k], ties(scores, Q, largest), distances, file.shape[1])
+    ids = nearest.I[:, :k] if own is None else own[nearest.I[:, :k]]
+    return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
 
 
-def _nearest(
-    file: VectorFile, Q: np.ndarray, k: int, metric: str, queries_are: np.ndarray | None, callback: Callback
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Scores and row numbers of the k nearest rows, each (q, k), smallest first, and the largest squared norm."""
-    kind = METRIC_TYPES["l2" if metric == "l2" else "ip"]
-    sign = 1.0 if metric == "l2" else -1.0  # smaller is nearer
-    scores = np.full((len(Q), k), np.inf, np.float32)
-    ids = np.full((len(Q), k), -1, np.int64)
-    start, largest = 0, 0.0
-    for chunk in file.chunks(callback=callback):
-        chunk = normalised(chunk) if metric == "cosine" else chunk
-        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
-        values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k + 1, len(chunk)), metric=kind)
-        if queries_are is not None:
-            values[rows + start == queries_are[:, None]] = sign * np.inf
-        scores = np.hstack([scores, sign * values])
-        ids = np.hstack([ids, rows + start])
-        order = np.argsort(scores, axis=1, kind="stable")[:, :k]
-        scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
-        start += len(chunk)
-    return scores, ids, largest
+def kept(found: np.ndarray, truth: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
+    """{oversample: (q,) share of `truth` (q, k) among the first oversample * k of `found` (q, c)}."""
+    k, hits = truth.shape[1], metrics.relevance(found, truth)
+    return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
 
 
 def neighbours_of(

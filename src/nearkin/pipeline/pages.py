@@ -16,8 +16,7 @@ from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
 from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
-from nearkin.pipeline.sweep import Sweep
-from nearkin.pipeline.sweep_race import Trial
+from nearkin.pipeline.sweep import Sweep, Trial
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.figures import set_ticks
 from nearkin.plots.style import SERIES, for_page, legend
