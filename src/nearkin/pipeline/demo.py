@@ -3,9 +3,9 @@
 import os
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +14,9 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._check import check_instance
 from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
-from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.plots import plot_against_bytes, plot_convergence, to_svg
 from nearkin.report import Page, Section
@@ -29,8 +27,8 @@ K = 10
 BYTES = (2, 4, 8, 16)
 SHOWN = 4  # bytes of the codes that the page begins with, and of the saved index
 CENTROIDS = 16  # codebooks must be small: 256 centroids are 64 kB, and 1,500 codes of 4 bytes are 6 kB
-METHODS = {  # method -> its name in the table and figures
-    "none": "PQ",
+METHODS = {  # rotation -> the method's name in the table and figures
+    None: "PQ",
     "procrustes": "OPQ",
     "givens-random": "Givens random",
     "givens-greedy": "Givens greedy",
@@ -62,12 +60,12 @@ class DemoTrial:
     method: str
     n_bytes: int
     compression: float
-    distortion: float  # of the queries, which no method has learned from
     recall: float  # 10-recall@10
     mean_average_precision: float  # by label, over the whole ranking
-    seconds: float
-    history: list[float] = field(repr=False)
     ids: np.ndarray = field(repr=False)
+    distortion: float = 0.0  # of the queries, which no method has learned from
+    seconds: float = 0.0
+    history: list[float] = field(default_factory=list, repr=False)
 
     def record(self) -> Record:
         return {
@@ -81,45 +79,39 @@ class DemoTrial:
         }
 
 
-def run_demo(
-    random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequence[int] | None = None
-) -> list[DemoTrial]:
+def run_demo(random_state: Seed = 0, steps: Steps | None = None) -> list[DemoTrial]:
     """Run every method at every size, in a few seconds in all; the first trial is the exact search."""
-    steps, sizes, data = steps or Steps(), n_bytes or BYTES, digits()
+    steps, data, total = steps or Steps(), digits(), len(BYTES) * len(METHODS)
     trials = [_judge("exact search", nk.Index.build(data.base), 4 * data.base.shape[1])]
     with steps.step("warm up"):  # the first call of a method compiles its kernels, which is no training time
-        for method in METHODS:
-            find_method(method).make(CodeSize(2, n_centroids=CENTROIDS), random_state).fit(data.base[:64])
+        for rotation in METHODS:
+            _quantizer(2, rotation, random_state).fit(data.base[:64])
     with steps.step("compress") as callback:
-        for size in sizes:
-            for method, name in METHODS.items():
-                made = find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
-                quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
-                start = time.perf_counter()
-                quantizer.fit(data.base)
-                seconds = time.perf_counter() - start
-                history = [record["distortion"] for record in quantizer.history_]
-                index, error = nk.Index.build(data.base, quantizer=quantizer), quantizer.distortion(data.queries)
-                trials.append(_judge(name, index, size, error, seconds, history))
-                total = len(sizes) * len(METHODS)
-                callback(len(trials) - 1, {"total": total, "distortion": trials[-1].distortion})
+        for n, (size, (rotation, name)) in enumerate(product(BYTES, METHODS.items()), 1):
+            start = time.perf_counter()
+            quantizer = _quantizer(size, rotation, random_state).fit(data.base)
+            seconds = time.perf_counter() - start
+            trial = _judge(name, nk.Index.build(data.base, quantizer=quantizer), size)
+            history = [record["distortion"] for record in quantizer.history_]
+            error = quantizer.distortion(data.queries)
+            trials.append(replace(trial, distortion=error, seconds=seconds, history=history))
+            callback(n, {"total": total, "distortion": error})
     return trials
 
 
-def _judge(
-    name: str, index: Index, n_bytes: int, distortion: float = 0.0, seconds: float = 0.0, history: Sequence[float] = ()
-) -> DemoTrial:
+def _quantizer(n_bytes: int, rotation: str | None, random_state: Seed) -> nk.ProductQuantizer:
+    return nk.ProductQuantizer(2 * n_bytes, CENTROIDS, rotation, random_state=random_state)
+
+
+def _judge(name: str, index: Index, n_bytes: int) -> DemoTrial:
     data = digits()
-    _, ranking = index.search(data.queries, len(data.base))
+    ranking = index.search(data.queries, len(data.base))[1]
     return DemoTrial(
         method=name,
         n_bytes=n_bytes,
         compression=metrics.compression_ratio(data.base.shape[1], n_bytes),
-        distortion=distortion,
         recall=metrics.neighbours_kept(ranking[:, :K], data.base, data.queries),
         mean_average_precision=metrics.label_mean_average_precision(data.labels[ranking], data.query_labels),
-        seconds=seconds,
-        history=list(history),
         ids=ranking[:, :K].copy(),
     )
 
@@ -135,8 +127,7 @@ def save_demo(
     trials, data = run_demo(random_state, steps), digits()
     config = {"trials": [{name: value for name, value in asdict(t).items() if name != "ids"} for t in trials]}
     with saving_folder(out, KIND, config) as folder:
-        made = find_method("givens-greedy").make(CodeSize(SHOWN, n_centroids=CENTROIDS), random_state)
-        quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
+        quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
         nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", data.labels)
         np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))
@@ -190,27 +181,25 @@ def demo_page(folder: Path) -> Page:
 
 
 def _curves(trials: list[DemoTrial]) -> Section:
-    def by_size(measure: str) -> dict[str, dict[float, float]]:
-        return {
+    def by_size(measure: str, ylabel: str, caption: str, reference: tuple[str, float] | None = None) -> tuple[str, str]:
+        curves = {
             name: {float(t.n_bytes): getattr(t, measure) for t in trials[1:] if t.method == name}
             for name in METHODS.values()
         }
+        ax = plot_against_bytes(curves, ylabel, reference=reference)
+        if reference is not None:
+            ax.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
+        return to_svg(ax, measure), caption
 
     convergence = plot_convergence({t.method: t.history for t in trials[1:] if t.n_bytes == SHOWN})
-    distortion = plot_against_bytes(by_size("distortion"), "distortion of unseen images")
-    recall = plot_against_bytes(by_size("recall"), f"recall@{K} against exact search")
+    text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
+    unseen = "Distortion of images that the codebooks have not learned from."
     exact = ("exact search", trials[0].mean_average_precision)
-    by_label = plot_against_bytes(by_size("mean_average_precision"), "mAP by label", reference=exact)
-    by_label.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
-    return Section(
-        "What a rotation gains",
-        figures(
-            (
-                to_svg(convergence, "convergence"),
-                f"Distortion while rotation and codebooks are learned, {SHOWN} bytes.",
-            ),
-            (to_svg(distortion, "distortion"), "Distortion of images that the codebooks have not learned from."),
-            (to_svg(recall, "recall"), "More bytes, more of the exact neighbours."),
-            (to_svg(by_label, "map"), "The same digit, ranked high: two bytes do it as well as exact search."),
-        ),
+    by_label = "The same digit, ranked high: two bytes do it as well as exact search."
+    drawn = (
+        (to_svg(convergence, "convergence"), text),
+        by_size("distortion", "distortion of unseen images", unseen),
+        by_size("recall", f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
+        by_size("mean_average_precision", "mAP by label", by_label, exact),
     )
+    return Section("What a rotation gains", figures(*drawn))
