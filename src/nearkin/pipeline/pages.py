@@ -4,6 +4,7 @@ import html
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -16,9 +17,8 @@ from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
 from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
-from nearkin.pipeline.sweep import Sweep, Trial
+from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
-from nearkin.plots.figures import set_ticks
 from nearkin.plots.style import SERIES, for_page, legend
 from nearkin.report import Page, Section
 from nearkin.report.page import facts, figures, paragraph, table
@@ -93,8 +93,8 @@ def map_page(folder: Path) -> Page:
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
     found = {name.replace("_", " "): record[name] for name in names if record.get(name) is not None}
     page.add(Section("Answers", facts(found)) if found else None)
-    for title, name in (("Map", "map.svg"), ("Error", "error.svg")):
-        file = folder / name
+    for title in ("Map", "Error"):
+        file = folder / f"{title.lower()}.svg"
         if file.is_file():
             page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
     notes = "".join(map(paragraph, record.get("notes", [])))
@@ -193,28 +193,28 @@ _CURVES = {  # of a training's history, with what the axis is called
     "distortion": "distortion on the training rows",
     "metric": "held-out NDCG@100",
 }
+_PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"}  # of towers learned with an index
 
 
 def _learning(run: Fields) -> Section | None:
     """What was recorded after each step of a training, a figure each; of towers with an index in both phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
     history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
-    together = any("phase" in entry for entry in history)
-    drawn = []
-    for name, ylabel in _CURVES.items():
-        for phase, steps in (("teacher", "sweeps of the towers"), ("index", "rounds with the index")):
-            values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
-            if len(values) > 1 and (phase == "index" or name == "objective"):
-                svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
-                drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
-    lead = ""
+    together, drawn, lead = any("phase" in entry for entry in history), [], ""
+    for (name, ylabel), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
+        values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
+        if len(values) > 1 and (phase == "index" or name == "objective"):
+            svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
+            drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
     if together:
         lead = (
             "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
             "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
         )
     elif any("kmeans_seconds" in entry for entry in history):
-        kmeans, rotation = (sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in _PARTS)
+        kmeans, rotation = (
+            sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")
+        )
         lead = f"k-means took {kmeans:.2f} s, the rotation {rotation:.2f} s."
     return Section("Learning", figures(*drawn), lead) if drawn else None
 
@@ -245,7 +245,6 @@ def _quality(run: Fields, together: bool) -> Section | None:
     return Section("Answers", table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f")), lead)
 
 
-_PARTS = ("kmeans", "rotation")
 _MADE = (
     *("data", "train", "trained_on", "path", "understood", "metric", "solver", "loss", "omega", "dimensions", "dim"),
     *("regularization", "split", "start", "steps", "dropped", "seed", "threads"),
@@ -253,16 +252,11 @@ _MADE = (
 
 
 def _settings(run: Fields) -> Section | None:
-    made = [[name.replace("_", " "), setting(run[name])] for name in _MADE if run.get(name) is not None]
+    made = [[name.replace("_", " "), run[name]] for name in _MADE if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
     made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
     return Section("Making", table(["", ""], made)) if made else None
-
-
-def setting(value: object) -> str:
-    """A setting as a page shows it: numbers in four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
@@ -278,30 +272,26 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    drawn = []
     if len(sweep.codes()) > 1:
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."
-        drawn.append((to_svg(_by_bytes(sweep), "bytes"), text))
-    page.add(Section("Recall against bytes", figures(*drawn)) if drawn else None)
+        page.add(Section("Recall against bytes", figures((to_svg(_by_bytes(sweep), "bytes"), text))))
     return page.add(Section("All trained codes", table(*sweep.rows())))
 
 
 def _by_bytes(sweep: Sweep) -> Axes:
     """Recall against bytes: by codes alone, and of the cheapest answer with vectors."""
-    trials = sweep.trials
-    curves = {name: _by_size(trials, name) for name in dict.fromkeys(trial.method for trial in trials)}
-    if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
-        o, name = found.oversample, found.trial.method
-        curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(trials, name, o)
-    label = sweep.measure
-    ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
-    set_ticks(ax, [trial.n_bytes for trial in trials])
+    searches = {trial.method: (trial.method, 1) for trial in sweep.trials}
+    if (found := sweep.chosen(rescored=True)) is not None:
+        name, o = found.trial.method, found.oversample
+        searches[f"{name}, best of {o} times {sweep.k} ranked again"] = name, o
+    curves = {
+        name: {float(t.n_bytes): t.mean(o) for t in sweep.trials if t.method == method and o in t.recall}
+        for name, (method, o) in searches.items()
+    }
+    wanted = f"{sweep.target:g} wanted", sweep.target
+    ax = plot_against_bytes(curves, sweep.measure, new_axes(5.4, 3.4), reference=wanted)
     legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
     return ax
-
-
-def _by_size(trials: Sequence[Trial], method: str, oversample: int = 1) -> dict[float, float]:
-    return {float(t.n_bytes): t.mean(oversample) for t in trials if t.method == method and oversample in t.recall}
 
 
 def _with_options(text: str) -> str:
