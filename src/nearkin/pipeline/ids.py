@@ -16,7 +16,7 @@ from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
-from nearkin.pipeline.inputs import GivenVectors, find_ids
+from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 from nearkin.report import Page, Section
 from nearkin.report.page import facts, table
@@ -98,8 +98,7 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
         if len(T) != len(X):
             raise ValueError(f"--towers has {len(T)} rows without ids and there are {len(X)} items; give one for each")
         known = names
-    places = {name: place for place, name in enumerate(known.astype(str).tolist())}
-    found = np.array([places.get(name, -1) for name in names.astype(str).tolist()])
+    found = places_of(names, known)
     if (found < 0).all():
         find_ids(names, known, "item")
     whole = np.where(found[:, None] >= 0, T[found], T[found[found >= 0]].mean(0))

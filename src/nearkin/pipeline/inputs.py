@@ -11,11 +11,13 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._fields import counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
+from nearkin._types import ArrayLike
 from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.column import with_ids
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
 from nearkin.export.source import Source
+from nearkin.index.identifiers import positions
 from nearkin.pipeline.run import RUN, read_record
 from nearkin.records import Interactions
 
@@ -189,24 +191,28 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
     return replace(kept, source=history.source)
 
 
-def find_ids(wanted: object, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
+def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
     """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
 
     With `unknown` that skips, those that are not among the ids are left out.
     """
-    positions = {str(value): place for place, value in enumerate(ids.tolist())}
-    names = [str(value) for value in np.asarray(wanted).tolist()]
-    missing = [value for value in names if value not in positions]
-    if missing:
+    places, n_wanted = places_of(wanted, ids), len(np.asarray(wanted))
+    missing = np.asarray(wanted)[places < 0]
+    if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
-        more = f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else ""
+        what = f"{name} {str(missing[0])!r}" + (f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else "")
         why = f"is not among the {len(ids):,} known ids, such as {some}"
         if unknown is None:
-            raise ValueError(f"{name} {missing[0]!r}{more} {why}")
-        unknown.leave_out(f"{name} {missing[0]!r}{more}", why)
-        if len(missing) == len(names):
-            raise ValueError(f"no {name} of {len(names):,} is known; known are {some}")
-    return np.array([positions[value] for value in names if value in positions], dtype=np.int64)
+            raise ValueError(f"{what} {why}")
+        unknown.leave_out(what, why)
+        if len(missing) == n_wanted:
+            raise ValueError(f"no {name} of {n_wanted:,} is known; known are {some}")
+    return places[places >= 0]
+
+
+def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
+    """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
+    return positions(ids.astype(str), len(ids), np.asarray(wanted).astype(str))
 
 
 def pairs_behind(index: str | os.PathLike) -> str | None:

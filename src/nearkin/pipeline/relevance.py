@@ -10,6 +10,7 @@ from nearkin._types import Record
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
 from nearkin.metrics import graded as measures
+from nearkin.pipeline.inputs import places_of
 from nearkin.pipeline.run import Steps
 from nearkin.records import Judgements
 
@@ -53,14 +54,12 @@ class Relevance(NamedTuple):
 
 def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: str, notes: list[str]) -> np.ndarray:
     """Positions (m,) of judged ids among `ids`, -1 for an unknown one; `notes` count those."""
-    own = {str(value): place for place, value in enumerate(ids.tolist())}
-    found = np.array([own.get(value, -1) for value in judged.tolist()], np.int64)
-    names = np.unique(judged)
-    unknown = [value for value in names.tolist() if value not in own]
+    found, names = places_of(judged, ids), np.unique(judged)
+    unknown = np.unique(judged[found < 0]).tolist()
     if len(unknown) > _UNKNOWN * len(names):
         raise ValueError(
             f"qrels name {len(unknown):,} {what} of {len(names):,} that {where} lacks, the first is {unknown[0]!r}; "
-            f"known are {', '.join(list(own)[:3])}: give qrels of these ids, or the ids with {option}"
+            f"known are {', '.join(map(str, ids[:3].tolist()))}: give qrels of these ids, or the ids with {option}"
         )
     if unknown:
         notes.append(f"{len(unknown):,} judged {what} that {where} lacks count as not found")
