@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import faiss
 import numpy as np
@@ -27,7 +26,6 @@ from nearkin.pipeline.relevance import Relevance, judge_relevance
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
 
-Given: TypeAlias = np.ndarray | None
 CUTS = (1, 10, 100)
 ROWS_AS_QUERIES = 200
 MOST_QUERIES = 1000  # that judge a new index; `evaluate` uses all
@@ -136,7 +134,13 @@ def _whole_base(index: Index, base: VectorFile) -> VectorFile:
     return base
 
 
-def _check_lengths(index: Index, Q: np.ndarray, truth: Given, labels: Given, query_labels: Given) -> None:
+def _check_lengths(
+    index: Index,
+    Q: np.ndarray,
+    truth: np.ndarray | None,
+    labels: np.ndarray | None,
+    query_labels: np.ndarray | None,
+) -> None:
     if (labels is None) != (query_labels is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
     wanted = (("truth", truth, len(Q), "queries"), ("labels", labels, len(index), "rows of the index"))
@@ -234,12 +238,10 @@ def judge_codes(
 
 def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
     """Both recalls at every cut within `retrieved` (q, K) and `truth` (q, T), nearest first."""
-    record = {}
-    for k in (k for k in sorted(set(cuts)) if k <= retrieved.shape[1]):
-        record[f"1-recall@{k}"] = metrics.recall_1_at_k(retrieved, truth, k)
-    for k in (k for k in sorted(set(cuts)) if 1 < k <= min(retrieved.shape[1], truth.shape[1])):
-        record[f"{k}-recall@{k}"] = metrics.recall_k_at_k(retrieved, truth, k)
-    return record
+    cuts = [k for k in sorted(set(cuts)) if k <= retrieved.shape[1]]
+    record = {f"1-recall@{k}": metrics.recall_1_at_k(retrieved, truth, k) for k in cuts}
+    cuts = [k for k in cuts if 1 < k <= truth.shape[1]]
+    return record | {f"{k}-recall@{k}": metrics.recall_k_at_k(retrieved, truth, k) for k in cuts}
 
 
 def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, oversample: int | None) -> Record:
@@ -265,9 +267,8 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
-        rows.append(
-            [name, f"{counted(row['bytes_per_vector'], 'byte')}{kept}", *(row[measure] for measure in measures)]
-        )
+        size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
+        rows.append([name, size, *(row[measure] for measure in measures)])
     return ["search", "needs", *measures], rows
 
 
@@ -280,35 +281,29 @@ def judge_by_label(
     labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking
     rows = max(1, _RANKED // len(index))
-    sums: dict[str, float] = {}
+    parts: list[dict[str, np.ndarray]] = []
     for start in range(0, len(Q), rows):
         part = slice(start, start + rows)
-        for name, value in judge(index, Q[part], labels, query_labels[part]).items():
-            sums[name] = sums.get(name, 0.0) + value * len(Q[part])
+        parts.append(judge(index, Q[part], labels, query_labels[part]))
         callback(min(start + rows, len(Q)), {"total": len(Q)})
-    return {name: value / len(Q) for name, value in sums.items()}
+    return {name: float(np.concatenate([part[name] for part in parts]).mean()) for name in parts[0]}
 
 
-def ranking_measures(hits: np.ndarray, totals: np.ndarray, n: int, cuts: Sequence[int] = CUTS) -> dict[str, float]:
-    """Measures of `hits` (q, K) bool, of which `totals` (q,) among n rows are right; mAP@K if K < n."""
-    K = hits.shape[1]
-    record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= K}
-    value = float(metrics.average_precision(hits, np.minimum(totals, K)).mean())
-    return record | {"mAP" if n == K else f"mAP@{K}": value}
-
-
-def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
-    _, found = index.search(Q, len(index) if len(index) <= _FULL_RANKING else _FULL_RANKING // 100)
-    places = positions(index.ids, len(index), found)
+def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index."""
+    n = len(index)
+    _, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
+    places = positions(index.ids, n, found)
     hits = metrics.label_relevance(labels[places], query_labels) & (places >= 0)
-    totals = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels]
-    return ranking_measures(hits, totals, len(index))
+    totals, K = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels], hits.shape[1]
+    record = {f"precision@{k}": hits[:, :k].mean(axis=1) for k in CUTS if k <= K}
+    return record | {"mAP" if n == K else f"mAP@{K}": metrics.average_precision(hits, np.minimum(totals, K))}
 
 
-def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
     codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
     encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
     ranks = metrics.hamming_histograms(encoded, codes, query_labels, labels)
-    record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
-    record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
-    return record | {"mAP": float(ranks.average_precision().mean())}
+    record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= len(index)}
+    record[f"precision within radius {_RADIUS}"] = ranks.precision_within(_RADIUS)
+    return record | {"mAP": ranks.average_precision()}
