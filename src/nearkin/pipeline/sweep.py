@@ -27,9 +27,8 @@ from nearkin.index.searching import KeptVectors, normalised, rescore
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import exact_neighbors, kept
+from nearkin.pipeline.evaluate import Relevance, exact_neighbors, kept
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
-from nearkin.pipeline.relevance import Relevance
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
 
