@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import faiss
@@ -69,13 +69,13 @@ def evaluate_folder(
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
+    if base is not None:
+        _check_base(index, base)
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
-        rows = rows_as_queries(_whole_base(index, base), run)
+        rows = rows_as_queries(base, run)
         Q = base.take(rows)
-    if base is not None:
-        _whole_base(index, base)
     Q = check_queries(Q, index.n_features)
     _check_lengths(index, Q, truth, labels, query_labels)
     names = np.arange(len(Q)) if query_ids is None else query_ids
@@ -85,11 +85,11 @@ def evaluate_folder(
         with steps.step("exact search") as callback:
             depth = min(k, len(index) - (rows is not None))
             exact = exact_neighbors(base, Q, depth, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    answers: list[np.ndarray] = []
-    for times in (None, oversample) if oversample is not None else (None,):
+    answers: dict[int | None, np.ndarray] = {}
+    for times in dict.fromkeys((None, oversample)):
         with steps.step("search") as callback:
             start = time.perf_counter()
-            answers.append(neighbours_of(index, Q, k, times, rows, callback))
+            answers[times] = neighbours_of(index, Q, k, times, rows, callback)
             rate = len(Q) / (time.perf_counter() - start)
     record: Record = {
         "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
@@ -98,7 +98,7 @@ def evaluate_folder(
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
         with steps.step("judge"):
-            record |= _judged(index, answers, exact, oversample)
+            record |= _judged(index, answers, exact)
             if len(n_probes) > 1:
                 depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
                 curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample)
@@ -127,14 +127,13 @@ def _best_rows(index: Index, base: VectorFile | None, Q: np.ndarray, steps: Step
         return exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback).ids
 
 
-def _whole_base(index: Index, base: VectorFile) -> VectorFile:
+def _check_base(index: Index, base: VectorFile) -> None:
     if base.shape[1] != index.n_features:
         raise ValueError(f"{base.name} has {counted(base.shape[1], 'column')}, and the index {index.n_features}")
     if len(base) != len(index):
         raise ValueError(
             f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
         )
-    return base
 
 
 def _check_lengths(
@@ -247,20 +246,25 @@ def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int
     return record | {f"{k}-recall@{k}": metrics.recall_k_at_k(retrieved, truth, k) for k in cuts}
 
 
-def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, oversample: int | None) -> Record:
-    """Recall of answers (q, k) by codes alone and, with `oversample`, rescored: "searches", and the last one's recalls.
-    `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the folder."""
-    names = ("exact" if index.quantizer is None else "by code alone", "rescored by kept vectors")
+def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: ExactNeighbours) -> Record:
+    """Recall of answers {oversample: ids (q, k)}: "searches", and the last one's recalls. `bytes_per_vector` are those
+    of the code, `bytes_kept` those of all vectors kept in the folder."""
     searches: list[Record] = []
-    for name, ids, times in zip(names, answers, (None, oversample), strict=False):
+    for times, ids in answers.items():
         measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
         if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
         kept = index.kept.row_bytes * len(index) if times is not None and index.kept is not None else 0
-        about = {"search": name, "oversample": times, "bytes_per_vector": index.bytes_per_vector, "bytes_kept": kept}
-        searches.append(about | measures)
-    recalls = {name: value for name, value in searches[-1].items() if "recall@" in name}
-    return recalls | {"searches": searches}
+        about = {"search": _kind(index, times), "oversample": times, "bytes_per_vector": index.bytes_per_vector}
+        searches.append(about | {"bytes_kept": kept} | measures)
+    return measures | {"searches": searches}
+
+
+def _kind(index: Index, oversample: int | None) -> str:
+    """What ranks the answers of a search."""
+    if oversample is not None:
+        return "rescored by kept vectors"
+    return "exact" if index.quantizer is None else "by code alone"
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
@@ -370,10 +374,9 @@ def judge_relevance(
         answers.append(("exact", None, exact))
     times = (oversample or OVERSAMPLE,) if index.kept is not None and index.quantizer is not None else ()
     for each in (None, *times):
-        name = "exact" if index.quantizer is None else "by code alone" if each is None else "rescored by kept vectors"
         with steps.step("search") as callback:
             found = index.search(Q, min(DEPTH, len(index)), oversample=each, callback=callback)[1]
-        answers.append((name, each, positions(index.ids, len(index), found)))
+        answers.append((_kind(index, each), each, positions(index.ids, len(index), found)))
     searches, best = [], None
     for name, each, found in answers:
         values = graded_values(found, judged.grades)
