@@ -16,7 +16,6 @@ from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.column import with_ids
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
-from nearkin.export.source import Source
 from nearkin.index.identifiers import positions
 from nearkin.pipeline.run import RUN, read_record
 from nearkin.records import Interactions
@@ -52,7 +51,8 @@ class GivenVectors(NamedTuple):
 
 
 class GivenQueries(NamedTuple):
-    """Queries (q, d), their names in the answers (q,), and how a table of them was understood."""
+    """Queries (q, d), their names (the column in a file of ids, else the ids that the file holds, else row numbers),
+    and how a table of them was understood."""
 
     vectors: np.ndarray
     ids: np.ndarray
@@ -118,7 +118,7 @@ def decoded(index: nk.Index) -> np.ndarray:
     """(n, d) float32, the decoded rows of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
         raise ValueError("the index holds bits, from which no vectors can be read; give the vectors themselves")
-    return Source(index).decoded(np.arange(len(index)))
+    return nk.export.Source(index).decoded(np.arange(len(index)))
 
 
 def open_index(folder: str | os.PathLike) -> nk.Index:
@@ -132,10 +132,7 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
 def open_queries(
     path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None
 ) -> GivenQueries:
-    """The queries in a file or, of a folder of pairs, its left side.
-
-    Their names are the column in the file `ids`, else the ids that `path` holds, else row numbers.
-    """
+    """The queries in a file or, of a folder of pairs, its left side."""
     given = open_given(path, side, "left", ids)
     given.file.check_finite()
     X, names = given.file.read(), given.ids
@@ -175,14 +172,14 @@ class Unknown:
 
 def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, unknown: Unknown) -> Interactions:
     """The pairs of a table whose ids of one side are `known`; `name` is that side's column."""
-    ids = getattr(history, f"{side}_ids")
-    found = np.isin(ids.astype(str), known.astype(str))
-    keep = found[history.indices if side == "right" else history.rows]
+    ids, numbers = getattr(history, f"{side}_ids"), history.indices if side == "right" else history.rows
+    lost = places_of(ids, known) < 0
+    keep = ~lost[numbers]
     if keep.all():
         return history
     source = "the table" if history.source is None else history.source.source
-    lost = f"{counted(int((~keep).sum()), 'pair')} of {source}"
-    unknown.leave_out(lost, f"{int((~found).sum()):,} {name} ids are not known, the first is {ids[~found][0].item()!r}")
+    what = f"{counted(int((~keep).sum()), 'pair')} of {source}"
+    unknown.leave_out(what, f"{int(lost.sum()):,} {name} ids are not known, the first is {ids[lost][0].item()!r}")
     if not keep.any():
         raise ValueError(f"{source} has no pair with a known {name}; give pairs of the ids that the folder knows")
     left, right = history.left_ids[history.rows], history.right_ids[history.indices]
