@@ -1,4 +1,4 @@
-"""`nearkin demo`: scikit-learn's handwritten digits searched exactly and through codes, and the page about it."""
+"""`nearkin demo`: scikit-learn's handwritten digits searched exactly and through codes."""
 
 import os
 import shlex
@@ -6,21 +6,17 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._storage import check_target, read_config, saving_folder
+from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
 from nearkin.pipeline.run import Steps
-from nearkin.plots import plot_against_bytes, plot_convergence, to_svg
-from nearkin.report import Page, Section
-from nearkin.report.page import facts, figures, paragraph, table
 
 KIND = "demo"
 K = 10
@@ -33,7 +29,7 @@ METHODS = {  # rotation -> the method's name in the table and figures
     "givens-random": "Givens random",
     "givens-greedy": "Givens greedy",
 }
-_N_QUERIES = 297  # the last rows; the other 1,500 are indexed and learned from
+N_QUERIES = 297  # the last rows; the other 1,500 are indexed and learned from
 
 
 class Digits(NamedTuple):
@@ -50,7 +46,7 @@ def digits() -> Digits:
     """The data of the demo."""
     X, y = load_digits(return_X_y=True)
     X, y = np.asarray(X, np.float32), np.asarray(y)
-    return Digits(X[:-_N_QUERIES], y[:-_N_QUERIES], X[-_N_QUERIES:], y[-_N_QUERIES:])
+    return Digits(X[:-N_QUERIES], y[:-N_QUERIES], X[-N_QUERIES:], y[-N_QUERIES:])
 
 
 @dataclass(frozen=True)
@@ -138,68 +134,3 @@ def explore_command(out: str | os.PathLike) -> str:
     """The command that shows the digits in a folder of `save_demo`, with their neighbours."""
     index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
     return f"nearkin explore {index} --labels {labels} --images {images}"
-
-
-def demo_page(folder: Path) -> Page:
-    records: list[dict[str, Any]] = read_config(folder, KIND)["trials"]
-    trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
-    n, d = digits().base.shape
-    best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
-    page = Page(
-        title=f"{n:,} handwritten digits, {SHOWN} bytes each",
-        eyebrow="nearkin demo",
-        lead=(
-            f"Each image is {d} numbers, {4 * d} bytes as float32. Product quantization codes it in {SHOWN} bytes; a "
-            "learned rotation decides which directions share a byte. Searching the codes still finds the right digits."
-        ),
-        made_by="nearkin demo",
-    )
-    exact = trials[0]
-    values = {
-        f"smaller than float32: codes of {SHOWN} bytes": f"{best.compression:.0f}×",
-        f"of the exact {K} neighbours kept ({best.method})": f"{best.recall:.0%}",
-        f"mAP by label; exact search has {exact.mean_average_precision:.3f}": f"{best.mean_average_precision:.3f}",
-        "longest training of any method": f"{max(trial.seconds for trial in trials):.2f} s",
-    }
-    see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
-    page.add(Section("In short", facts(values), see))
-    shown = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
-    formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
-    body = table(list(shown[0]), [list(record.values()) for record in shown], formats=formats, best=bold)
-    lead = (
-        f"Distortion is the mean squared error on {_N_QUERIES} queries that no method has learned from. Recall@{K} is "
-        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
-    )
-    page.add(Section("All methods, all sizes", body, lead)).add(_curves(trials))
-    limits = (
-        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
-        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
-        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
-        "nearkin compress and nearkin evaluate."
-    )
-    return page.add(Section("Limits of this demo", paragraph(limits)))
-
-
-def _curves(trials: list[DemoTrial]) -> Section:
-    def by_size(measure: str, ylabel: str, caption: str, reference: tuple[str, float] | None = None) -> tuple[str, str]:
-        curves = {
-            name: {float(t.n_bytes): getattr(t, measure) for t in trials[1:] if t.method == name}
-            for name in METHODS.values()
-        }
-        ax = plot_against_bytes(curves, ylabel, reference=reference)
-        if reference is not None:
-            ax.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
-        return to_svg(ax, measure), caption
-
-    convergence = plot_convergence({t.method: t.history for t in trials[1:] if t.n_bytes == SHOWN})
-    text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
-    unseen = "Distortion of images that the codebooks have not learned from."
-    exact = ("exact search", trials[0].mean_average_precision)
-    by_label = "The same digit, ranked high: two bytes do it as well as exact search."
-    drawn = (
-        (to_svg(convergence, "convergence"), text),
-        by_size("distortion", "distortion of unseen images", unseen),
-        by_size("recall", f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
-        by_size("mean_average_precision", "mAP by label", by_label, exact),
-    )
-    return Section("What a rotation gains", figures(*drawn))

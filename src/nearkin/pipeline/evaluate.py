@@ -110,21 +110,10 @@ def evaluate_folder(
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
     if relevance is not None:
-        asked = Q[relevance.queries]
-        record |= judge_relevance(index, asked, relevance, _best_rows(index, base, asked, steps), oversample, steps)
+        record |= judge_relevance(index, Q[relevance.queries], relevance, base, oversample, steps)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, version)
     return record
-
-
-def _best_rows(index: Index, base: VectorFile | None, Q: np.ndarray, steps: Steps) -> np.ndarray | None:
-    """Numbers (q, K) of the exact neighbours in `base` or the vectors that the index keeps, None without either."""
-    if base is None and index.kept is not None:
-        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
-    if base is None:
-        return None
-    with steps.step("exact search") as callback:
-        return exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback).ids
 
 
 def _check_base(index: Index, base: VectorFile) -> None:
@@ -365,13 +354,17 @@ def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: 
 
 
 def judge_relevance(
-    index: Index, Q: np.ndarray, judged: Relevance, exact: np.ndarray | None, oversample: int | None, steps: Steps
+    index: Index, Q: np.ndarray, judged: Relevance, base: VectorFile | None, oversample: int | None, steps: Steps
 ) -> Record:
-    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `exact`
-    (q, K), rows of the exact neighbours, each search has the "change" from those: mean and 95 % interval."""
+    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `base`
+    or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
     answers: list[tuple[str, int | None, np.ndarray]] = []
-    if exact is not None and index.quantizer is not None:
-        answers.append(("exact", None, exact))
+    if base is None and index.kept is not None:
+        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
+    if base is not None and index.quantizer is not None:
+        with steps.step("exact search") as callback:
+            exact = exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback)
+        answers.append(("exact", None, exact.ids))
     times = (oversample or OVERSAMPLE,) if index.kept is not None and index.quantizer is not None else ()
     for each in (None, *times):
         with steps.step("search") as callback:

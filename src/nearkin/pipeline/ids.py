@@ -1,8 +1,7 @@
-"""`nearkin ids`: semantic ids of a file's rows, the files that language models read, and their report."""
+"""`nearkin ids`: semantic ids of a file's rows, the files that language models read, and what its report shows."""
 
 import json
 import os
-from itertools import count
 from pathlib import Path
 from textwrap import shorten
 
@@ -11,15 +10,13 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
-from nearkin._storage import check_inputs, check_target, read_config, replacing_folder
+from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
-from nearkin.pipeline.run import RUN, Steps, read_record, write_record
-from nearkin.report import Page, Section
-from nearkin.report.page import facts, table
+from nearkin.pipeline.run import RUN, Steps, write_record
 
 KIND = nk.SemanticIds.KIND
 LINES = "ids.jsonl"  # next to the arrays: a line for each item
@@ -158,35 +155,3 @@ def _prefixes(made: nk.SemanticIds, titles: np.ndarray) -> list[list[object]]:
             shown = "; ".join(shorten(str(title), _LONGEST, placeholder="…") for title in some)
             rows.append([words[code], int(first[code]), word, int(counts[place]), shown])
     return rows
-
-
-def ids_page(folder: Path) -> Page:
-    """The report of semantic ids: sharing, codes in use, neighbours by prefix, and what shares a prefix."""
-    run, name, config = read_record(folder, RUN), folder.resolve().name, read_config(folder)
-    page = Page(title=f"{name}: semantic ids", made_by=f"nearkin report {folder}")
-    if not run:
-        page.lead = f"These {config['kind']} were saved from Python, without a record; nearkin ids writes one."
-        return page
-    page.title = f"{name}: semantic ids of {run['items']:,} items"
-    page.lead = f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}"
-    page.lead += f" and, with alpha {run['alpha']:g}, {run['towers']}." if run["towers"] else "."
-    size = {
-        "shared their nearest id": f"{run['shared_before']:.1%}",
-        "share an id now": "0%",
-        "distortion added for that": f"{run['distortion_added']:.2%}",
-        "seconds": sum(run["seconds"].values()),
-    }
-    page.add(Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."))
-    dead = (run["codes"] - used for used in run["used"])
-    rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
-    lead = (
-        "Dead codes name no item. Perplexity is the number of equally used codes of the same entropy. The fourth "
-        f"column is the share of an item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this "
-        "level; the last, how many items share them with the average item."
-    )
-    columns = ["level", "dead", "perplexity", "nearest", "items"]
-    page.add(Section("Levels", table(columns, rows, formats={2: ".1f", 3: ".3f", 4: ".1f"}), lead))
-    if prefixes := run.get("prefixes"):
-        lead = "The fullest first codes and their items; their fullest prefixes, with the items and some of them."
-        page.add(Section("What shares a prefix", table([""] * len(prefixes[0]), prefixes), lead))
-    return page

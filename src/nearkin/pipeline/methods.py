@@ -130,14 +130,14 @@ def methods() -> dict[str, Method]:
         *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, BEST)),
         *scalars,
         Method("residual", _BYTES, lambda d: range(1, _LONGEST + 1)),
-        Method("product-residual", _BYTES, _product_residual_sizes),
+        Method(
+            "product-residual",
+            _BYTES,
+            lambda d: [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d],
+        ),
         *(Method(entry.method, _BITS) for entry in HASHERS.values()),
     )
     return {method.name: method for method in codes}
-
-
-def _product_residual_sizes(d: int) -> list[int]:
-    return [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d]
 
 
 def find_method(name: str) -> Method:

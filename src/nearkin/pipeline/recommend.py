@@ -223,21 +223,17 @@ def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions
     if read_config(folder)["kind"] == saved_towers.KIND:
         left = nk.TwoTower.load(folder).embed_left(history)
     else:
-        left = _folded_in(sides, Path(folder), history)
+        from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
+        from nearkin.embedding.two_tower.objective import AllPairs
+
+        arrays, run = read_arrays(Path(folder) / LEFT), read_record(folder, RUN) or {}
+        if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
+            raise ValueError(f"{folder} cannot embed new entities: train it again with --loss all-pairs, the default")
+        pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
+        known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
+        loss = FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs)
+        left = fold_in(history, known, loss, None, None)  # as in training, with the decoded right vectors
     columns = number_ids(history.right_ids, sides.right_ids, "right")[0]
-    known = sp.coo_matrix(history.matrix())
-    seen = sp.csr_matrix((known.data, (known.row, columns[known.col])), (len(left), len(sides.right_ids)))
+    places = history.rows, columns[history.indices]
+    seen = sp.csr_matrix((history.weights, places), (len(left), len(sides.right_ids)))
     return replace(sides, left=left, left_ids=history.left_ids, seen=seen)
-
-
-def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
-    """New rows (b, d) for an index of `nearkin train`: its loss minimised over them, with the decoded right vectors."""
-    from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
-    from nearkin.embedding.two_tower.objective import AllPairs
-
-    arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}
-    if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
-        raise ValueError(f"{path} cannot embed new entities: train it again with --loss all-pairs, the default")
-    pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
-    known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
-    return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)

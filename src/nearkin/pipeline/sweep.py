@@ -212,7 +212,12 @@ class Bench:
             recall = kept(found, self.truth.matched(found), depths)
         index.kept = KeptVectors([self.X])
         if self.grades is not None:
-            recall = {o: self._gain_kept(_search(index, self.Q, k, o), self.grades) for o in depths}
+            exact = graded_values(self.truth.ids, self.grades)[NDCG]
+            if not exact.any():
+                text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
+                raise ValueError(text)
+            gains = {o: graded_values(_search(index, self.Q, k, o), self.grades)[NDCG] for o in depths}
+            recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
         return Trial(code, recall, seconds, rates, found)
@@ -233,12 +238,6 @@ class Bench:
     def _depths(self) -> list[int]:
         k = self.truth.ids.shape[1]
         return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
-
-    def _gain_kept(self, found: np.ndarray, grades: sp.csr_matrix) -> np.ndarray:
-        exact = graded_values(self.truth.ids, grades)[NDCG]
-        if not exact.any():
-            raise ValueError("exact search finds no relevant row among ten for any query; qrels must be of these ids")
-        return 1 + (graded_values(found, grades)[NDCG] - exact) / exact.mean()
 
     def _rate(self, index: Index, oversample: int) -> float:
         """Queries per second, with the exact vectors in memory."""
@@ -546,17 +545,12 @@ def sweep(
         rescored = choose(race.trials, target, rescored=True, rate=rate)
         if rescored is not None and not rate:  # rates are those of float32
             rescored = bench.narrowed(rescored, target)
-    return Sweep(
-        target, k, metric, len(queries), Q is None, len(file), X.shape, _shift(X, queries), race.trials,
-        race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
-    )  # fmt: skip
-
-
-def _shift(X: np.ndarray, Q: np.ndarray) -> float:
-    """Squared distance between the means of rows X (n, d) and of queries Q (q, d), as a share of the rows' variance."""
     variance = float(X.var(axis=0, dtype=np.float64).sum())
-    apart = np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum()
-    return float(apart) / variance if variance else 0.0
+    apart = float(np.square(X.mean(axis=0, dtype=np.float64) - queries.mean(axis=0, dtype=np.float64)).sum())
+    return Sweep(
+        target, k, metric, len(queries), Q is None, len(file), X.shape, apart / variance if variance else 0.0,
+        race.trials, race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
+    )  # fmt: skip
 
 
 def _rows_and_queries(

@@ -1,7 +1,7 @@
 """The figures: curves of an error or a distortion, a measure against bytes, and maps whose names do not collide."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -51,7 +51,15 @@ def plot_against_bytes(
     if reference is not None:
         label, value = reference
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-    set_ticks(ax, [size for values in series.values() for size in values])
+    sizes = sorted({size for values in series.values() for size in values}, reverse=True)
+    named = sizes[:1]  # of sizes whose names would touch the largest is named
+    for size in sizes:
+        if math.log(named[-1] / size) > _APART * math.log(sizes[0] / sizes[-1]):
+            named.append(size)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(named[::-1])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among many lines
     legend(ax, **(crowded if len(series) > 6 else {}))
     return ax
@@ -121,19 +129,6 @@ def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: st
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     return ax
-
-
-def set_ticks(ax: Axes, sizes: Iterable[float]) -> None:
-    """A logarithmic axis that names the sizes, of those that would touch the largest."""
-    every = sorted(set(sizes), reverse=True)
-    named: list[float] = []
-    for size in every:
-        if not named or math.log(named[-1] / size) > _APART * math.log(every[0] / every[-1]):
-            named.append(size)
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(named[::-1])
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def plot_map(

@@ -13,6 +13,8 @@ import nearkin
 from nearkin._storage import replacing
 from nearkin._types import Fields
 
+_NUMERIC = set("0123456789.,+-–×%")
+
 
 @dataclass(frozen=True)
 class Section:
@@ -87,7 +89,9 @@ def table(
     a column to "min" or "max", and its best cell of every group is set in bold.
     """
     bold, formats = _best_cells(rows, best or {}), formats or {}
-    text = {j for j in range(len(columns)) if any(_is_text(row[j]) for row in rows)}
+    text = {
+        j for j in range(len(columns)) if any(isinstance(r[j], str) and not set(str(r[j])) <= _NUMERIC for r in rows)
+    }
     grouped = len({row[0] for row in rows}) < len(rows)
     head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
     head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
@@ -125,10 +129,6 @@ def figures(*figures: tuple[str, str]) -> str:
     parts = "".join(f"<figure>{svg}<figcaption>{html.escape(text)}</figcaption></figure>" for svg, text in figures)
     parts = parts.replace('<figure><svg class="wide"', '<figure tabindex="0"><svg class="wide"')  # keys scroll it
     return f'<div class="figures">{parts}</div>'
-
-
-def _is_text(cell: object) -> bool:
-    return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
 
 
 def _text(value: Any, form: str = ".4g") -> str:
