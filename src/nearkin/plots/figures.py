@@ -21,6 +21,7 @@ ALL = 50  # up to this number of points each gets a name, with a thin line to it
 _TRIES = 200  # names to try above that
 _GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
 _APART = 0.06  # of an axis' length: numbers nearer to one another touch
+_ERROR = "share of held-out answers violated"
 _MANY = 15  # points of a curve; with more, dashes replace the markers
 
 
@@ -34,8 +35,6 @@ def plot_convergence(
     numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
-    if len(curves) > 1:
-        legend(ax)
     return ax
 
 
@@ -44,10 +43,9 @@ def plot_against_bytes(
     ylabel: str,
     ax: Axes | None = None,
     reference: tuple[str, float] | None = None,
-    xlabel: str = "bytes per vector",
 ) -> Axes:
     """Draw {bytes per vector: value} of each method, the bytes on a log axis, and a `reference` (name, value)."""
-    ax = _draw(ax, series, "series", xlabel, ylabel)
+    ax = _draw(ax, series, "series", "bytes per vector", ylabel)
     if reference is not None:
         label, value = reference
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
@@ -70,27 +68,20 @@ def plot_error(
     xlabel: str,
     ax: Axes | None = None,
     *,
-    ylabel: str = "share of held-out answers violated",
-    logarithmic: bool = False,
     spread: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
 ) -> Axes:
     """Draw error curves {name: {x: error}}, for example against answers, epochs or dimension.
 
     spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
     """
-    check_instance(logarithmic, "logarithmic", bool, int)
     spread = check_instance({} if spread is None else spread, "spread", Mapping)
-    ax = _draw(ax, curves, "curves", xlabel, ylabel)
+    ax = _draw(ax, curves, "curves", xlabel, _ERROR)
     for name, style in series_style(curves).items():
         if name in spread:
             places = sorted(check_instance(spread[name], f"spread[{name!r}]", Mapping))
             low, high = zip(*(spread[name][place] for place in places), strict=True)
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    if logarithmic:
-        ax.set_xscale("log")
     ax.set_ylim(bottom=0)
-    if len(curves) > 1:
-        legend(ax)
     return ax
 
 
@@ -106,7 +97,7 @@ def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
     ax.text(curve["dimension"][-1], curve["chance"], "coin flips", color=color, ha="right", va="bottom")
     ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
     ax.set_xlabel("dimension")
-    ax.set_ylabel("share of held-out answers violated")
+    ax.set_ylabel(_ERROR)
     ax.set_xticks(list(curve["dimension"]))
     ax.set_ylim(bottom=0)
     return ax
@@ -128,6 +119,8 @@ def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: st
         ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=4.5, **style)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
+    if len(curves) > 1:
+        legend(ax)
     return ax
 
 
