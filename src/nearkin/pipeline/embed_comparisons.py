@@ -17,8 +17,8 @@ from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
-from nearkin._types import Fields, Record
-from nearkin.contracts import Callback
+from nearkin._types import Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
 from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval
@@ -52,7 +52,7 @@ def embed_comparisons(
     tables: str | None = None,
     raters: str = "equal",
     reversed_raters: str = "keep",
-    callback: Callback | None = None,
+    callback: Callback = ignore,
     **columns: Any,
 ) -> Record:
     """Embed the comparisons in `path` and write the folder `out`; returns the record to print.
@@ -207,15 +207,9 @@ def _write(
             _save(figure, folder / "error")
 
 
-def _half(callback: Callback | None, part: int) -> Callback | None:
+def _half(callback: Callback, part: int) -> Callback:
     """`callback` for the first (0) or second (1) of two fits of equal length."""
-    if callback is None:
-        return None
-
-    def report(step: int, record: Fields) -> None:
-        callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
-
-    return report
+    return lambda step, record: callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
 
 def _curves(

@@ -77,7 +77,7 @@ def evaluate_folder(
         rows = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
-    _check_lengths(index, Q, truth, labels, query_labels)
+    _check_lengths(index, len(Q), truth=truth, labels=labels, query_labels=query_labels)
     names = np.arange(len(Q)) if query_ids is None else query_ids
     relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
     exact = None if truth is None else ExactNeighbours.given(truth)
@@ -125,19 +125,13 @@ def _check_base(index: Index, base: VectorFile) -> None:
         )
 
 
-def _check_lengths(
-    index: Index,
-    Q: np.ndarray,
-    truth: np.ndarray | None,
-    labels: np.ndarray | None,
-    query_labels: np.ndarray | None,
-) -> None:
-    if (labels is None) != (query_labels is None):
+def _check_lengths(index: Index, q: int, **given: np.ndarray | None) -> None:
+    if (given["labels"] is None) != (given["query_labels"] is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
-    wanted = (("truth", truth, len(Q), "queries"), ("labels", labels, len(index), "rows of the index"))
-    for name, given, n, what in (*wanted, ("query_labels", query_labels, len(Q), "queries")):
-        if given is not None and len(given) != n:
-            found = counted(len(given), "row" if name == "truth" else "value")
+    for name, values in given.items():
+        n, what = (len(index), "rows of the index") if name == "labels" else (q, "queries")
+        if values is not None and len(values) != n:
+            found = counted(len(values), "row" if name == "truth" else "value")
             raise ValueError(f"{name} has {found} and there are {n:,} {what}; give one for each")
 
 

@@ -308,8 +308,8 @@ def _judge_later(
     pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
     left, right, quality = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices], Quality()
     for name, model in towers.items():  # the pairs by its numbers, without those that it has seen
-        ids = {"left_ids": model.left_ids_, "right_ids": model.right_ids_}
-        test = Interactions.from_pairs(left, right, None, pairs.timestamps, **ids)
+        ids = model.left_ids_, model.right_ids_
+        test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
         keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
         test = test.select(~np.isin(keys, seen))
         quality[name] = model.evaluate(test, k=_CUTS) if len(test) else {}

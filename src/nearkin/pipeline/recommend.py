@@ -64,7 +64,9 @@ def recommend_folder(
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
     before any work for unknown ids and for a folder without two sides.
     """
-    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
+    if out is not None:
+        check_answers_path(out)
+    steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         sides = open_sides(folder, index)
         if history is not None:
@@ -102,7 +104,9 @@ def similar_folder(
 ) -> tuple[Record, Answers | None]:
     """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers: by
     cosine, for coordinates of comparisons by distance. Options as of `nearkin similar`."""
-    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
+    if out is not None:
+        check_answers_path(out)
+    steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         given, kind, words = open_given(folder, side), read_config(folder)["kind"], side_names(folder)
         by_distance = kind == MAP
@@ -132,12 +136,6 @@ def similar_folder(
 
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, "notes": others.notes})
-
-
-def _checked(steps: Steps | None, k: int, out: str | os.PathLike | None) -> tuple[Steps, int]:
-    if out is not None:
-        check_answers_path(out)
-    return steps or Steps(), check_integer(k, "k", low=1)
 
 
 def _answer_in_blocks(
