@@ -124,15 +124,15 @@ def compress_file(
         if group.rank == 0:
             index.ids = ids
             other = None if source is file else source.name
-            run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
+            seed = random_state if isinstance(random_state, int) else None
+            run: Record = {"trained_on": min(rows, len(source)), "seed": seed, "train": other, **(about or {})}
             if isinstance(quantizer, BestCode) and hasattr(quantizer, "table_"):  # else fitted before an interruption
                 run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
-                run = {**record, "seconds": steps.seconds, "history": history}
-                save_index(index, out, run, file, kept, callback)
+                save_index(index, out, record | {"seconds": steps.seconds, "history": history}, file, kept, callback)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
@@ -235,7 +235,7 @@ def _encode(
 
 
 def _record(
-    file: VectorFile, index: Index, fitted: object, run: Fields, queries: np.ndarray | None, steps: Steps
+    file: VectorFile, index: Index, fitted: object, run: Record, queries: np.ndarray | None, steps: Steps
 ) -> Record:
     """Sizes of the index and what its codes keep."""
     record: Record = {
@@ -261,7 +261,7 @@ def _record(
             variance = float(X.var(axis=0, dtype=np.float64).sum())
             record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
         record |= judge_codes(index, file, run, queries, callback=callback)
-    return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
+    return record | run
 
 
 @contextmanager
