@@ -244,7 +244,7 @@ def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: Exact
 
 
 def _kind(index: Index, oversample: int | None) -> str:
-    """What ranks the answers of a search."""
+    """The kind of a search: which distances rank its answers."""
     if oversample is not None:
         return "rescored by kept vectors"
     return "exact" if index.quantizer is None else "by code alone"

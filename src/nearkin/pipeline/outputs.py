@@ -24,7 +24,7 @@ from nearkin.index.hits import found, long_form
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
 MARK = b"nearkin"  # key in the metadata of our .parquet files
-HEADER = 256  # bytes of the header of our .npy files, by which they are known: NumPy's own have 128
+HEADER = 256  # bytes of the header that marks our .npy files: NumPy's own have 128
 _NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
 _PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
 _ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}

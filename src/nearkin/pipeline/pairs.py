@@ -262,7 +262,7 @@ def _trained_further(
 
 
 def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Quality:
-    """Measures of the test pairs: by the model, by one without features where there are some, by the baselines."""
+    """Measures of the test pairs: by the model, by one without the features if it has any, by the baselines."""
     quality = {RESULT: model.evaluate(parts.test, k=_CUTS)}
     if parts.train.left_features is not None or parts.train.right_features is not None:
         found = {"loss": model.loss_, "regularization": model.regularization_}

@@ -1,6 +1,6 @@
 """`nearkin sweep`: rows and queries in, the code of fewest bytes that keeps enough neighbours out.
 
-Codes are trained one after the other on all rows and judged by all queries; each tells which size is trained next.
+Codes are trained one after the other on all rows and judged by all queries; the results choose the next size.
 """
 
 import math
