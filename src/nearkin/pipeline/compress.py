@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -214,10 +215,7 @@ def _encode(
     file: VectorFile, quantizer: Quantizer, metric: str, work: "WorkFolder | None", steps: Steps, group: Group
 ) -> Index:
     """The index of all rows; it stays empty on ranks other than 0."""
-
-    def empty() -> Index:
-        return Index.empty(file.shape[1], quantizer, metric)
-
+    empty = partial(Index.empty, file.shape[1], quantizer, metric)
     index = empty()
     with steps.step("encode") as callback:
         if work is not None:
@@ -272,8 +270,7 @@ def _work_folder(
     if checkpoint is None and group.size == 1:
         yield None
         return
-    target = Path(out).absolute()
-    path = Path(checkpoint) if checkpoint is not None else target.with_name(f".{target.name}.parts")
+    path = Path(checkpoint or Path(out).absolute().with_name(f".{Path(out).absolute().name}.parts"))
     if checkpoint is None and group.rank == 0:  # left by a run that was killed
         remove_work(path)
     group.barrier()
@@ -311,18 +308,15 @@ class WorkFolder:
                 "all ranks share"
             )
         self.block_rows = int(_storage.read_config(self.path, _KIND)["block_rows"])
-        self.n_blocks = -(-n_rows // self.block_rows)
+        self.blocks = range(0, n_rows, self.block_rows)  # the first row of each
 
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
         _storage.recover(self.path)
         own = self.path / _CONFIG
-        if (
-            self.path.is_dir()
-            and os.listdir(self.path) == [_CONFIG]
-            and f'"kind": "{_KIND}"'.encode() in own.read_bytes()
-        ):
-            own.unlink()  # a removal was killed before its last step
+        alone = self.path.is_dir() and os.listdir(self.path) == [_CONFIG]  # a removal was killed before its last step
+        if alone and f'"kind": "{_KIND}"'.encode() in own.read_bytes():
+            own.unlink()
         if self.path.exists() and any(self.path.iterdir()):
             found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
@@ -351,13 +345,13 @@ class WorkFolder:
 
     def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
         """Encode the missing blocks, each rank its share; `empty()` returns an index without rows."""
-        missing = self.group.exchange([block for block in range(self.n_blocks) if not self._is_whole(block)])[0]
+        missing = self.group.exchange([block for block in self.blocks if not self._is_whole(block)])[0]
         mine = missing[slice(*self.group.share(len(missing)))]
-        total = sum(stop - first for first, stop in map(self._rows, mine))
-        done = 0
-        for block in mine:
+        parts = {block: file.part(block, min(block + self.block_rows, self.n_rows)) for block in mine}
+        total, done = sum(map(len, parts.values())), 0
+        for block, part in parts.items():
             index = empty()
-            for chunk in file.part(*self._rows(block)).chunks():
+            for chunk in part.chunks():
                 index.add(chunk)
                 done += len(chunk)
                 callback(done, {"total": total})
@@ -369,22 +363,19 @@ class WorkFolder:
 
     def join(self, index: Index, length: float | None, callback: Callback) -> None:
         """Add all blocks, whose rows have that length, to `index`, in their order."""
-        for block in range(self.n_blocks):
+        for block in self.blocks:
             found = read_faiss(self._file(block), binary=index.metric == "hamming")
             part = Index(found, index.n_features, index.metric, index.quantizer, None)
             part.row_length = length
             index.merge(part)
             callback(len(index), {"total": self.n_rows})
 
-    def _rows(self, block: int) -> tuple[int, int]:
-        return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
-
     def _is_whole(self, block: int) -> bool:
         file, sums = self._file(block), _sums(self._file(block))
         return file.is_file() and sums.is_file() and sums.read_bytes() == _storage.checksums_of(file).encode()
 
     def _file(self, block: int) -> Path:
-        return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+        return self.path / f"rows-{block:013d}.faiss"
 
 
 def _sums(file: Path) -> Path:
