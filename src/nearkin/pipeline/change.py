@@ -21,9 +21,10 @@ from nearkin.index.index import Index
 from nearkin.index.saved import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import Interval, paired_interval
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
-from nearkin.pipeline.evaluate import exact_metric, exact_neighbors, kept
+from nearkin.pipeline.evaluate import exact_metric, kept
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -75,9 +76,8 @@ def change_rows(
         with steps.step("save"):
             run = read_record(path, RUN)
             save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})
-    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing} | {
-        "seconds": steps.seconds
-    }
+    record = {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing}
+    return record | {"seconds": steps.seconds}
 
 
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
@@ -194,9 +194,7 @@ class Drift(NamedTuple):
 
     def rows_of_table(self) -> list[list[object]]:
         """A row for each of the codes: their share of neighbours kept and its interval."""
-        return [
-            [name, *(getattr(self, of))] for name, of in (("codes of the index", "now"), ("learned again", "again"))
-        ]
+        return [["codes of the index", *self.now], ["learned again", *self.again]]
 
 
 def watch(
@@ -215,8 +213,7 @@ def watch(
     half = (len(X) - q) // 2
     Q, base, learned = X[:q], X[q : q + half], X[q + half :]
     again = _learned(index, _rows(index), VectorFile(file.name, array_rows(learned)), random_state, steps)
-    rows = VectorFile(file.name, array_rows(base))
-    truth = exact_neighbors(rows, Q, min(k, len(base)), exact_metric(index))
+    truth = ExactNeighbours.of(base, Q, k, "l2" if exact_metric(index) == "l2" else "ip")
     values = []
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):

@@ -193,7 +193,7 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
 
     With `unknown` that skips, those that are not among the ids are left out.
     """
-    places, n_wanted = places_of(wanted, ids), len(np.asarray(wanted))
+    places = places_of(wanted, ids)
     missing = np.asarray(wanted)[places < 0]
     if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
@@ -202,8 +202,8 @@ def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | N
         if unknown is None:
             raise ValueError(f"{what} {why}")
         unknown.leave_out(what, why)
-        if len(missing) == n_wanted:
-            raise ValueError(f"no {name} of {n_wanted:,} is known; known are {some}")
+        if len(missing) == len(places):
+            raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
     return places[places >= 0]
 
 
