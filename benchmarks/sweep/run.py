@@ -22,7 +22,7 @@ from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, loa
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Code, Race, Trial, choose
+from nearkin.pipeline.sweep import METHODS, Bench, Choice, Code, Race, Trial, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target

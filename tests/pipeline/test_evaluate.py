@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.evaluate import exact_neighbors, judge_by_label, judge_neighbors, ranking_measures
+from nearkin.pipeline.evaluate import exact_neighbors, judge_by_label, judge_neighbors
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
@@ -112,7 +112,13 @@ def test_beyond_a_full_ranking_the_measure_says_so(
     assert set(record) == {"precision@1", "mAP@1"}
 
 
-def test_measures_of_a_ranking_by_hand() -> None:
-    hits = np.array([[True, False], [False, False]])
-    assert ranking_measures(hits, np.array([1, 0]), 2) == {"precision@1": 0.5, "mAP": 0.5}
-    assert ranking_measures(hits, np.array([3, 0]), 5) == {"precision@1": 0.5, "mAP@2": 0.25}
+def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query whose label one row has, another whose label no row has; and the first two answers of five alone."""
+    y, Q, yq = np.array(["a", "b"]), np.zeros((2, 1), np.float32), np.array(["a", "c"])
+    rows = nk.Index.build(np.arange(2, dtype=np.float32)[:, None])
+    assert judge_by_label(rows, Q, y, yq) == {"precision@1": 0.5, "mAP": 0.5}
+    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 4)
+    monkeypatch.setattr(nk.Index, "search", lambda *_: (None, np.array([[0, 1], [3, 4]])))
+    rows = nk.Index.build(np.arange(5, dtype=np.float32)[:, None])
+    record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a"]), yq)
+    assert record == {"precision@1": 0.5, "mAP@2": 0.25}

@@ -10,10 +10,10 @@ import pytest
 import nearkin as nk
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.pipeline.evaluate import kept
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import Sweep, sweep
-from nearkin.pipeline.sweep_race import Bench, Choice, Code, Race, Trial, choose, frontier, kept, lower_bound
+from nearkin.pipeline.sweep import Bench, Choice, Code, Race, Sweep, Trial, choose, frontier, lower_bound, sweep
 from tests.cli.conftest import run, run_json
 
 
@@ -240,7 +240,7 @@ class Slow(Planted):
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.now = 0.0
-        monkeypatch.setattr("nearkin.pipeline.sweep_race.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr("nearkin.pipeline.sweep.time.perf_counter", lambda: self.now)
 
     def measure(self, code: Code, tick: Callback = ignore) -> Trial:
         taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
@@ -304,7 +304,7 @@ def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: timed.append(1) or searched(*a, **kw))
     counts = []
     for enough in (1e-9, 9.0):
-        monkeypatch.setattr("nearkin.pipeline.sweep_race._LONG", enough)
+        monkeypatch.setattr("nearkin.pipeline.sweep._LONG", enough)
         timed.clear()
         depths = bench.measure(Code("int8", 8)).rates
         counts.append(len(timed))

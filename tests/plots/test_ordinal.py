@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.plots.figures import plot_error, plot_map, worst_comparisons
@@ -50,12 +49,10 @@ def test_one_dimension_lies_on_a_line():
     assert np.ptp(np.asarray(ax.collections[-1].get_offsets())[:, 1]) == 0
 
 
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_error_curves(logarithmic):
+def test_error_curves():
     ax = plot_error(
         {"sgd": {3: 0.2, 1: 0.4}, "svrg": {1: 0.3, 3: 0.1}},
         "epochs",
-        logarithmic=logarithmic,
         spread={"sgd": {1: (0.3, 0.5), 3: (0.1, 0.3)}},
     )
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.4], [3, 0.2]]

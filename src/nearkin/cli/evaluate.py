@@ -93,7 +93,7 @@ def evaluate(
     if "relevance" in record:
         found = record["relevance"]
         title = f"Relevance of the answers to {found['queries']:,} judged queries"
-        tables += [table(title, *pipeline.relevance.relevance_rows(found)), *found["notes"]]
+        tables += [table(title, *pipeline.evaluate.relevance_rows(found)), *found["notes"]]
     has_judge = any(name.startswith(("searches", "relevance", "mAP")) for name in record)
     advice = "" if has_judge else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
     screen.finish(record, *tables, advice)
@@ -159,7 +159,7 @@ def sweep(
     asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
     relevance = None
     if judged is not None and asked is not None:
-        relevance = pipeline.relevance.Relevance.of(judged, asked.ids, given.ids, len(given.file))
+        relevance = pipeline.evaluate.Relevance.of(judged, asked.ids, given.ids, len(given.file))
     elif judged is not None:
         raise ValueError("--qrels grades answers to queries; give --queries FILE too")
     found = pipeline.sweep.sweep(
@@ -175,7 +175,7 @@ def sweep(
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
     )
-    record = found.record(vectors, queries) | {"threads": screen.threads, "seed": seed}
+    record = found.record(vectors) | {"threads": screen.threads, "seed": seed}
     if out is not None:
         pipeline.pages.sweep_page(found, vectors, queries).write(out)
     lines = [

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from nearkin.pipeline import pages as pages
     from nearkin.pipeline import pairs as pairs
     from nearkin.pipeline import recommend as recommend
-    from nearkin.pipeline import relevance as relevance
     from nearkin.pipeline import rotate as rotate
     from nearkin.pipeline import run as run
     from nearkin.pipeline import sweep as sweep

@@ -21,13 +21,13 @@ from nearkin.index.index import Index
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import Interval, paired_interval
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
-from nearkin.pipeline.evaluate import exact_metric, exact_neighbors
+from nearkin.pipeline.evaluate import exact_metric, kept
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
-from nearkin.pipeline.sweep_race import kept
 
 
 def change_rows(
@@ -76,9 +76,8 @@ def change_rows(
         with steps.step("save"):
             run = read_record(path, RUN)
             save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})
-    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing} | {
-        "seconds": steps.seconds
-    }
+    record = {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing}
+    return record | {"seconds": steps.seconds}
 
 
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
@@ -195,9 +194,7 @@ class Drift(NamedTuple):
 
     def rows_of_table(self) -> list[list[object]]:
         """A row for each of the codes: their share of neighbours kept and its interval."""
-        return [
-            [name, *(getattr(self, of))] for name, of in (("codes of the index", "now"), ("learned again", "again"))
-        ]
+        return [["codes of the index", *self.now], ["learned again", *self.again]]
 
 
 def watch(
@@ -216,13 +213,12 @@ def watch(
     half = (len(X) - q) // 2
     Q, base, learned = X[:q], X[q : q + half], X[q + half :]
     again = _learned(index, _rows(index), VectorFile(file.name, array_rows(learned)), random_state, steps)
-    rows = VectorFile(file.name, array_rows(base))
-    truth = exact_neighbors(rows, Q, min(k, len(base)), exact_metric(index))
+    truth = ExactNeighbours.of(base, Q, k, "l2" if exact_metric(index) == "l2" else "ip")
     values = []
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
-            values.append(kept(found, truth.matched(found), [1])[1])
+            values.append(kept(found, truth.matched(found))[1])
     zero = np.zeros(q)
     now, then = (paired_interval(each, zero) for each in values)
     return Drift(truth.ids.shape[1], len(base), q, now, then, paired_interval(values[1], values[0]))

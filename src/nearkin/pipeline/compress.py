@@ -8,13 +8,13 @@ A *work folder* holds the fitted quantizer and one FAISS index per block of rows
 its checksums in a second file. An interrupted run resumes from it; damaged blocks are made again.
 """
 
-import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ _SHORTEST_RACE = 20.0  # seconds of the default one; as many as reading the file
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _FEWEST_QUERIES = 20
 _KIND = "compress checkpoint"
-_CONFIG, _OTHERS = "config.json", ("arrays.safetensors", "manifest.json")  # of a work folder, and of its quantizer
+_CONFIG = "config.json"  # of a work folder, and of its quantizer
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
@@ -124,15 +124,15 @@ def compress_file(
         if group.rank == 0:
             index.ids = ids
             other = None if source is file else source.name
-            run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
+            seed = random_state if isinstance(random_state, int) else None
+            run: Record = {"trained_on": min(rows, len(source)), "seed": seed, "train": other, **(about or {})}
             if isinstance(quantizer, BestCode) and hasattr(quantizer, "table_"):  # else fitted before an interruption
                 run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
-                run = {**record, "seconds": steps.seconds, "history": history}
-                save_index(index, out, run, file, kept, callback)
+                save_index(index, out, record | {"seconds": steps.seconds, "history": history}, file, kept, callback)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
@@ -206,19 +206,15 @@ def _train(
         sample = source.take(numbers[first:stop])
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
-        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | NormExplicitQuantizer | BestCode):
-            return quantizer.fit(sample, queries=queries, callback=callback)
-        return quantizer.fit(sample, callback=callback)
+        options = {} if queries is None else {"queries": queries}  # only for what `_usable_queries` lets pass
+        return quantizer.fit(sample, callback=callback, **options)  # pyright: ignore[reportCallIssue]
 
 
 def _encode(
     file: VectorFile, quantizer: Quantizer, metric: str, work: "WorkFolder | None", steps: Steps, group: Group
 ) -> Index:
     """The index of all rows; it stays empty on ranks other than 0."""
-
-    def empty() -> Index:
-        return Index.empty(file.shape[1], quantizer, metric)
-
+    empty = partial(Index.empty, file.shape[1], quantizer, metric)
     index = empty()
     with steps.step("encode") as callback:
         if work is not None:
@@ -236,7 +232,7 @@ def _encode(
 
 
 def _record(
-    file: VectorFile, index: Index, fitted: object, run: Fields, queries: np.ndarray | None, steps: Steps
+    file: VectorFile, index: Index, fitted: object, run: Record, queries: np.ndarray | None, steps: Steps
 ) -> Record:
     """Sizes of the index and what its codes keep."""
     record: Record = {
@@ -262,7 +258,7 @@ def _record(
             variance = float(X.var(axis=0, dtype=np.float64).sum())
             record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
         record |= judge_codes(index, file, run, queries, callback=callback)
-    return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
+    return record | run
 
 
 @contextmanager
@@ -273,8 +269,7 @@ def _work_folder(
     if checkpoint is None and group.size == 1:
         yield None
         return
-    target = Path(out).absolute()
-    path = Path(checkpoint) if checkpoint is not None else target.with_name(f".{target.name}.parts")
+    path = Path(checkpoint or Path(out).absolute().with_name(f".{Path(out).absolute().name}.parts"))
     if checkpoint is None and group.rank == 0:  # left by a run that was killed
         remove_work(path)
     group.barrier()
@@ -312,16 +307,15 @@ class WorkFolder:
                 "all ranks share"
             )
         self.block_rows = int(_storage.read_config(self.path, _KIND)["block_rows"])
-        self.n_blocks = -(-n_rows // self.block_rows)
+        self.blocks = range(0, n_rows, self.block_rows)  # the first row of each
 
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
         _storage.recover(self.path)
-        if self.path.is_dir() and os.listdir(self.path) == [_CONFIG]:  # a removal was killed before its last step
-            with suppress(ValueError, RecursionError):
-                found = json.loads((self.path / _CONFIG).read_text(encoding="utf-8"))
-                if isinstance(found, dict) and found.get("kind") == _KIND:
-                    _unlink([self.path / _CONFIG])
+        own = self.path / _CONFIG
+        alone = self.path.is_dir() and os.listdir(self.path) == [_CONFIG]  # a removal was killed before its last step
+        if alone and f'"kind": "{_KIND}"'.encode() in own.read_bytes():
+            own.unlink()
         if self.path.exists() and any(self.path.iterdir()):
             found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
@@ -344,18 +338,19 @@ class WorkFolder:
         if self.group.rank == 0:
             path = self.path / "quantizer"
             if not (path / _CONFIG).is_file():  # a removal was killed
-                _unlink(path / name for name in _OTHERS)
+                for file in _names(path):
+                    file.unlink(missing_ok=True)
             quantizer.save(path)
 
     def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
         """Encode the missing blocks, each rank its share; `empty()` returns an index without rows."""
-        missing = self.group.exchange([block for block in range(self.n_blocks) if not self._is_whole(block)])[0]
+        missing = self.group.exchange([block for block in self.blocks if not self._is_whole(block)])[0]
         mine = missing[slice(*self.group.share(len(missing)))]
-        total = sum(stop - first for first, stop in map(self._rows, mine))
-        done = 0
-        for block in mine:
+        parts = {block: file.part(block, min(block + self.block_rows, self.n_rows)) for block in mine}
+        total, done = sum(map(len, parts.values())), 0
+        for block, part in parts.items():
             index = empty()
-            for chunk in file.part(*self._rows(block)).chunks():
+            for chunk in part.chunks():
                 index.add(chunk)
                 done += len(chunk)
                 callback(done, {"total": total})
@@ -367,22 +362,19 @@ class WorkFolder:
 
     def join(self, index: Index, length: float | None, callback: Callback) -> None:
         """Add all blocks, whose rows have that length, to `index`, in their order."""
-        for block in range(self.n_blocks):
+        for block in self.blocks:
             found = read_faiss(self._file(block), binary=index.metric == "hamming")
             part = Index(found, index.n_features, index.metric, index.quantizer, None)
             part.row_length = length
             index.merge(part)
             callback(len(index), {"total": self.n_rows})
 
-    def _rows(self, block: int) -> tuple[int, int]:
-        return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
-
     def _is_whole(self, block: int) -> bool:
         file, sums = self._file(block), _sums(self._file(block))
         return file.is_file() and sums.is_file() and sums.read_bytes() == _storage.checksums_of(file).encode()
 
     def _file(self, block: int) -> Path:
-        return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+        return self.path / f"rows-{block:013d}.faiss"
 
 
 def _sums(file: Path) -> Path:
@@ -396,23 +388,19 @@ def remove_work(path: Path) -> None:
     except (ValueError, FileNotFoundError):
         return
     _storage.sweep(path)
-    quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
     # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
     # so the quantizer's config goes first and the folder's own goes last.
-    _unlink((quantizer / _CONFIG, *(quantizer / name for name in _OTHERS)))
-    _rmdir(quantizer)
-    _unlink((*blocks, *(path / name for name in _OTHERS), path / _CONFIG))
-    _rmdir(path)
+    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss*"))
+    for folder, files in (quantizer, _names(quantizer)), (path, (*blocks, *reversed(_names(path)))):
+        for file in files:
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # missing, or not empty: it holds a file of the user's
+            folder.rmdir()
 
 
-def _rmdir(folder: Path) -> None:
-    with suppress(OSError):  # missing, or not empty: it holds a file of the user's
-        folder.rmdir()
-
-
-def _unlink(files: Iterable[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
+def _names(folder: Path) -> list[Path]:
+    """The files that a save writes there, the config first."""
+    return [folder / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
 
 
 def _check_enough(source: VectorFile, n_centroids: int) -> None:

@@ -17,8 +17,8 @@ from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
-from nearkin._types import Fields, Record
-from nearkin.contracts import Callback
+from nearkin._types import Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
 from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval
@@ -35,6 +35,7 @@ TABLES = (None, "csv", "parquet")
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the error curve
 DIMENSIONS = (1, 2, 3, 5, 8, 12)
 MAX_CURVE = 200_000  # comparisons; with more the ten fits of the curves and the fifty of the ellipses are left out
+_REPEATED = 20  # questions; the standard error of the share that is contradicted is then below .11
 MAX_ELLIPSES = 50  # objects; more ellipses cover each other
 
 
@@ -51,7 +52,7 @@ def embed_comparisons(
     tables: str | None = None,
     raters: str = "equal",
     reversed_raters: str = "keep",
-    callback: Callback | None = None,
+    callback: Callback = ignore,
     **columns: Any,
 ) -> Record:
     """Embed the comparisons in `path` and write the folder `out`; returns the record to print.
@@ -72,11 +73,12 @@ def embed_comparisons(
     options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
+    doubted = opposite if reversed_raters == "keep" else {}  # raters by whom no map is judged
     judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
-        test = _judges(test, opposite, reversed_raters)
+        test = _without_opposite(test, doubted, "drop")[0]
         trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
         dim, curve = trial.n_components_, trial.dimension_curve_
         judged = {
@@ -87,11 +89,10 @@ def embed_comparisons(
         }
     model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
-    floor, floor_note = _noise_floor(_judges(answers, opposite, reversed_raters))
+    floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
     record: Record = _describe(path, out, answers, model) | judged | {"noise_floor": floor}
     record |= {"dimension_curve": model.dimension_curve_, "reversed_raters": {str(r): s for r, s in opposite.items()}}
-    notes: list[str] = record["notes"]
-    notes += reversal_notes
+    record["notes"] = notes = [*record["notes"], *reversal_notes]
     if dim_asked == "auto":
         notes.append(
             f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
@@ -104,14 +105,12 @@ def embed_comparisons(
             )
     if test_size:
         low, high = judged["held_out_interval"]
-        record["notes"].append(
+        notes.append(
             f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
             f"{judged['held_out_answers']} answers to questions that were not learned from; {floor_note}"
         )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
-        record["notes"].append(
-            f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not"
-        )
+        notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")
     if model.rater_reliability_ is not None:
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     if next_queries:
@@ -134,15 +133,6 @@ def _opposite(answers: Comparisons, dim: int, options: Record, seed: int | None)
     return {}
 
 
-def _judges(answers: Comparisons, opposite: Opposite, how: str) -> Comparisons:
-    """The answers that a map is judged by: without those of raters who answer the opposite."""
-    return (
-        answers.take(~np.isin(np.asarray(answers.annotators), list(opposite)))
-        if opposite and how == "keep"
-        else answers
-    )
-
-
 def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tuple[Comparisons, list[str]]:
     """The answers with those of such raters kept, turned or dropped, and a note for each rater."""
     if not opposite:
@@ -154,11 +144,8 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
         if answers.events is not None:
             raise ValueError("--reversed turn is for answers between two; for these answers type --reversed drop")
         answers = replace(answers, indices=orient(answers.indices, ~theirs))
-    done = {
-        "keep": "kept, but not in the held-out error; type --reversed turn or --reversed drop",
-        "turn": "turned round",
-        "drop": "left out",
-    }[how]
+    kept = "kept, but not in the held-out error; type --reversed turn or --reversed drop"
+    done = {"keep": kept, "turn": "turned round", "drop": "left out"}[how]
     return answers, [
         f"{rater} answers the opposite of the others ({share:.0%} agreement, {1 - share:.0%} expected if reversed): "
         + done
@@ -167,16 +154,13 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
 
 
 def _noise_floor(answers: Comparisons) -> tuple[float | None, str]:
-    """The least error of any model on new answers, by questions that were asked again; None if they are few."""
+    """The least error of any model on new answers, by questions asked at least twice; None if they are few."""
     repeated = int((np.bincount(number_questions(answers)) >= 2).sum())
     asked = f"{counted(repeated, 'question')} asked more than once"
     if repeated < _REPEATED:
         return None, f"{asked}, too few to estimate the noise of the answers"
     floor = held_out_noise_floor(answers)
     return floor, f"no model errs below about {floor:.3f} on new answers, by {asked}"
-
-
-_REPEATED = 20  # questions; the standard error of the share that is contradicted is then below .11
 
 
 def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
@@ -223,15 +207,9 @@ def _write(
             _save(figure, folder / "error")
 
 
-def _half(callback: Callback | None, part: int) -> Callback | None:
+def _half(callback: Callback, part: int) -> Callback:
     """`callback` for the first (0) or second (1) of two fits of equal length."""
-    if callback is None:
-        return None
-
-    def report(step: int, record: Fields) -> None:
-        callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
-
-    return report
+    return lambda step, record: callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
 
 def _curves(

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from itertools import chain
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -61,13 +60,16 @@ def encode_shards(
     recover(out)
     _check_folder(out, sources, replace)
     check_inputs(out, sources)
-    with _locked(out):
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(out / _LOCK).acquire(timeout=0)
+    except Timeout as error:
+        raise ValueError(f"{out} is being written by another process; wait for it or give another --out") from error
+    with lock:
         sweep(out)
         _check_folder(out, sources, replace)  # again: now no other process writes there
-        if replace and (out / MANIFEST).is_file():
-            skipped = _replace(out, sources, encoder, workers, callback)
-        else:
-            skipped = _fill(out, sources, encoder, workers, callback)
+        fill = _replace if replace and (out / MANIFEST).is_file() else _fill
+        skipped = fill(out, sources, encoder, workers, callback)
     return {
         "out": str(out),
         "shards": len(sources),
@@ -130,17 +132,6 @@ def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int
     return rows
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Make `folder` and lock it for this process; ValueError if another process writes there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / _LOCK, timeout=0):
-            yield
-    except Timeout as error:
-        raise ValueError(f"{folder} is being written by another process; wait for it or give another --out") from error
-
-
 def _check_folder(out: Path, sources: Iterable[Path], replace: bool) -> None:
     """ValueError if `out` holds no codes of ours; with `replace` also if it holds a file that is not of this job."""
     if out.exists() and not out.is_dir():
@@ -160,19 +151,19 @@ def _check_folder(out: Path, sources: Iterable[Path], replace: bool) -> None:
 
 def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
     """Encode all shards in a second folder, then exchange the two; returns how many were finished by an earlier try."""
-    fresh_codes = out.with_name(f".{out.name}.fresh")
+    fresh_codes = out.with_name(f".{out.name}.fresh")  # written only by whoever has locked `out`
     _check_folder(fresh_codes, sources, True)
-    with _locked(fresh_codes):
-        sweep(fresh_codes)
-        if (fresh_codes / MANIFEST).is_file():
-            model, entries = read_codes(fresh_codes)
-            if model != model_fingerprint(encoder):  # a try with a third model
-                for name in (*sorted(entry["file"] for entry in entries.values()), MANIFEST):
-                    (fresh_codes / name).unlink(missing_ok=True)
-        skipped = _fill(fresh_codes, sources, encoder, workers, callback)
-        with replacing(out) as fresh:
-            _check_folder(out, sources, True)  # again: the work may have taken hours
-            fresh_codes.rename(fresh)
+    fresh_codes.mkdir(exist_ok=True)
+    sweep(fresh_codes)
+    if (fresh_codes / MANIFEST).is_file():
+        model, entries = read_codes(fresh_codes)
+        if model != model_fingerprint(encoder):  # a try with a third model
+            for name in (*sorted(entry["file"] for entry in entries.values()), MANIFEST):
+                (fresh_codes / name).unlink(missing_ok=True)
+    skipped = _fill(fresh_codes, sources, encoder, workers, callback)
+    with replacing(out) as fresh:
+        _check_folder(out, sources, True)  # again: the work may have taken hours
+        fresh_codes.rename(fresh)
     return skipped
 
 

@@ -1,12 +1,13 @@
-"""`nearkin evaluate`: how good a saved index answers, compared with exact neighbours and with labels."""
+"""`nearkin evaluate`: how good a saved index answers, compared with exact neighbours, labels and people's grades."""
 
 import os
 import time
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import faiss
 import numpy as np
+import scipy.sparse as sp
 
 from nearkin import metrics
 from nearkin._check import check_instance, check_queries
@@ -20,14 +21,12 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
-from nearkin.metrics.graded import DEPTH
+from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values, paired_interval
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
-from nearkin.pipeline.inputs import ids_of
-from nearkin.pipeline.relevance import Relevance, judge_relevance
+from nearkin.pipeline.inputs import ids_of, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
 
-Given: TypeAlias = np.ndarray | None
 CUTS = (1, 10, 100)
 ROWS_AS_QUERIES = 200
 MOST_QUERIES = 1000  # that judge a new index; `evaluate` uses all
@@ -35,6 +34,8 @@ _FEWEST_UNSEEN = 20  # rows not learned from that suffice as queries
 _FULL_RANKING = 100_000  # rows; of a larger index the first _FULL_RANKING // 100 answers are judged by label
 _RANKED = 4_000_000  # answers in one batch of queries, which bounds memory
 _RADIUS = 2
+OVERSAMPLE = 4  # of the search by kept vectors in `judge_relevance`, unless one is given
+_UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
 def evaluate_folder(
@@ -68,15 +69,15 @@ def evaluate_folder(
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
+    if base is not None:
+        _check_base(index, base)
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
-        rows = rows_as_queries(_whole_base(index, base), run)
+        rows = rows_as_queries(base, run)
         Q = base.take(rows)
-    if base is not None:
-        _whole_base(index, base)
     Q = check_queries(Q, index.n_features)
-    _check_lengths(index, Q, truth, labels, query_labels)
+    _check_lengths(index, len(Q), truth=truth, labels=labels, query_labels=query_labels)
     names = np.arange(len(Q)) if query_ids is None else query_ids
     relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
     exact = None if truth is None else ExactNeighbours.given(truth)
@@ -84,11 +85,11 @@ def evaluate_folder(
         with steps.step("exact search") as callback:
             depth = min(k, len(index) - (rows is not None))
             exact = exact_neighbors(base, Q, depth, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    answers: list[np.ndarray] = []
-    for times in (None, oversample) if oversample is not None else (None,):
+    answers: dict[int | None, np.ndarray] = {}
+    for times in dict.fromkeys((None, oversample)):
         with steps.step("search") as callback:
             start = time.perf_counter()
-            answers.append(neighbours_of(index, Q, k, times, rows, callback))
+            answers[times] = neighbours_of(index, Q, k, times, rows, callback)
             rate = len(Q) / (time.perf_counter() - start)
     record: Record = {
         "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
@@ -97,7 +98,7 @@ def evaluate_folder(
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
         with steps.step("judge"):
-            record |= _judged(index, answers, exact, oversample)
+            record |= _judged(index, answers, exact)
             if len(n_probes) > 1:
                 depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
                 curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample)
@@ -109,40 +110,28 @@ def evaluate_folder(
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
     if relevance is not None:
-        asked = Q[relevance.queries]
-        record |= judge_relevance(index, asked, relevance, _best_rows(index, base, asked, steps), oversample, steps)
+        record |= judge_relevance(index, Q[relevance.queries], relevance, base, oversample, steps)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, version)
     return record
 
 
-def _best_rows(index: Index, base: VectorFile | None, Q: np.ndarray, steps: Steps) -> np.ndarray | None:
-    """Numbers (q, K) of the exact neighbours in `base` or the vectors that the index keeps, None without either."""
-    if base is None and index.kept is not None:
-        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
-    if base is None:
-        return None
-    with steps.step("exact search") as callback:
-        return exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback).ids
-
-
-def _whole_base(index: Index, base: VectorFile) -> VectorFile:
+def _check_base(index: Index, base: VectorFile) -> None:
     if base.shape[1] != index.n_features:
         raise ValueError(f"{base.name} has {counted(base.shape[1], 'column')}, and the index {index.n_features}")
     if len(base) != len(index):
         raise ValueError(
             f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
         )
-    return base
 
 
-def _check_lengths(index: Index, Q: np.ndarray, truth: Given, labels: Given, query_labels: Given) -> None:
-    if (labels is None) != (query_labels is None):
+def _check_lengths(index: Index, q: int, **given: np.ndarray | None) -> None:
+    if (given["labels"] is None) != (given["query_labels"] is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
-    wanted = (("truth", truth, len(Q), "queries"), ("labels", labels, len(index), "rows of the index"))
-    for name, given, n, what in (*wanted, ("query_labels", query_labels, len(Q), "queries")):
-        if given is not None and len(given) != n:
-            found = counted(len(given), "row" if name == "truth" else "value")
+    for name, values in given.items():
+        n, what = (len(index), "rows of the index") if name == "labels" else (q, "queries")
+        if values is not None and len(values) != n:
+            found = counted(len(values), "row" if name == "truth" else "value")
             raise ValueError(f"{name} has {found} and there are {n:,} {what}; give one for each")
 
 
@@ -163,8 +152,18 @@ def exact_neighbors(
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
     `queries_are` (q,): numbers of the rows that are the queries, none of which is its own neighbour."""
-    scores, rows, largest = _nearest(file, Q, min(k + 1, len(file)), metric, queries_are, callback)
-    kind = "l2" if metric == "l2" else "ip"
+    kind, start, largest = "l2" if metric == "l2" else "ip", 0, 0.0
+    nearest = faiss.ResultHeap(len(Q), min(k + 1, len(file)), keep_max=kind == "ip")
+    for chunk in file.chunks(callback=callback):
+        chunk = normalised(chunk) if metric == "cosine" else chunk
+        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
+        most = min(k + 2, len(chunk))  # one more than the heap keeps: a row may be the query
+        scores, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, most, metric=METRIC_TYPES[kind])
+        if queries_are is not None:
+            scores[rows + start == queries_are[:, None]] = np.inf if kind == "l2" else -np.inf
+        nearest.add_result(scores, rows + start)
+        start += len(chunk)
+    nearest.finalize()
 
     def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
         places = positions(own, len(file), ids)
@@ -172,31 +171,14 @@ def exact_neighbors(
         X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
         return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
 
-    ids = rows if own is None else own[rows]
-    return ExactNeighbours(ids[:, :k], ties(scores, Q, largest), distances, file.shape[1])
+    ids = nearest.I[:, :k] if own is None else own[nearest.I[:, :k]]
+    return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
 
 
-def _nearest(
-    file: VectorFile, Q: np.ndarray, k: int, metric: str, queries_are: np.ndarray | None, callback: Callback
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Scores and row numbers of the k nearest rows, each (q, k), smallest first, and the largest squared norm."""
-    kind = METRIC_TYPES["l2" if metric == "l2" else "ip"]
-    sign = 1.0 if metric == "l2" else -1.0  # smaller is nearer
-    scores = np.full((len(Q), k), np.inf, np.float32)
-    ids = np.full((len(Q), k), -1, np.int64)
-    start, largest = 0, 0.0
-    for chunk in file.chunks(callback=callback):
-        chunk = normalised(chunk) if metric == "cosine" else chunk
-        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
-        values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k + 1, len(chunk)), metric=kind)
-        if queries_are is not None:
-            values[rows + start == queries_are[:, None]] = sign * np.inf
-        scores = np.hstack([scores, sign * values])
-        ids = np.hstack([ids, rows + start])
-        order = np.argsort(scores, axis=1, kind="stable")[:, :k]
-        scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
-        start += len(chunk)
-    return scores, ids, largest
+def kept(found: np.ndarray, truth: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
+    """{oversample: (q,) share of `truth` (q, k) among the first oversample * k of `found` (q, c)}."""
+    k, hits = truth.shape[1], metrics.relevance(found, truth)
+    return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
 
 
 def neighbours_of(
@@ -241,28 +223,31 @@ def judge_codes(
 
 def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
     """Both recalls at every cut within `retrieved` (q, K) and `truth` (q, T), nearest first."""
-    record = {}
-    for k in (k for k in sorted(set(cuts)) if k <= retrieved.shape[1]):
-        record[f"1-recall@{k}"] = metrics.recall_1_at_k(retrieved, truth, k)
-    for k in (k for k in sorted(set(cuts)) if 1 < k <= min(retrieved.shape[1], truth.shape[1])):
-        record[f"{k}-recall@{k}"] = metrics.recall_k_at_k(retrieved, truth, k)
-    return record
+    cuts = [k for k in sorted(set(cuts)) if k <= retrieved.shape[1]]
+    record = {f"1-recall@{k}": metrics.recall_1_at_k(retrieved, truth, k) for k in cuts}
+    cuts = [k for k in cuts if 1 < k <= truth.shape[1]]
+    return record | {f"{k}-recall@{k}": metrics.recall_k_at_k(retrieved, truth, k) for k in cuts}
 
 
-def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, oversample: int | None) -> Record:
-    """Recall of answers (q, k) by codes alone and, with `oversample`, rescored: "searches", and the last one's recalls.
-    `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the folder."""
-    names = ("exact" if index.quantizer is None else "by code alone", "rescored by kept vectors")
+def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: ExactNeighbours) -> Record:
+    """Recall of answers {oversample: ids (q, k)}: "searches", and the last one's recalls. `bytes_per_vector` are those
+    of the code, `bytes_kept` those of all vectors kept in the folder."""
     searches: list[Record] = []
-    for name, ids, times in zip(names, answers, (None, oversample), strict=False):
+    for times, ids in answers.items():
         measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
         if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
         kept = index.kept.row_bytes * len(index) if times is not None and index.kept is not None else 0
-        about = {"search": name, "oversample": times, "bytes_per_vector": index.bytes_per_vector, "bytes_kept": kept}
-        searches.append(about | measures)
-    recalls = {name: value for name, value in searches[-1].items() if "recall@" in name}
-    return recalls | {"searches": searches}
+        about = {"search": _kind(index, times), "oversample": times, "bytes_per_vector": index.bytes_per_vector}
+        searches.append(about | {"bytes_kept": kept} | measures)
+    return measures | {"searches": searches}
+
+
+def _kind(index: Index, oversample: int | None) -> str:
+    """The kind of a search: which distances rank its answers."""
+    if oversample is not None:
+        return "rescored by kept vectors"
+    return "exact" if index.quantizer is None else "by code alone"
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
@@ -272,9 +257,8 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
-        rows.append(
-            [name, f"{counted(row['bytes_per_vector'], 'byte')}{kept}", *(row[measure] for measure in measures)]
-        )
+        size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
+        rows.append([name, size, *(row[measure] for measure in measures)])
     return ["search", "needs", *measures], rows
 
 
@@ -287,35 +271,118 @@ def judge_by_label(
     labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking
     rows = max(1, _RANKED // len(index))
-    sums: dict[str, float] = {}
+    parts: list[dict[str, np.ndarray]] = []
     for start in range(0, len(Q), rows):
         part = slice(start, start + rows)
-        for name, value in judge(index, Q[part], labels, query_labels[part]).items():
-            sums[name] = sums.get(name, 0.0) + value * len(Q[part])
+        parts.append(judge(index, Q[part], labels, query_labels[part]))
         callback(min(start + rows, len(Q)), {"total": len(Q)})
-    return {name: value / len(Q) for name, value in sums.items()}
+    return {name: float(np.concatenate([part[name] for part in parts]).mean()) for name in parts[0]}
 
 
-def ranking_measures(hits: np.ndarray, totals: np.ndarray, n: int, cuts: Sequence[int] = CUTS) -> dict[str, float]:
-    """Measures of `hits` (q, K) bool, of which `totals` (q,) among n rows are right; mAP@K if K < n."""
-    K = hits.shape[1]
-    record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= K}
-    value = float(metrics.average_precision(hits, np.minimum(totals, K)).mean())
-    return record | {"mAP" if n == K else f"mAP@{K}": value}
-
-
-def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
-    _, found = index.search(Q, len(index) if len(index) <= _FULL_RANKING else _FULL_RANKING // 100)
-    places = positions(index.ids, len(index), found)
+def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index."""
+    n = len(index)
+    _, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
+    places = positions(index.ids, n, found)
     hits = metrics.label_relevance(labels[places], query_labels) & (places >= 0)
-    totals = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels]
-    return ranking_measures(hits, totals, len(index))
+    totals, K = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels], hits.shape[1]
+    record = {f"precision@{k}": hits[:, :k].mean(axis=1) for k in CUTS if k <= K}
+    return record | {"mAP" if n == K else f"mAP@{K}": metrics.average_precision(hits, np.minimum(totals, K))}
 
 
-def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
     codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
     encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
     ranks = metrics.hamming_histograms(encoded, codes, query_labels, labels)
-    record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
-    record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
-    return record | {"mAP": float(ranks.average_precision().mean())}
+    record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= len(index)}
+    record[f"precision within radius {_RADIUS}"] = ranks.precision_within(_RADIUS)
+    return record | {"mAP": ranks.average_precision()}
+
+
+class Relevance(NamedTuple):
+    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
+
+    Columns from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out.
+    """
+
+    queries: np.ndarray
+    grades: sp.csr_matrix
+    notes: list[str]
+
+    @classmethod
+    def of(cls, judged: Judgements, query_ids: np.ndarray, row_ids: np.ndarray | None, n: int) -> "Relevance":
+        """Join judgements with the ids of queries (q,) and of n rows, None for 0, 1, 2, ...; they are compared as text.
+
+        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row.
+        """
+        notes: list[str] = []
+        asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
+        own = np.arange(n) if row_ids is None else row_ids
+        rows = _places(judged.rows, own, "rows", "the index", "compress --ids FILE", notes)
+        keep = (asked >= 0) & (judged.grades > 0)
+        columns = rows[keep]
+        unknown = np.unique(judged.rows[keep][columns < 0], return_inverse=True)[1]
+        columns[columns < 0] = n + unknown
+        queries, numbers = np.unique(asked[keep], return_inverse=True)
+        left_out = len(np.unique(asked[asked >= 0])) - len(queries)
+        if not len(queries):
+            raise ValueError("qrels have no query with a grade above 0; without one there is nothing to find")
+        if left_out:
+            notes.append(f"{counted(left_out, 'judged query', 'judged queries')} without a relevant row left out")
+        shape = len(queries), n + int(unknown.max(initial=-1)) + 1
+        return cls(queries, sp.csr_matrix((judged.grades[keep], (numbers, columns)), shape), notes)
+
+
+def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: str, notes: list[str]) -> np.ndarray:
+    """Positions (m,) of judged ids among `ids`, -1 for an unknown one; `notes` count those."""
+    found, names = places_of(judged, ids), np.unique(judged)
+    unknown = np.unique(judged[found < 0]).tolist()
+    if len(unknown) > _UNKNOWN * len(names):
+        raise ValueError(
+            f"qrels name {len(unknown):,} {what} of {len(names):,} that {where} lacks, the first is {unknown[0]!r}; "
+            f"known are {', '.join(map(str, ids[:3].tolist()))}: give qrels of these ids, or the ids with {option}"
+        )
+    if unknown:
+        notes.append(f"{len(unknown):,} judged {what} that {where} lacks count as not found")
+    return found
+
+
+def judge_relevance(
+    index: Index, Q: np.ndarray, judged: Relevance, base: VectorFile | None, oversample: int | None, steps: Steps
+) -> Record:
+    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `base`
+    or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
+    answers: list[tuple[str, int | None, np.ndarray]] = []
+    if base is None and index.kept is not None:
+        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
+    if base is not None and index.quantizer is not None:
+        with steps.step("exact search") as callback:
+            exact = exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback)
+        answers.append(("exact", None, exact.ids))
+    times = (oversample or OVERSAMPLE,) if index.kept is not None and index.quantizer is not None else ()
+    for each in (None, *times):
+        with steps.step("search") as callback:
+            found = index.search(Q, min(DEPTH, len(index)), oversample=each, callback=callback)[1]
+        answers.append((_kind(index, each), each, positions(index.ids, len(index), found)))
+    searches, best = [], None
+    for name, each, found in answers:
+        values = graded_values(found, judged.grades)
+        row: Record = {"search": name, "oversample": each} | {at: float(own.mean()) for at, own in values.items()}
+        if best is not None:
+            row["change"] = {at: paired_interval(values[at], best[at])._asdict() for at in values}
+        best = values if name == "exact" else best
+        searches.append(row)
+    return {"relevance": {"queries": len(Q), "notes": judged.notes, "searches": searches}}
+
+
+def relevance_rows(record: Record) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of a table of the searches that `judge_relevance` judged: a column each."""
+    searches = record["searches"]
+    names = [row["search"] + (f", {row['oversample']} × k" if row["oversample"] else "") for row in searches]
+    rows = [[name, *(row[name] for row in searches)] for name in (NDCG, RECALL, MRR)]
+    if any("change" in row for row in searches):
+        parts = {"mean": f"change of {NDCG}", "low": "at least (97.5 %)", "high": "at most (97.5 %)"}
+        for part, name in parts.items():
+            changes = [row["change"][NDCG][part] if "change" in row else None for row in searches]
+            rows.append([name, *changes])
+    return ["", *names], rows

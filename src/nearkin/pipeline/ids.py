@@ -1,10 +1,7 @@
-"""`nearkin ids`: semantic ids of a file's rows, the files that language models read, and their report."""
+"""`nearkin ids`: semantic ids of a file's rows, the files that language models read, and what its report shows."""
 
-import html
 import json
 import os
-from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from textwrap import shorten
 
@@ -13,17 +10,13 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
-from nearkin._storage import check_inputs, check_target, read_config, replacing_folder
+from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
-from nearkin.pipeline.inputs import GivenVectors, find_ids
-from nearkin.pipeline.run import RUN, Steps, read_record, write_record
-from nearkin.plots import new_axes, to_svg
-from nearkin.plots.style import legend, series_style
-from nearkin.report import Page, Section
-from nearkin.report.page import facts, figures, table
+from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
+from nearkin.pipeline.run import RUN, Steps, write_record
 
 KIND = nk.SemanticIds.KIND
 LINES = "ids.jsonl"  # next to the arrays: a line for each item
@@ -32,9 +25,7 @@ INDEX = "index.json"  # {item: [token, ...]}, which LC-Rec and its successors re
 VOCABULARY = "vocabulary.txt"  # a token a line: the line's number is the token's offset
 _MOST_LINES = 65_536  # turned to text at once
 _JUDGED, _QUERIES, _NEIGHBOURS = 100_000, 500, 10  # rows and queries for the recall of prefixes
-_POINTS = 33  # of a curve of loads
-_CHILDREN, _EXAMPLES = 3, 4  # of a prefix in the tree, and items that it shows
-_ROOTS, _LONGEST = 6, 60  # first codes shown, and letters of a title
+_FIRST, _NEXT, _EXAMPLES, _LONGEST = 6, 3, 4, 60  # in the report: first codes, prefixes of each, items, letters
 
 
 def make_ids(
@@ -91,9 +82,8 @@ def make_ids(
             ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
             columns = {"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}
             writer.write_table(pa.table(columns), fresh / TABLE)
-        texts = [str(title) for title in (names if titles is None else titles).tolist()]
-        tree = _branches(made.ids_, np.arange(len(texts)), texts, made.vocabulary(), min(made.levels - 1, 2), _ROOTS)
-        write_record(fresh / RUN, record | {"tree": tree, "seconds": steps.seconds})
+        prefixes = _prefixes(made, names if titles is None else titles)
+        write_record(fresh / RUN, record | {"prefixes": prefixes, "seconds": steps.seconds})
     return record | {"seconds": steps.seconds}
 
 
@@ -105,8 +95,7 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
         if len(T) != len(X):
             raise ValueError(f"--towers has {len(T)} rows without ids and there are {len(X)} items; give one for each")
         known = names
-    places = {name: place for place, name in enumerate(known.astype(str).tolist())}
-    found = np.array([places.get(name, -1) for name in names.astype(str).tolist()])
+    found = places_of(names, known)
     if (found < 0).all():
         find_ids(names, known, "item")
     whole = np.where(found[:, None] >= 0, T[found], T[found[found >= 0]].mean(0))
@@ -118,8 +107,7 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
 def _judged(made: nk.SemanticIds, X: np.ndarray) -> Record:
     """Sharing, use of the codes, distortion, and the neighbours that share a prefix, for the record."""
     before, after = made.distortion_.tolist()
-    loads = [np.bincount(column, minlength=made.codes) for column in made.ids_.T]
-    shares = [load[load > 0] / load.sum() for load in loads]
+    shares = [np.unique(column, return_counts=True)[1] / len(X) for column in made.ids_.T]
     generator = np.random.default_rng(0)
     rows = np.sort(generator.permutation(len(X))[:_JUDGED])
     asked = generator.permutation(len(rows))[:_QUERIES]
@@ -135,7 +123,6 @@ def _judged(made: nk.SemanticIds, X: np.ndarray) -> Record:
         "neighbours_kept": same.mean(0).tolist() if len(same) else [0.0] * made.levels,
         "behind_prefix": [float((count**2).sum() / len(X)) for count in prefixes],
         "judged_rows": len(rows),
-        "loads": [np.quantile(load, np.linspace(1, 0, _POINTS)).tolist() for load in loads],
     }
 
 
@@ -155,70 +142,16 @@ def _write_texts(made: nk.SemanticIds, names: np.ndarray, folder: Path) -> None:
         index.write("\n}\n")
 
 
-def _branches(
-    ids: np.ndarray, rows: np.ndarray, titles: Sequence[str], words: Sequence[str], depth: int, most: int
-) -> list[Record]:
-    """The `most` fullest prefixes among `rows` one code on, `depth` levels deep."""
-    if not depth:
-        some = [str(titles[row]) for row in rows[:_EXAMPLES].tolist()]
-        return [{"word": shorten(title, _LONGEST, placeholder="…"), "items": 1} for title in some]
-    level = min(ids.shape[1] - 1, 2) - depth
-    codes, counts = np.unique(ids[rows, level], return_counts=True)
-    found, size = [], len(words) // ids.shape[1]
-    for place in np.argsort(-counts, kind="stable")[:most].tolist():
-        inside = rows[ids[rows, level] == codes[place]]
-        below = _branches(ids, inside, titles, words, depth - 1, _CHILDREN)
-        found.append({"word": words[level * size + int(codes[place])], "items": len(inside), "below": below})
-    return found
-
-
-def ids_page(folder: Path) -> Page:
-    """The report of semantic ids: sharing, codes in use, neighbours by prefix, and what shares a prefix."""
-    run, name, config = read_record(folder, RUN), folder.resolve().name, read_config(folder)
-    page = Page(title=f"{name}: semantic ids", made_by=f"nearkin report {folder}")
-    if not run:
-        page.lead = f"These {config['kind']} were saved from Python, without a record; nearkin ids writes one."
-        return page
-    page.title = f"{name}: semantic ids of {run['items']:,} items"
-    page.lead = f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}"
-    page.lead += f" and, with alpha {run['alpha']:g}, {run['towers']}." if run["towers"] else "."
-    size = {
-        "shared their nearest id": f"{run['shared_before']:.1%}",
-        "share an id now": "0%",
-        "distortion added for that": f"{run['distortion_added']:.2%}",
-        "seconds": sum(run["seconds"].values()),
-    }
-    page.add(Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."))
-    dead = (run["codes"] - used for used in run["used"])
-    rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
-    lead = (
-        "Dead codes name no item. Perplexity is the number of equally used codes of the same entropy. The fourth "
-        f"column is the share of an item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this "
-        "level; the last, how many items share them with the average item."
-    )
-    columns = ["level", "dead", "perplexity", "nearest", "items"]
-    body = table(columns, rows, formats={2: ".1f", 3: ".3f", 4: ".1f"})
-    body += figures((_loads(run["loads"]), "Items of each code, the fullest code first."))
-    page.add(Section("Levels", body, lead))
-    lead = "The fullest first codes, their fullest continuations, and some items of each."
-    return page.add(Section("What shares a prefix", f'<div class="tree">{_list(run["tree"])}</div>', lead))
-
-
-def _loads(loads: Sequence[Sequence[float]]) -> str:
-    ax, names = new_axes(), [f"level {level}" for level in range(1, len(loads) + 1)]
-    for load, (name, style) in zip(loads, series_style(names).items(), strict=True):
-        ax.plot(np.linspace(0, 100, len(load)), load, label=name, color=style["color"])
-    ax.set_xlabel("codes, %")
-    ax.set_ylabel("items")
-    ax.set_ylim(bottom=0)
-    legend(ax)
-    return to_svg(ax, "loads")
-
-
-def _list(branches: Sequence[Record]) -> str:
-    """Nested lists of prefixes, with the number of items of each."""
-    made = ""
-    for branch in branches:
-        word, below = html.escape(branch["word"]), branch.get("below")
-        made += f"<li><code>{word}</code> {branch['items']:,} items{_list(below)}</li>" if below else f"<li>{word}</li>"
-    return f"<ul>{made}</ul>"
+def _prefixes(made: nk.SemanticIds, titles: np.ndarray) -> list[list[object]]:
+    """For the report: the fullest first codes and their items, the fullest prefixes of each, with items and titles."""
+    depth, words, rows = max(1, min(made.levels - 1, 2)), made.vocabulary(), []
+    prefixes, of, counts = np.unique(made.ids_[:, :depth], axis=0, return_inverse=True, return_counts=True)
+    first = np.bincount(made.ids_[:, 0], minlength=made.codes)
+    for code in np.argsort(-first, kind="stable")[:_FIRST].tolist():
+        own = np.flatnonzero(prefixes[:, 0] == code)
+        for place in own[np.argsort(-counts[own], kind="stable")[:_NEXT]].tolist():
+            word = "".join(words[level * made.codes + c] for level, c in enumerate(prefixes[place].tolist()))
+            some = titles[np.flatnonzero(of.ravel() == place)[:_EXAMPLES]].tolist()
+            shown = "; ".join(shorten(str(title), _LONGEST, placeholder="…") for title in some)
+            rows.append([words[code], int(first[code]), word, int(counts[place]), shown])
+    return rows

@@ -11,11 +11,12 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._fields import counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
+from nearkin._types import ArrayLike
 from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.column import with_ids
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
-from nearkin.export.source import Source
+from nearkin.index.identifiers import positions
 from nearkin.pipeline.run import RUN, read_record
 from nearkin.records import Interactions
 
@@ -50,7 +51,8 @@ class GivenVectors(NamedTuple):
 
 
 class GivenQueries(NamedTuple):
-    """Queries (q, d), their names in the answers (q,), and how a table of them was understood."""
+    """Queries (q, d), their names (the column in a file of ids, else the ids that the file holds, else row numbers),
+    and how a table of them was understood."""
 
     vectors: np.ndarray
     ids: np.ndarray
@@ -116,7 +118,7 @@ def decoded(index: nk.Index) -> np.ndarray:
     """(n, d) float32, the decoded rows of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
         raise ValueError("the index holds bits, from which no vectors can be read; give the vectors themselves")
-    return Source(index).decoded(np.arange(len(index)))
+    return nk.export.Source(index).decoded(np.arange(len(index)))
 
 
 def open_index(folder: str | os.PathLike) -> nk.Index:
@@ -130,10 +132,7 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
 def open_queries(
     path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None
 ) -> GivenQueries:
-    """The queries in a file or, of a folder of pairs, its left side.
-
-    Their names are the column in the file `ids`, else the ids that `path` holds, else row numbers.
-    """
+    """The queries in a file or, of a folder of pairs, its left side."""
     given = open_given(path, side, "left", ids)
     given.file.check_finite()
     X, names = given.file.read(), given.ids
@@ -173,14 +172,14 @@ class Unknown:
 
 def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, unknown: Unknown) -> Interactions:
     """The pairs of a table whose ids of one side are `known`; `name` is that side's column."""
-    ids = getattr(history, f"{side}_ids")
-    found = np.isin(ids.astype(str), known.astype(str))
-    keep = found[history.indices if side == "right" else history.rows]
+    ids, numbers = getattr(history, f"{side}_ids"), history.indices if side == "right" else history.rows
+    lost = places_of(ids, known) < 0
+    keep = ~lost[numbers]
     if keep.all():
         return history
     source = "the table" if history.source is None else history.source.source
-    lost = f"{counted(int((~keep).sum()), 'pair')} of {source}"
-    unknown.leave_out(lost, f"{int((~found).sum()):,} {name} ids are not known, the first is {ids[~found][0].item()!r}")
+    what = f"{counted(int((~keep).sum()), 'pair')} of {source}"
+    unknown.leave_out(what, f"{int(lost.sum()):,} {name} ids are not known, the first is {ids[lost][0].item()!r}")
     if not keep.any():
         raise ValueError(f"{source} has no pair with a known {name}; give pairs of the ids that the folder knows")
     left, right = history.left_ids[history.rows], history.right_ids[history.indices]
@@ -189,24 +188,28 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
     return replace(kept, source=history.source)
 
 
-def find_ids(wanted: object, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
+def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
     """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
 
     With `unknown` that skips, those that are not among the ids are left out.
     """
-    positions = {str(value): place for place, value in enumerate(ids.tolist())}
-    names = [str(value) for value in np.asarray(wanted).tolist()]
-    missing = [value for value in names if value not in positions]
-    if missing:
+    places = places_of(wanted, ids)
+    missing = np.asarray(wanted)[places < 0]
+    if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
-        more = f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else ""
+        what = f"{name} {str(missing[0])!r}" + (f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else "")
         why = f"is not among the {len(ids):,} known ids, such as {some}"
         if unknown is None:
-            raise ValueError(f"{name} {missing[0]!r}{more} {why}")
-        unknown.leave_out(f"{name} {missing[0]!r}{more}", why)
-        if len(missing) == len(names):
-            raise ValueError(f"no {name} of {len(names):,} is known; known are {some}")
-    return np.array([positions[value] for value in names if value in positions], dtype=np.int64)
+            raise ValueError(f"{what} {why}")
+        unknown.leave_out(what, why)
+        if len(missing) == len(places):
+            raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
+    return places[places >= 0]
+
+
+def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
+    """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
+    return positions(ids.astype(str), len(ids), np.asarray(wanted).astype(str))
 
 
 def pairs_behind(index: str | os.PathLike) -> str | None:

@@ -38,11 +38,6 @@ class CodeSize:
             raise ValueError(f"bits is {self.n_bits} and bytes is {self.n_bytes}; give one of them")
         return self.n_bytes if self.n_bytes is not None else (self.n_bits or _DEFAULT_BITS) // 8
 
-    def no_coarse(self, method: str) -> None:
-        """ValueError if coarse cells were given for a method without them."""
-        if self.n_coarse is not None:
-            raise ValueError(f"coarse cells are for product quantization; leave coarse out with {method}")
-
 
 @dataclass(frozen=True)
 class Method:
@@ -67,14 +62,15 @@ class Method:
         self, size: CodeSize, random_state: Seed, seconds: float | None = None, *, fast_search: bool = False
     ) -> Fittable:
         """The unfitted quantizer; `seconds` and `fast_search` of a race. ValueError for what the method lacks."""
+        product, bits = self.name == PRODUCT or self.name in _ROTATIONS, self.metrics == _BITS
+        if size.n_coarse is not None and (self.name in (BEST, *SCALARS) or bits):
+            raise ValueError(f"coarse cells are for product quantization; leave coarse out with method {self.name}")
         if self.name == BEST:
-            size.no_coarse("method best")
             n_bytes = check_integer(size.bytes(), "bytes", low=1)
             return BestCode(n_bytes, seconds, random_state, fast_search=fast_search)
         if seconds is not None:
             raise ValueError(f"minutes are for the race of method best; leave them out with method {self.name}")
         if self.name in SCALARS:
-            size.no_coarse("a scalar code")
             n_bits = SCALARS[self.name]
             if size.n_bytes is not None or size.n_bits is not None:
                 raise ValueError(
@@ -82,12 +78,10 @@ class Method:
                     "product quantization for a code of any size"
                 )
             return nk.quantization.ScalarQuantizer(n_bits)
-        if self.metrics == _BITS:
-            size.no_coarse("a hashing method")
+        if bits:
             n_bytes = size.bytes()
             hasher = next(getattr(nk, public) for public, entry in HASHERS.items() if entry.method == self.name)
             return hasher(n_bits=8 * n_bytes if size.n_bits is None else size.n_bits, random_state=random_state)
-        product = self.name == PRODUCT or self.name in _ROTATIONS
         if product and size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
@@ -136,14 +130,14 @@ def methods() -> dict[str, Method]:
         *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, BEST)),
         *scalars,
         Method("residual", _BYTES, lambda d: range(1, _LONGEST + 1)),
-        Method("product-residual", _BYTES, _product_residual_sizes),
+        Method(
+            "product-residual",
+            _BYTES,
+            lambda d: [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d],
+        ),
         *(Method(entry.method, _BITS) for entry in HASHERS.values()),
     )
     return {method.name: method for method in codes}
-
-
-def _product_residual_sizes(d: int) -> list[int]:
-    return [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d]
 
 
 def find_method(name: str) -> Method:

@@ -24,7 +24,7 @@ from nearkin.index.hits import found, long_form
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
 MARK = b"nearkin"  # key in the metadata of our .parquet files
-HEADER = 256  # bytes of the header of our .npy files; NumPy's own headers of two dimensions have 128
+HEADER = 256  # bytes of the header that marks our .npy files: NumPy's own have 128
 _NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
 _PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
 _ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
@@ -52,33 +52,27 @@ def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (
 
 def written_by_nearkin(file: Path) -> bool:
     """Whether a file has the content that a command writes under a name with this ending."""
+    ending = file.suffix.lower()
     try:
-        return _is_ours(file, file.suffix.lower())
+        if ending in (".html", ".htm"):
+            return any(mark in file.read_bytes() for mark in _PAGES)
+        if ending in (".csv", ".tsv"):
+            with file.open(encoding="utf-8", newline="") as lines:
+                columns = next(csv.reader(lines, delimiter=_delimiter(file)), [])
+            return len(columns) == 4 and columns[1] == "rank" and columns[3] in _SCORES
+        if ending == ".npz":
+            with zipfile.ZipFile(file) as archive:
+                return set(archive.namelist()) == _ARRAYS
+        if ending == ".npy":
+            with file.open("rb") as stream:
+                return stream.read(len(_NPY)) == _NPY
+        return ending == ".parquet" and MARK in (import_pyarrow()[1].read_schema(file).metadata or {})
     except (OSError, ValueError, csv.Error, zipfile.BadZipFile):
         return False
 
 
-def _is_ours(file: Path, ending: str) -> bool:
-    if ending in (".html", ".htm"):
-        content = file.read_bytes()
-        return any(mark in content for mark in _PAGES)
-    if ending in (".csv", ".tsv"):
-        with file.open(encoding="utf-8", newline="") as lines:
-            columns = next(csv.reader(lines, delimiter="\t" if ending == ".tsv" else ","), [])
-        return len(columns) == 4 and columns[1] == "rank" and columns[3] in _SCORES
-    if ending == ".npz":
-        with zipfile.ZipFile(file) as archive:
-            return set(archive.namelist()) == _ARRAYS
-    if ending == ".npy":
-        with file.open("rb") as stream:
-            return stream.read(len(_NPY)) == _NPY
-    return ending == ".parquet" and MARK in (import_pyarrow()[1].read_schema(file).metadata or {})
-
-
-def array_header(shape: tuple[int, int]) -> bytes:
-    """The header of an .npy file of float32 that is recognised as ours: valid, and longer than NumPy's."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    return _NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n"
+def _delimiter(table: Path) -> str:
+    return "\t" if table.suffix.lower() == ".tsv" else ","
 
 
 def write_vectors(out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str) -> None:
@@ -89,8 +83,9 @@ def write_vectors(out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: t
     made = (np.ascontiguousarray(chunk, "<f4") for chunk in chunks)
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
+            text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
             with fresh.open("wb") as stream:
-                stream.write(array_header(shape))
+                stream.write(_NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n")
                 for chunk in made:
                     stream.write(chunk.data)
             return
@@ -140,7 +135,7 @@ def write_answers(
                 writer.write_table(table)
         else:
             file = files.enter_context(fresh.open("w", newline="", encoding="utf-8"))
-            writer = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",")
+            writer = csv.writer(file, delimiter=_delimiter(path))
             writer.writerow(columns)
             for block in blocks:
                 writer.writerows(zip(*(column.tolist() for column in long_form(*block)), strict=True))

@@ -4,22 +4,22 @@ import html
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count, product
 from pathlib import Path
 
-from matplotlib.axes import Axes
+import numpy as np
 
 from nearkin._storage import one_version, read_config
-from nearkin._types import Fields
+from nearkin._types import Fields, Record
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
+from nearkin.pipeline.demo import METHODS, N_QUERIES, SHOWN, DemoTrial, K, digits, explore_command
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
 from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
 from nearkin.pipeline.sweep import Sweep
-from nearkin.pipeline.sweep_race import Trial
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
-from nearkin.plots.figures import set_ticks
 from nearkin.plots.style import SERIES, for_page, legend
 from nearkin.report import Page, Section
 from nearkin.report.page import facts, figures, paragraph, table
@@ -94,8 +94,8 @@ def map_page(folder: Path) -> Page:
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
     found = {name.replace("_", " "): record[name] for name in names if record.get(name) is not None}
     page.add(Section("Answers", facts(found)) if found else None)
-    for title, name in (("Map", "map.svg"), ("Error", "error.svg")):
-        file = folder / name
+    for title in ("Map", "Error"):
+        file = folder / f"{title.lower()}.svg"
         if file.is_file():
             page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
     notes = "".join(map(paragraph, record.get("notes", [])))
@@ -103,12 +103,109 @@ def map_page(folder: Path) -> Page:
     return page.add(_settings(record))
 
 
+def ids_page(folder: Path) -> Page:
+    """The report of semantic ids: sharing, codes in use, neighbours by prefix, and what shares a prefix."""
+    run, name, config = read_record(folder, RUN), folder.resolve().name, read_config(folder)
+    page = Page(title=f"{name}: semantic ids", made_by=f"nearkin report {folder}")
+    if not run:
+        page.lead = f"These {config['kind']} were saved from Python, without a record; nearkin ids writes one."
+        return page
+    page.title = f"{name}: semantic ids of {run['items']:,} items"
+    page.lead = f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}"
+    page.lead += f" and, with alpha {run['alpha']:g}, {run['towers']}." if run["towers"] else "."
+    size = {
+        "shared their nearest id": f"{run['shared_before']:.1%}",
+        "share an id now": "0%",
+        "distortion added for that": f"{run['distortion_added']:.2%}",
+        "seconds": sum(run["seconds"].values()),
+    }
+    page.add(Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."))
+    dead = (run["codes"] - used for used in run["used"])
+    rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
+    lead = (
+        "Dead codes name no item. Perplexity is the number of equally used codes of the same entropy. The fourth "
+        f"column is the share of an item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this "
+        "level; the last, how many items share them with the average item."
+    )
+    columns = ["level", "dead", "perplexity", "nearest", "items"]
+    page.add(Section("Levels", table(columns, rows, formats={2: ".1f", 3: ".3f", 4: ".1f"}), lead))
+    if prefixes := run.get("prefixes"):
+        lead = "The fullest first codes and their items; their fullest prefixes, with the items and some of them."
+        page.add(Section("What shares a prefix", table([""] * len(prefixes[0]), prefixes), lead))
+    return page.add(_quality(run, True))
+
+
+def demo_page(folder: Path) -> Page:
+    records: list[Record] = read_config(folder, demo.KIND)["trials"]
+    trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
+    n, d = digits().base.shape
+    best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
+    page = Page(
+        title=f"{n:,} handwritten digits, {SHOWN} bytes each",
+        eyebrow="nearkin demo",
+        lead=(
+            f"Each image is {d} numbers, {4 * d} bytes as float32. Product quantization codes it in {SHOWN} bytes; a "
+            "learned rotation decides which directions share a byte. Searching the codes still finds the right digits."
+        ),
+        made_by="nearkin demo",
+    )
+    exact = trials[0]
+    values = {
+        f"smaller than float32: codes of {SHOWN} bytes": f"{best.compression:.0f}×",
+        f"of the exact {K} neighbours kept ({best.method})": f"{best.recall:.0%}",
+        f"mAP by label; exact search has {exact.mean_average_precision:.3f}": f"{best.mean_average_precision:.3f}",
+        "longest training of any method": f"{max(trial.seconds for trial in trials):.2f} s",
+    }
+    see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
+    page.add(Section("In short", facts(values), see))
+    shown = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
+    formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
+    body = table(list(shown[0]), [list(record.values()) for record in shown], formats=formats, best=bold)
+    lead = (
+        f"Distortion is the mean squared error on {N_QUERIES} queries that no method has learned from. Recall@{K} is "
+        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
+    )
+    page.add(Section("All methods, all sizes", body, lead)).add(_demo_curves(trials))
+    limits = (
+        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
+        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
+        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
+        "nearkin compress and nearkin evaluate."
+    )
+    return page.add(Section("Limits of this demo", paragraph(limits)))
+
+
+def _demo_curves(trials: list[DemoTrial]) -> Section:
+    def by_size(measure: str, ylabel: str, caption: str, reference: tuple[str, float] | None = None) -> tuple[str, str]:
+        curves = {
+            name: {float(t.n_bytes): getattr(t, measure) for t in trials[1:] if t.method == name}
+            for name in METHODS.values()
+        }
+        ax = plot_against_bytes(curves, ylabel, reference=reference)
+        if reference is not None:
+            ax.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
+        return to_svg(ax, measure), caption
+
+    convergence = plot_convergence({t.method: t.history for t in trials[1:] if t.n_bytes == SHOWN})
+    text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
+    unseen = "Distortion of images that the codebooks have not learned from."
+    exact = ("exact search", trials[0].mean_average_precision)
+    by_label = "The same digit, ranked high: two bytes do it as well as exact search."
+    drawn = (
+        (to_svg(convergence, "convergence"), text),
+        by_size("distortion", "distortion of unseen images", unseen),
+        by_size("recall", f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
+        by_size("mean_average_precision", "mAP by label", by_label, exact),
+    )
+    return Section("What a rotation gains", figures(*drawn))
+
+
 PAGES: dict[str, Callable[[Path], Page]] = {
     "index": index_page,
     saved_towers.KIND: pairs_page,
     MAP: map_page,
-    demo.KIND: demo.demo_page,
-    ids.KIND: lambda folder: ids.ids_page(folder).add(_quality(read_record(folder, RUN) or {}, True)),
+    demo.KIND: demo_page,
+    ids.KIND: ids_page,
 }
 
 
@@ -194,28 +291,28 @@ _CURVES = {  # of a training's history, with what the axis is called
     "distortion": "distortion on the training rows",
     "metric": "held-out NDCG@100",
 }
+_PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"}  # of towers learned with an index
 
 
 def _learning(run: Fields) -> Section | None:
     """What was recorded after each step of a training, a figure each; of towers with an index in both phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
     history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
-    together = any("phase" in entry for entry in history)
-    drawn = []
-    for name, ylabel in _CURVES.items():
-        for phase, steps in (("teacher", "sweeps of the towers"), ("index", "rounds with the index")):
-            values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
-            if len(values) > 1 and (phase == "index" or name == "objective"):
-                svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
-                drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
-    lead = ""
+    together, drawn, lead = any("phase" in entry for entry in history), [], ""
+    for (name, ylabel), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
+        values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
+        if len(values) > 1 and (phase == "index" or name == "objective"):
+            svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
+            drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
     if together:
         lead = (
             "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
             "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
         )
     elif any("kmeans_seconds" in entry for entry in history):
-        kmeans, rotation = (sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in _PARTS)
+        kmeans, rotation = (
+            sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")
+        )
         lead = f"k-means took {kmeans:.2f} s, the rotation {rotation:.2f} s."
     return Section("Learning", figures(*drawn), lead) if drawn else None
 
@@ -246,7 +343,6 @@ def _quality(run: Fields, together: bool) -> Section | None:
     return Section("Answers", table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f")), lead)
 
 
-_PARTS = ("kmeans", "rotation")
 _MADE = (
     *("data", "train", "trained_on", "path", "understood", "metric", "solver", "loss", "omega", "dimensions", "dim"),
     *("regularization", "split", "start", "steps", "dropped", "seed", "threads"),
@@ -254,16 +350,11 @@ _MADE = (
 
 
 def _settings(run: Fields) -> Section | None:
-    made = [[name.replace("_", " "), setting(run[name])] for name in _MADE if run.get(name) is not None]
+    made = [[name.replace("_", " "), run[name]] for name in _MADE if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
     made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
     return Section("Making", table(["", ""], made)) if made else None
-
-
-def setting(value: object) -> str:
-    """A setting as a page shows it: numbers in four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
@@ -279,30 +370,21 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    drawn = []
     if len(sweep.codes()) > 1:
+        searches = {trial.method: (trial.method, 1) for trial in sweep.trials}
+        if (found := sweep.chosen(rescored=True)) is not None:
+            name, o = found.trial.method, found.oversample
+            searches[f"{name}, best of {o} times {sweep.k} ranked again"] = name, o
+        curves = {
+            name: {float(t.n_bytes): t.mean(o) for t in sweep.trials if t.method == method and o in t.recall}
+            for name, (method, o) in searches.items()
+        }
+        wanted = f"{sweep.target:g} wanted", sweep.target
+        ax = plot_against_bytes(curves, sweep.measure, new_axes(5.4, 3.4), reference=wanted)
+        legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."
-        drawn.append((to_svg(_by_bytes(sweep), "bytes"), text))
-    page.add(Section("Recall against bytes", figures(*drawn)) if drawn else None)
+        page.add(Section("Recall against bytes", figures((to_svg(ax, "bytes"), text))))
     return page.add(Section("All trained codes", table(*sweep.rows())))
-
-
-def _by_bytes(sweep: Sweep) -> Axes:
-    """Recall against bytes: by codes alone, and of the cheapest answer with vectors."""
-    trials = sweep.trials
-    curves = {name: _by_size(trials, name) for name in dict.fromkeys(trial.method for trial in trials)}
-    if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
-        o, name = found.oversample, found.trial.method
-        curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(trials, name, o)
-    label = sweep.measure
-    ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
-    set_ticks(ax, [trial.n_bytes for trial in trials])
-    legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
-    return ax
-
-
-def _by_size(trials: Sequence[Trial], method: str, oversample: int = 1) -> dict[float, float]:
-    return {float(t.n_bytes): t.mean(oversample) for t in trials if t.method == method and oversample in t.recall}
 
 
 def _with_options(text: str) -> str:

@@ -1,6 +1,5 @@
 """`nearkin embed` and `nearkin train` on a table of pairs: vectors of both sides, or an index learned with them."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -16,6 +15,7 @@ import nearkin as nk
 from nearkin import _storage, metrics
 from nearkin._check import check_choice
 from nearkin._distributed import current
+from nearkin._faiss import nearest_rows
 from nearkin._fields import counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
@@ -23,6 +23,7 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.metrics.neighbours import without_own
 from nearkin.pipeline.ids import make_ids
 from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -33,84 +34,13 @@ if TYPE_CHECKING:
 
 SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
-Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
 EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
-
-
-def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
-    """Hold out a `share` of the pairs, at random or the latest, or each left entity's last pair."""
-    if how == "random":
-        return nk.data.split_random(pairs, valid=0, test=share, random_state=seed)
-    if pairs.timestamps is None:
-        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp")
-    if how == "time":
-        return nk.data.split_by_time(pairs, valid=0, test=share)
-    return nk.data.split_leave_last_out(pairs)
-
-
-def held_out(test: Interactions) -> Record:
-    """Number of test pairs and of their left entities, and the first and last time of the pairs."""
-    about: Record = {"pairs": len(test), "left": int((np.diff(test.indptr) > 0).sum())}
-    if test.timestamps is not None and len(test):
-        about |= {"from": test.timestamps.min().item(), "to": test.timestamps.max().item()}
-    return about
-
-
-def held_out_in_words(about: Fields, left: str) -> str:
-    """The record of `held_out` as text; `left` names the left side."""
-    text = f"{about['pairs']:,} pairs of {about['left']:,} {left}"
-    if "from" not in about:
-        return text
-    return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"
-
-
-def _time(value: float) -> str:
-    """A time as in the table, and as a date if it can be seconds since 1970 (1973 to 2096)."""
-    if not 1e8 <= value < 4e9:
-        return f"{value:g}"
-    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
-
-
-def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
-
-    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
-    """
-    if not len(test):
-        return {}
-    lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
-    if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
-        lists["item-kNN"] = _filled(nk.embedding.item_knn(train, max(k))[1], lists["popularity"])
-    return {name: metrics.list_metrics(found, test, k=k, metrics=measures) for name, found in lists.items()}
-
-
-def _filled(lists: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """`lists` (m, k) with the first of `others` (m, k) that a row lacks in place of -1."""
-    filled = lists.copy()
-    for row in np.flatnonzero((lists < 0).any(axis=1)):
-        free, more = np.flatnonzero(lists[row] < 0), others[row][~np.isin(others[row], lists[row])]
-        filled[row, free[: len(more)]] = more[: len(free)]
-    return filled
-
-
-def neighbour_examples(vectors: np.ndarray, ids: np.ndarray, pairs: Interactions) -> list[list[object]]:
-    """The rights with most pairs, each with the 5 ids of largest cosine among `vectors` (n, d): for the report."""
-    counts = np.bincount(pairs.indices, minlength=len(ids))
-    popular, X = np.argsort(-counts, kind="stable")[:EXAMPLES], unit_rows(vectors)
-    cosines = X[popular] @ X.T
-    cosines[np.arange(len(popular)), popular] = -np.inf
-    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :5]
-    return [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)]
-
-
-def without_totals(history: Sequence[Fields]) -> list[Record]:
-    """The history of a training without the number of its steps in each entry."""
-    return [{name: value for name, value in entry.items() if name != "total"} for entry in history]
-
-
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
 TABLES = (None, "csv", "parquet")
-_SHOWN = ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
+_CUTS, _RANKED, _SHOWN = (20, 100), ("recall", "ndcg", "mrr"), ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
+_DEPTHS, _MEASURES = (10, 20, 100), ("recall", "precision", "ndcg")  # of an index learned with the towers
+_BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
+Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
 
 
 def embed_pairs(
@@ -143,53 +73,105 @@ def embed_pairs(
     pairs, known_names, options = _read_as(path, start, columns)
     _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
-    notes: list[str] = [] if pairs.source is None else list(pairs.source.questions)
-    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
     if start is not None:
-        model = nk.TwoTower.load(start)
-        known = model.left_embeddings_.shape[1]
-        if dim is not None and dim != known:
-            raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
-        found, more = _judge_update(model, pairs, split, holdout, start)
-        judged, notes = judged | found, notes + more
-        model.partial_fit(pairs, callback=callback)
-    else:
-        model = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed)
-
-        def measure(parts: Parts) -> Quality:
-            quality = {RESULT: model.evaluate(parts.test, k=(20, 100))}
-            if parts.train.left_features is not None or parts.train.right_features is not None:
-                found = {"loss": model.loss_, "regularization": model.regularization_}
-                plain = nk.TwoTower(**model.get_params(deep=False) | found)
-                plain.fit(replace(parts.train, left_features=None, right_features=None))
-                quality[PLAIN] = plain.evaluate(parts.test, k=(20, 100))
-            return shown(quality | judge_baselines(parts.train, parts.test, _CUTS, _RANKED))
-
-        steps = Steps(lambda name: nullcontext(callback or ignore))
-        judged, _ = _fit_and_judge(model, pairs, split, holdout, measure, steps)
-    m, n = model.seen_.shape
-    chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
-    learned = len(model.seen_)
-    if start is not None:
-        notes += [f"{len(pairs):,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
-    elif learned != len(pairs):
+        model, judged, notes = _trained_further(pairs, start, dim, split, holdout, callback)
         notes += [
-            f"{learned:,} of {len(pairs):,} pairs are learned from; the others are validation and test by the split"
+            f"{len(pairs):,} pairs of the table join those of {start}: {len(model.seen_):,} different pairs in all"
         ]
+    else:
+        model, notes = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed), list[str]()
+        steps = Steps(lambda name: nullcontext(callback or ignore))
+        judged, kept = _fit_and_judge(model, pairs, split, holdout, lambda parts: _judge_towers(model, parts), steps)
+        if len(kept) != len(pairs):
+            rest = "the others are validation and test by the split"
+            notes = [f"{len(kept):,} of {len(pairs):,} pairs are learned from; {rest}"]
+    chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
+    source = pairs.source
     record = {
-        "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
-        "learned_from": learned,
+        "out": str(out), "data": str(path), "left": model.seen_.shape[0], "right": model.seen_.shape[1],
+        "pairs": len(pairs), "learned_from": len(model.seen_),
         "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
         "loss": model.loss_.name, **judged,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
-        "notes": [*chosen, *notes], **judged["quality"].get(RESULT, {}),
-        **({} if pairs.source is None else {"understood": str(pairs.source)}),
+        "notes": [*chosen, *(source.questions if source else ()), *notes], **judged["quality"].get(RESULT, {}),
+        **({} if source is None else {"understood": str(source)}),
     }  # fmt: skip
     if current().rank == 0:
-        _save_towers(model, out, record, names, tables)
+        with _storage.replacing_folder(out) as fresh:
+            model.save(fresh)
+            write_record(fresh / RUN, record | _for_report(model, model.right_embeddings_, model.seen_))
+            if tables is not None:
+                _write_vectors(fresh / f"left.{tables}", names.left, model.left_ids_, model.left_embeddings_)
+                _write_vectors(fresh / f"right.{tables}", names.right, model.right_ids_, model.right_embeddings_)
     return record
+
+
+def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
+    """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
+    pairs, names, _ = _read_as(path, folder, {})
+    quality, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
+    if not quality:
+        raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
+    return {
+        "index": str(folder),
+        "data": str(path),
+        "quality": quality,
+        "held_out": about,
+        "words": held_out_in_words(about, names.left),
+        "notes": notes,
+        "understood": None if pairs.source is None else str(pairs.source),
+    }
+
+
+def train_index(
+    pairs: Interactions,
+    out: str | PathLike,
+    *,
+    n_bytes: int = 16,
+    ids: "nk.SemanticIds | None" = None,
+    dim: int = 64,
+    loss: str = "auto",
+    holdout: float = 0.1,
+    split: str | None = None,
+    random_state: Seed = 0,
+    steps: Steps | None = None,
+    about: Fields | None = None,
+) -> Record:
+    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side; or
+    unfitted `ids`, fitted with the towers, as `make_ids` does.
+
+    Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
+    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
+    """
+    steps = steps or Steps()
+    _storage.check_target(out)
+    index = ids or _make_layer(pairs, n_bytes, dim, random_state)
+    model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
+
+    def measure(parts: Parts) -> Quality:
+        found = _judge_index(model, parts.test, n_bytes if ids is None else ids, random_state)
+        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
+
+    judged, kept = _fit_and_judge(model, pairs, split, holdout, measure, steps)
+    if ids is not None:
+        made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
+        named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
+        return make_ids(file, out, model.right_ids_, steps=steps, learned=made, about=named)
+    record = {
+        "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
+        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
+        "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
+        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
+        **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
+    }  # fmt: skip
+    with steps.step("save"), _storage.replacing_folder(out) as fresh:
+        right, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
+        layer.export(right, ids=model.right_ids_).save(fresh)
+        save_left(fresh, model.left_embeddings_, kept)
+        write_record(fresh / RUN, record | {"seconds": steps.seconds} | _for_report(model, right, kept))
+    return record | {"seconds": steps.seconds}
 
 
 def _read_as(
@@ -212,72 +194,15 @@ def _read_as(
     return pairs, names, {"timestamp": when, "min_weight": least}
 
 
-_CUTS, _RANKED = (20, 100), ("recall", "ndcg", "mrr")
-
-
-def shown(quality: Quality) -> Quality:
-    """The measures of a table for people."""
-    return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
-
-
-def judge_later(
-    towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
-) -> tuple[Quality, Record, list[str]]:
-    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
-
-    Only pairs of ids that the first model knows count; notes count the others. Also the record of `held_out`.
-    """
-    first, last = (list(towers.values())[at] for at in (0, -1))
-    unknown = Unknown(skip=True)
-    pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
-    pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
-    tests, left, right = list[Interactions](), pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
-    for model in towers.values():  # the pairs by its numbers, without those that it has seen
-        ids = model.left_ids_, model.right_ids_
-        test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
-        keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
-        tests.append(test.select(~np.isin(keys, seen)))
-    if seen := len(pairs) - len(tests[-1]):
-        unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
-    if not len(tests[-1]):
-        return {}, {}, unknown.notes
-    quality = {name: model.evaluate(test, k=_CUTS) for (name, model), test in zip(towers.items(), tests, strict=True)}
-    quality |= judge_baselines(last.seen_, tests[-1], _CUTS, _RANKED)
-    return shown(quality), held_out(tests[-1]), unknown.notes
-
-
-def _judge_update(
-    model: "nk.TwoTower", pairs: Interactions, split: str | None, share: float, start: str | PathLike
-) -> tuple[Record, list[str]]:
-    """Measures by a share of new pairs, before and after the model of `start` is trained with the others; notes."""
-    rule = split if split in SPLITS else "random"
-    parts = split_pairs(pairs, rule, share, model.random_state) if share else None
-    if parts is None or not len(parts.test) or not len(parts.train):
-        return {}, []
-    trial = nk.TwoTower.load(start).partial_fit(parts.train)
-    try:
-        quality, about, notes = judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
-    except ValueError as error:  # no id is known
-        return {}, [f"not judged: {error}"]
-    return {"quality": quality, "held_out": about or None, "split": rule}, notes
-
-
-def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
-    """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
-    pairs, names, _ = _read_as(path, folder, {})
-    quality, about, notes = judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
-    if not quality:
-        raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
-    words = held_out_in_words(about, names.left)
-    return {
-        "index": str(folder),
-        "data": str(path),
-        "quality": quality,
-        "held_out": about,
-        "words": words,
-        "notes": notes,
-        "understood": None if pairs.source is None else str(pairs.source),
-    }
+def _split(pairs: Interactions, how: str, share: float, seed: Seed) -> Parts:
+    """Hold out a `share` of the pairs, at random or the latest, or each left entity's last pair."""
+    if how == "random":
+        return nk.data.split_random(pairs, valid=0, test=share, random_state=seed)
+    if pairs.timestamps is None:
+        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp")
+    if how == "time":
+        return nk.data.split_by_time(pairs, valid=0, test=share)
+    return nk.data.split_leave_last_out(pairs)
 
 
 def _fit_and_judge(
@@ -294,17 +219,13 @@ def _fit_and_judge(
     in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
     judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule}
-    parts = None
-    if in_table:
-        parts = nk.data.split_given(pairs)
-    elif share:
-        parts = split_pairs(pairs, rule, share, model.random_state)
-    if parts is not None:
+    if in_table or share:
+        parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, share, model.random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
             judged["quality"] = judge(parts) if len(parts.test) else {}
-        judged |= {"held_out": held_out(parts.test), "trials": model.trials_}
+        judged |= {"held_out": _held_out(parts.test), "trials": model.trials_}
         if in_table:
             return judged, parts.train
         model.set_params(loss=model.loss_, regularization=model.regularization_)
@@ -313,20 +234,146 @@ def _fit_and_judge(
     return {"trials": model.trials_} | judged, pairs
 
 
-def _save_towers(
-    model: "nk.TwoTower", out: str | PathLike, record: Fields, names: SideNames, tables: str | None
-) -> None:
-    """Write the model, run.json and, if asked for, the tables of vectors."""
-    run = dict(record) | {
-        "examples": neighbour_examples(model.right_embeddings_, model.right_ids_, model.seen_),
-        "history": without_totals(model.history_),
+def _trained_further(
+    pairs: Interactions,
+    start: str | PathLike,
+    dim: int | None,
+    split: str | None,
+    share: float,
+    callback: Callback | None,
+) -> tuple["nk.TwoTower", Record, list[str]]:
+    """The model of `start` trained with new pairs, measures by a share of these, before and after training with the
+    others, and notes."""
+    model, notes = nk.TwoTower.load(start), list[str]()
+    known = model.left_embeddings_.shape[1]
+    if dim is not None and dim != known:
+        raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
+    rule = split if split in SPLITS else "random"
+    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
+    parts = _split(pairs, rule, share, model.random_state) if share else None
+    if parts is not None and len(parts.test) and len(parts.train):
+        trial = nk.TwoTower.load(start).partial_fit(parts.train)
+        try:
+            quality, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
+            judged |= {"quality": quality, "held_out": about or None, "split": rule}
+        except ValueError as error:  # no id is known
+            notes = [f"not judged: {error}"]
+    return model.partial_fit(pairs, callback=callback), judged, notes
+
+
+def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Quality:
+    """Measures of the test pairs: by the model, by one without the features if it has any, by the baselines."""
+    quality = {RESULT: model.evaluate(parts.test, k=_CUTS)}
+    if parts.train.left_features is not None or parts.train.right_features is not None:
+        found = {"loss": model.loss_, "regularization": model.regularization_}
+        plain = nk.TwoTower(**model.get_params(deep=False) | found)
+        plain.fit(replace(parts.train, left_features=None, right_features=None))
+        quality[PLAIN] = plain.evaluate(parts.test, k=_CUTS)
+    return _shown(quality | judge_baselines(parts.train, parts.test, _CUTS, _RANKED))
+
+
+def _judge_index(
+    model: "nk.TwoTower", test: Interactions, code: "int | nk.SemanticIds", random_state: Seed = 0
+) -> Quality:
+    """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
+    ids), by the learned ones."""
+    (P, Q), T = model.exact_embeddings_, model.right_embeddings_
+    if isinstance(code, nk.SemanticIds):
+        name, after, learned = "ids made after training", code.decode(code.fit(Q).ids_), T
+    else:
+        made = nk.ProductQuantizer(*_parts(code, len(Q)), random_state=random_state).fit(Q)
+        layer = cast("nk.quantization.IndexingLayer", model.index_)
+        name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
+        learned = layer.to_quantizer().decode(layer.codes(T))
+    searches = {
+        "exact, float32": (P, Q),
+        name: (P, after),
+        "learned with the towers": (model.left_embeddings_, learned),
     }
-    with _storage.replacing_folder(out) as fresh:
-        model.save(fresh)
-        write_record(fresh / RUN, run)
-        if tables is not None:
-            _write_vectors(fresh / f"left.{tables}", names.left, model.left_ids_, model.left_embeddings_)
-            _write_vectors(fresh / f"right.{tables}", names.right, model.right_ids_, model.right_embeddings_)
+    return {
+        name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
+        for name, (left, right) in searches.items()
+    }
+
+
+def _judge_later(
+    towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
+) -> tuple[Quality, Record, list[str]]:
+    """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
+
+    Only pairs of ids that the first model knows count; notes count the others. Also the record of `_held_out`.
+    """
+    first, unknown = next(iter(towers.values())), Unknown(skip=True)
+    pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
+    pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
+    left, right, quality = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices], Quality()
+    for name, model in towers.items():  # the pairs by its numbers, without those that it has seen
+        ids = model.left_ids_, model.right_ids_
+        test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
+        keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
+        test = test.select(~np.isin(keys, seen))
+        quality[name] = model.evaluate(test, k=_CUTS) if len(test) else {}
+    if seen := len(pairs) - len(test):
+        unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
+    if not len(test):
+        return {}, {}, unknown.notes
+    quality |= judge_baselines(model.seen_, test, _CUTS, _RANKED)
+    return _shown(quality), _held_out(test), unknown.notes
+
+
+def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
+
+    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
+    """
+    lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
+    if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
+        filled = nk.embedding.item_knn(train, max(k))[1]
+        for own, popular in zip(filled, lists["popularity"], strict=True):
+            free, more = np.flatnonzero(own < 0), popular[~np.isin(popular, own)]
+            own[free[: len(more)]] = more[: len(free)]
+        lists["item-kNN"] = filled
+    return {name: metrics.list_metrics(found, test, k=k, metrics=measures) for name, found in lists.items()}
+
+
+def _shown(quality: Quality) -> Quality:
+    """The measures of a table for people."""
+    return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
+
+
+def _held_out(test: Interactions) -> Record:
+    """Number of test pairs and of their left entities, and the first and last time of the pairs."""
+    about: Record = {"pairs": len(test), "left": int((np.diff(test.indptr) > 0).sum())}
+    if test.timestamps is not None and len(test):
+        about |= {"from": test.timestamps.min().item(), "to": test.timestamps.max().item()}
+    return about
+
+
+def held_out_in_words(about: Fields, left: str) -> str:
+    """The record of the held-out pairs as text; `left` names the left side."""
+    text = f"{about['pairs']:,} pairs of {about['left']:,} {left}"
+    if "from" not in about:
+        return text
+    return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"
+
+
+def _time(value: float) -> str:
+    """A time as in the table, and as a date if it can be seconds since 1970 (1973 to 2096)."""
+    if not 1e8 <= value < 4e9:
+        return f"{value:g}"
+    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
+
+
+def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) -> Record:
+    """The history of the training, and the rights with most pairs, each with the 5 ids of largest cosine among the
+    right vectors (n, d)."""
+    counts, X, ids = np.bincount(pairs.indices, minlength=len(right)), unit_rows(right), model.right_ids_
+    popular = np.argsort(-counts, kind="stable")[:EXAMPLES]
+    nearest = without_own(nearest_rows(X, X[popular], 6, "ip"), popular)
+    return {
+        "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)],
+        "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
+    }
 
 
 def _write_vectors(path: Path, name: str, ids: np.ndarray, X: np.ndarray) -> None:
@@ -335,58 +382,7 @@ def _write_vectors(path: Path, name: str, ids: np.ndarray, X: np.ndarray) -> Non
     write_columns(path, dict(zip(names, [ids, *X.T], strict=True)))
 
 
-_DEPTHS = (10, 20, 100)
-_BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
-_MEASURES = ("recall", "precision", "ndcg")
-
-
-def train_index(
-    pairs: Interactions,
-    out: str | os.PathLike,
-    *,
-    n_bytes: int = 16,
-    ids: "nk.SemanticIds | None" = None,
-    dim: int = 64,
-    loss: str = "auto",
-    holdout: float = 0.1,
-    split: str | None = None,
-    random_state: Seed = 0,
-    steps: Steps | None = None,
-    about: Fields | None = None,
-) -> Record:
-    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side; or
-    unfitted `ids`, fitted with the towers, as `make_ids` does.
-
-    Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
-    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
-    """
-    steps = steps or Steps()
-    _storage.check_target(out)
-    index = ids or make_layer(pairs, n_bytes, dim, random_state)
-    model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
-
-    def measure(parts: Parts) -> Quality:
-        found = judge(model, parts.test, n_bytes if ids is None else ids, random_state)
-        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
-
-    judged, kept = _fit_and_judge(model, pairs, split, holdout, measure, steps)
-    if ids is not None:
-        made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
-        named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
-        return make_ids(file, out, model.right_ids_, steps=steps, learned=made, about=named)
-    record = {
-        "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
-        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
-        "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
-        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
-        **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
-    }  # fmt: skip
-    with steps.step("save"):
-        _save_index(model, kept, out, record, steps)
-    return record | {"seconds": steps.seconds}
-
-
-def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
+def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
     """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
 
     It starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights
@@ -414,42 +410,6 @@ def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
     return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
 
 
-def judge(model: "nk.TwoTower", test: Interactions, code: "int | nk.SemanticIds", random_state: Seed = 0) -> Quality:
-    """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
-    ids), by the learned ones."""
-    (P, Q), T = model.exact_embeddings_, model.right_embeddings_
-    if isinstance(code, nk.SemanticIds):
-        name, after, learned = "ids made after training", code.decode(code.fit(Q).ids_), T
-    else:
-        made = nk.ProductQuantizer(*_parts(code, len(Q)), random_state=random_state).fit(Q)
-        layer = cast("nk.quantization.IndexingLayer", model.index_)
-        name, after = "compressed after training (OPQ)", made.decode(made.encode(Q))
-        learned = layer.to_quantizer().decode(layer.codes(T))
-    searches = {
-        "exact, float32": (P, Q),
-        name: (P, after),
-        "learned with the towers": (model.left_embeddings_, learned),
-    }
-    return {
-        name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
-        for name, (left, right) in searches.items()
-    }
-
-
-def _save_index(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
-    right = model.right_embeddings_
-    index = cast("nk.quantization.IndexingLayer", model.index_).export(right, ids=model.right_ids_)
-    run = record | {
-        "seconds": steps.seconds,
-        "history": without_totals(model.history_),
-        "examples": neighbour_examples(right, model.right_ids_, kept),
-    }
-    with _storage.replacing_folder(out) as fresh:
-        index.save(fresh)
-        save_left(fresh, model.left_embeddings_, kept)
-        write_record(fresh / RUN, run)
-
-
 def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
     """Write the left vectors (m, d) with their ids, and the seen pairs with their weights."""
     arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
@@ -461,10 +421,8 @@ def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
     arrays = _storage.read_arrays(old / LEFT)
     indptr, moved = arrays["indptr"], positions[arrays["indices"]]
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    stays = moved >= 0
-    rows, moved = rows[stays], moved[stays]
     order = np.lexsort((moved, rows))
-    counts = np.bincount(rows, minlength=len(indptr) - 1)
-    changed = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
-    changed["weights"] = arrays["weights"][stays][order]
-    _storage.write_arrays(new / LEFT, arrays | changed)
+    order = order[moved[order] >= 0]
+    counts = np.bincount(rows[order], minlength=len(indptr) - 1)
+    changed = {"indptr": np.append(0, np.cumsum(counts)).astype(indptr.dtype), "indices": moved[order]}
+    _storage.write_arrays(new / LEFT, arrays | changed | {"weights": arrays["weights"][order]})

@@ -12,12 +12,14 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import check_integer
+from nearkin._faiss import nearest_rows
 from nearkin._pairs import number_ids
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import positions
 from nearkin.index.searching import normalised
+from nearkin.metrics.neighbours import without_own
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.inputs import LEFT, MAP, SideNames, Unknown, find_ids, ids_of, known_pairs, open_given, side_names
 from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
@@ -62,7 +64,9 @@ def recommend_folder(
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
     before any work for unknown ids and for a folder without two sides.
     """
-    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
+    if out is not None:
+        check_answers_path(out)
+    steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         sides = open_sides(folder, index)
         if history is not None:
@@ -100,46 +104,38 @@ def similar_folder(
 ) -> tuple[Record, Answers | None]:
     """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers: by
     cosine, for coordinates of comparisons by distance. Options as of `nearkin similar`."""
-    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
+    if out is not None:
+        check_answers_path(out)
+    steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        given = open_given(folder, side)
-        by_distance = read_config(folder)["kind"] == MAP
-        word = "object" if by_distance else getattr(side_names(folder), side or "right")
+        given, kind, words = open_given(folder, side), read_config(folder)["kind"], side_names(folder)
+        by_distance = kind == MAP
+        word = "object" if by_distance else getattr(words, side or "right")
         X = given.file.read()
         own = np.arange(len(X)) if given.ids is None else given.ids
         new, names = X, own
         if history is not None:
-            if read_config(folder)["kind"] != saved_towers.KIND:
+            if kind != saved_towers.KIND:
                 raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
             model, is_left = nk.TwoTower.load(folder), side == "left"
             partner, ids_known = ("right", model.right_ids_) if is_left else ("left", model.left_ids_)
-            history = known_pairs(history, ids_known, partner, getattr(side_names(folder), partner), others)
+            history = known_pairs(history, ids_known, partner, getattr(words, partner), others)
             new = model.embed_left(history) if is_left else model.embed_right(history)
             names = history.left_ids if is_left else history.right_ids
         rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word, others)
-    if by_distance:  # 2 x . y - |y|^2 is largest for the nearest y
-        Z = X - X.mean(axis=0)
-        left = np.hstack([2 * Z, np.ones((len(Z), 1), np.float32)])
-        right = np.hstack([Z, -(Z**2).sum(axis=1, keepdims=True)])
-    else:
-        left, right = normalised(new), normalised(X)
+    left, right = (new, X - X.mean(axis=0)) if by_distance else (normalised(new), normalised(X))
     itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
 
     def answer(block: np.ndarray) -> Answers:
-        scores, numbers = recommend(left, right, k, seen=itself, rows=block)
         if by_distance:
-            distances = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
-            scores = np.where(numbers < 0, np.inf, distances).astype(np.float32)
+            numbers = without_own(nearest_rows(right, right[block], k + 1), block)
+            scores = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
+        else:
+            scores, numbers = recommend(left, right, k, seen=itself, rows=block)
         return names[block], scores, own[numbers]
 
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, "notes": others.notes})
-
-
-def _checked(steps: Steps | None, k: int, out: str | os.PathLike | None) -> tuple[Steps, int]:
-    if out is not None:
-        check_answers_path(out)
-    return steps or Steps(), check_integer(k, "k", low=1)
 
 
 def _answer_in_blocks(
@@ -225,21 +221,17 @@ def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions
     if read_config(folder)["kind"] == saved_towers.KIND:
         left = nk.TwoTower.load(folder).embed_left(history)
     else:
-        left = _folded_in(sides, Path(folder), history)
+        from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
+        from nearkin.embedding.two_tower.objective import AllPairs
+
+        arrays, run = read_arrays(Path(folder) / LEFT), read_record(folder, RUN) or {}
+        if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
+            raise ValueError(f"{folder} cannot embed new entities: train it again with --loss all-pairs, the default")
+        pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
+        known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
+        loss = FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs)
+        left = fold_in(history, known, loss, None, None)  # as in training, with the decoded right vectors
     columns = number_ids(history.right_ids, sides.right_ids, "right")[0]
-    known = sp.coo_matrix(history.matrix())
-    seen = sp.csr_matrix((known.data, (known.row, columns[known.col])), (len(left), len(sides.right_ids)))
+    places = history.rows, columns[history.indices]
+    seen = sp.csr_matrix((history.weights, places), (len(left), len(sides.right_ids)))
     return replace(sides, left=left, left_ids=history.left_ids, seen=seen)
-
-
-def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
-    """New rows (b, d) for an index of `nearkin train`: its loss minimised over them, with the decoded right vectors."""
-    from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
-    from nearkin.embedding.two_tower.objective import AllPairs
-
-    arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}
-    if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
-        raise ValueError(f"{path} cannot embed new entities: train it again with --loss all-pairs, the default")
-    pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
-    known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
-    return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)

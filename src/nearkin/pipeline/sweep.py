@@ -1,40 +1,370 @@
-"""`nearkin sweep`: rows and queries in, the code of fewest bytes that keeps enough neighbours out."""
+"""`nearkin sweep`: rows and queries in, the code of fewest bytes that keeps enough neighbours out.
 
+Codes are trained one after the other on all rows and judged by all queries; the results choose the next size.
+"""
+
+import math
 import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy import stats
+from scipy.interpolate import make_interp_spline
+from scipy.special import logit
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import counted
-from nearkin._types import ArrayLike, Record
+from nearkin._types import ArrayLike, Fields, Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.searching import normalised
-from nearkin.metrics.graded import NDCG
+from nearkin.index.index import Index
+from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.metrics.graded import NDCG, graded_values
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import exact_neighbors
-from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.relevance import Relevance
+from nearkin.pipeline.evaluate import Relevance, exact_neighbors, kept
+from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier
+from nearkin.quantization.best import OutOfTime
 
+METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
 CENTROIDS = 256  # of a learned code; each needs a row at least
+OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
+CONFIDENCE = 0.975  # that the recall of unseen queries lies above `low`
+FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
+MOST_BYTES = 512  # of a learned code
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
+_TIMED = 256  # queries whose searches are timed, at most
+_REPEATS = 3  # of a timing; the fastest counts
+_LONG = 0.25  # seconds of searches at one depth, after which none is repeated
+_SURE = ("int8", "float16")  # keep nearly all neighbours of any rows, and need no training
+_ALONE, _RESCORED = False, True
+_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # of the time, for both answers of the first method
+_FIRST = 8  # columns a byte of the first learned code
+_NEAR = 0.7  # of the best size: other methods are not much shorter at the same recall
+_EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
+
+
+class Code(NamedTuple):
+    """The settings of a code on the command line."""
+
+    method: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One code, judged by all queries.
+
+    recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
+        recall of the codes alone; the others are of candidates rescored by exact vectors.
+    rates: {oversample: queries per second}; seconds: of training, encoding and searching.
+    found: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
+    """
+
+    code: Code
+    recall: dict[int, np.ndarray] = field(repr=False)
+    seconds: float
+    rates: dict[int, float] = field(default_factory=dict)
+    found: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def method(self) -> str:
+        return self.code.method
+
+    @property
+    def n_bytes(self) -> int:
+        return self.code.n_bytes
+
+    @property
+    def queries_per_second(self) -> float:
+        """Of the search by codes alone."""
+        return self.rates.get(1, 0.0)
+
+    def mean(self, oversample: int = 1) -> float:
+        return float(self.recall[oversample].mean())
+
+    def low(self, oversample: int = 1) -> float:
+        """The recall that similar queries exceed with `CONFIDENCE`."""
+        return lower_bound(self.recall[oversample])
+
+    def record(self) -> Record:
+        return {
+            "method": self.method,
+            "bytes": self.n_bytes,
+            "recall": {str(o): self.mean(o) for o in self.recall},
+            "recall_low": {str(o): self.low(o) for o in self.recall},
+            "queries_per_second": self.queries_per_second,
+            "rescored_per_second": {str(o): rate for o, rate in self.rates.items() if o > 1},
+            "seconds": self.seconds,
+        }
+
+
+def lower_bound(values: np.ndarray) -> float:
+    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
+    n, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    if spread == 0:
+        return mean * (1 - CONFIDENCE) ** (1 / n)
+    return max(0.0, mean - float(stats.t.ppf(CONFIDENCE, n - 1)) * spread / math.sqrt(n))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A trial and its search: by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the share of
+    each query's neighbours `by_kept` (q,) where that is not float32."""
+
+    trial: Trial
+    oversample: int = 1
+    kept: str = "float32"
+    by_kept: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """Of each query, (q,)."""
+        return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
+
+    def low(self) -> float:
+        """The recall that similar queries exceed with `CONFIDENCE`."""
+        return lower_bound(self.recall)
+
+    @property
+    def rate(self) -> float:
+        """Queries per second."""
+        return self.trial.rates.get(self.oversample, 0.0)
+
+    @property
+    def search_options(self) -> str:
+        """Of the command that searches so."""
+        return f" --oversample {self.oversample}" if self.oversample > 1 else ""
+
+    def vectors_bytes(self, d: int) -> int:
+        """Bytes per row of the vectors that must be kept on disk."""
+        rows = KeptVectors.wanted(self.oversample > 1 and self.kept, d)
+        return 0 if rows is None else rows.row_bytes
+
+    def record(self, d: int) -> Record:
+        return {
+            "method": self.trial.method,
+            "bytes": self.trial.n_bytes,
+            "oversample": self.oversample,
+            "recall": float(self.recall.mean()),
+            "recall_low": self.low(),
+            "kept_vectors": self.kept if self.oversample > 1 else None,
+            "kept_vectors_bytes": self.vectors_bytes(d),
+            "queries_per_second": self.rate,
+        }
+
+
+def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Choice | None:
+    """The choice of fewest bytes per row whose recall is above `target` with confidence, the faster of equals; None if
+    no trial has it. `rescored`: by kept vectors, at the least oversampling. `rate`: queries per second needed."""
+    found = []
+    for trial in trials:
+        least = next((o for o in trial.recall if (o > 1) == rescored and trial.low(o) >= target), None)
+        if least is not None and (choice := Choice(trial, least)).rate >= rate:
+            found.append(choice)
+    return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.rate), default=None)
+
+
+def frontier(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials that no other beats in both bytes and recall by codes alone, fewest bytes first."""
+    found: list[Trial] = []
+    for trial in sorted(trials, key=lambda trial: (trial.n_bytes, -trial.mean())):
+        if not found or trial.mean() > found[-1].mean():
+            found.append(trial)
+    return found
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The data that every code is measured on.
+
+    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: their k exact neighbours. Rows
+    and queries have length 1 already for "cosine". With people's `grades` (q, n) the "recall" of a trial is the share
+    of NDCG@10 that it keeps: of a query 1 and its change in units of the mean by exact search, so that means are
+    shares.
+    """
+
+    sample: np.ndarray
+    X: np.ndarray
+    Q: np.ndarray
+    truth: ExactNeighbours
+    metric: str
+    random_state: int = 0
+    grades: sp.csr_matrix | None = None
+
+    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+        """Train a code, index all rows, and judge; `tick` is called as the fit goes on."""
+        start = time.perf_counter()
+        n_bytes = None if code.method in SCALARS else code.n_bytes
+        quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
+        index = Index.build(self.X, quantizer.fit(self.sample, callback=tick), metric=self.metric)
+        depths, k, found = self._depths(), self.truth.ids.shape[1], None
+        if self.grades is None:
+            found = index.search(self.Q, depths[-1] * k)[1]
+            recall = kept(found, self.truth.matched(found), depths)
+        index.kept = KeptVectors([self.X])
+        if self.grades is not None:
+            exact = graded_values(self.truth.ids, self.grades)[NDCG]
+            if not exact.any():
+                text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
+                raise ValueError(text)
+            gains = {o: graded_values(_search(index, self.Q, k, o), self.grades)[NDCG] for o in depths}
+            recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
+        seconds = time.perf_counter() - start
+        rates = {o: self._rate(index, o) for o in depths}
+        return Trial(code, recall, seconds, rates, found)
+
+    def narrowed(self, choice: Choice, target: float) -> Choice:
+        """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
+        confidence; unchanged without candidates."""
+        k, o = self.truth.ids.shape[1], choice.oversample
+        for kind in ("int8", "float16") if choice.trial.found is not None else ():
+            with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
+                rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
+                found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
+            shorter = Choice(choice.trial, o, kind, kept(found, self.truth.matched(found))[1])
+            if shorter.low() >= target:
+                return shorter
+        return choice
+
+    def _depths(self) -> list[int]:
+        k = self.truth.ids.shape[1]
+        return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
+
+    def _rate(self, index: Index, oversample: int) -> float:
+        """Queries per second, with the exact vectors in memory."""
+        queries, times = self.Q[:_TIMED], list[float]()
+        while len(times) < _REPEATS and sum(times) < _LONG:
+            start = time.perf_counter()
+            _search(index, queries, self.truth.ids.shape[1], oversample)
+            times.append(time.perf_counter() - start)
+        return len(queries) / min(times)
+
+
+def _search(index: Index, Q: np.ndarray, k: int, oversample: int) -> np.ndarray:
+    return index.search(Q, k, oversample=None if oversample == 1 else oversample)[1]
+
+
+class Race:
+    """Codes of rows of d columns, trained one after the other and measured by `bench`.
+
+    `trials` are the trained codes; `out_of_time`: codes were left out because `seconds` were over.
+    """
+
+    def __init__(
+        self, bench: Bench, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
+    ) -> None:
+        self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
+        self._start, self._seconds = time.perf_counter(), seconds
+        self.trials: list[Trial] = []
+        self.out_of_time = False
+
+    def run(self, methods: Sequence[str]) -> None:
+        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones.
+
+        The first method gives both answers before the others are tried.
+        """
+        for method in (name for name in _SURE if name in methods):
+            if self._best(_ALONE) is None:
+                self._keep(self._bench.measure(Code(method, self._sizes(method)[0])))
+        for rescored, share in _SHARES.items():
+            for method in methods[:1]:
+                self._close_in(method, rescored, share)
+        for rescored in _SHARES:
+            for method in methods:
+                self._close_in(method, rescored, 1.0)
+
+    def _best(self, rescored: bool) -> Choice | None:
+        return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
+
+    def _close_in(self, method: str, rescored: bool, share: float) -> None:
+        """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is over."""
+        while (size := self._next(method, rescored)) is not None:
+            code = Code(method, size)
+            try:
+                if not self._has_time(code, share):
+                    raise OutOfTime
+                self._keep(self._bench.measure(code, self._tick))
+            except OutOfTime:
+                self.out_of_time = True
+                return
+
+    def _next(self, method: str, rescored: bool) -> int | None:
+        """The size of a method to train next; None if it is not expected to give a shorter code than the best."""
+        own = {t.n_bytes: t for t in self.trials if t.method == method}
+        if rescored and any(len(trial.recall) == 1 for trial in self.trials):
+            return None  # too few rows to rescore
+        if any(trial.queries_per_second < self._rate for trial in own.values()):
+            return None  # too slow, and longer codes are slower
+        enough = [n for n, t in own.items() if choose([t], self._target, rescored=rescored) is not None]
+        best = self._best(rescored)
+        above = min([*enough, MOST_BYTES + 1 if best is None else best.trial.n_bytes])
+        below = max((n for n in own if n < above), default=0)
+        sizes = [n for n in self._sizes(method) if below < n < above]
+        if not sizes or above <= FINE * below:
+            return None
+        if not own:
+            if best is None or best.trial.method in SCALARS:
+                return min(sizes, key=lambda n: abs(n - self._d // _FIRST))
+            return sizes[-1] if sizes[-1] >= _NEAR * above else None
+        depth = max(self.trials[0].recall) if rescored else 1
+        found = forecast({n: trial.low(depth) for n, trial in own.items()}, sizes, self._target)
+        if found is not None or above in enough:
+            return sizes[-1] if found is None else found
+        return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
+
+    def _sizes(self, method: str) -> Sequence[int]:
+        return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]
+
+    def _keep(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}: recall {trial.mean():.4f}"
+        self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
+
+    def _has_time(self, code: Code, share: float) -> bool:
+        """Whether a training ends in time: at most as long as a longer code of the method took, or of any."""
+        learned = [trial for trial in self.trials if trial.method not in SCALARS]
+        own = [trial for trial in learned if trial.method == code.method]
+        known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
+        size, taken = min(known, key=lambda pair: (pair[0] < code.n_bytes, abs(pair[0] - code.n_bytes)), default=(1, 0))
+        taken *= max(1.0, code.n_bytes / size)
+        return time.perf_counter() - self._start + taken <= share * self._seconds
+
+    def _tick(self, step: int, record: Fields) -> None:
+        if time.perf_counter() - self._start > self._seconds:
+            raise OutOfTime
+
+
+def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> int | None:
+    """The smallest of `sizes` expected to reach a recall, by the recalls {bytes: recall} of trained codes.
+
+    logit(recall) is taken as linear in log(bytes); with one trained size the slope is 1 (.8 to 1.3 measured, 2026-11).
+    """
+    x, y = np.log(sorted(recalls)), _logit([recalls[size] for size in sorted(recalls)])
+    if len(x) == 1:
+        x, y = np.append(x, x + 1), np.append(y, y + 1)
+    enough = make_interp_spline(x, y, k=1)(np.log(sizes)) >= _logit(target)  # beyond the trained sizes the lines go on
+    return sizes[int(enough.argmax())] if enough.any() else None
+
+
+def _logit(shares: ArrayLike) -> np.ndarray:
+    return logit(np.clip(shares, _EDGE, 1 - _EDGE))
 
 
 @dataclass(frozen=True)
 class Sweep:
     """The settings, every trial, and the choices.
 
-    `query_shift` is the squared distance of the mean query from the mean row, as a share of the rows' variance.
-
-    With people's grades, `by_relevance`, the recall of a trial is the share of NDCG@10 that its code keeps.
+    `query_shift` is the squared distance of the mean query from the mean row, as a share of the rows' variance. With
+    people's grades, `by_relevance`, the recall of a trial is the share of NDCG@10 that its code keeps.
     """
 
     target: float
@@ -60,12 +390,10 @@ class Sweep:
 
     def chosen(self, *, rescored: bool = False) -> Choice | None:
         """The cheapest code that keeps enough, alone or `rescored` by kept vectors; None if none does."""
-        if rescored and self.rescored is not None:
-            return self.rescored
-        return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
+        return self.rescored if rescored else choose(self.trials, self.target, rate=self.rate)
 
-    def codes(self) -> set[tuple[str, int]]:
-        return {(trial.method, trial.n_bytes) for trial in self.trials}
+    def codes(self) -> set[Code]:
+        return {trial.code for trial in self.trials}
 
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
@@ -92,55 +420,48 @@ class Sweep:
         ]  # fmt: skip
 
     def answers(
-        self,
-        vectors: str,
-        queries: str | None = None,
-        *,
-        ids: str | None = None,
-        query_ids: str | None = None,
-        qrels: str | None = None,
+        self, vectors: str, queries: str | None = None, *, ids: str | None = None, **judged_with: str | None
     ) -> list[tuple[str, list[str]]]:
-        """The choices in words, each with the commands that make and judge its index; all arguments are files."""
-        more = _options({"--ids": ids}), _options({"--query-ids": query_ids, "--qrels": qrels})
+        """The choices in words, each with the commands that make and judge its index; all arguments are files.
+
+        `judged_with` are the files `query_ids` and `qrels` of `nearkin evaluate`.
+        """
         made: list[tuple[str, list[str]]] = []
         for rescored, how in ((False, "by codes alone"), (True, "with vectors kept on disk")):
             found = self.chosen(rescored=rescored)
             if found is None:
                 needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
                 made.append((f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
-            else:
-                word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
-                made.append((self._sentence(f"{word} {how}", found), self._commands(found, vectors, queries, *more)))
+                continue
+            commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
+            if queries is not None:
+                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.k}{found.search_options}"
+                commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
+            word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
+            made.append((self._sentence(f"{word} {how}", found), commands))
         return made
 
     def _sentence(self, which: str, choice: Choice) -> str:
-        trial, low = choice.trial, choice.low()
+        trial, how, low = choice.trial, choice.search_options, choice.low()
         kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors as {choice.kept}"
-        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if choice.oversample > 1 else "")
-        how = _search_options(choice)
+        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if how else "")
         return (
             f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
             f"{self.measure.split()[0]} {choice.recall.mean():.4f} (at least {low:.4f} with 97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
 
-    def _commands(
-        self, choice: Choice, vectors: str, queries: str | None, made_with: str = "", judged_with: str = ""
-    ) -> list[str]:
-        """The command that makes the index of a choice and, for a file of queries, the one that judges it."""
-        code = choice.trial.code
+    def _compress_command(self, choice: Choice, vectors: str) -> str:
+        """The command that makes the index of a choice, without --out."""
+        method, n_bytes = choice.trial.code
         options = [
-            f"--method {code.method}",
-            *([] if code.method in SCALARS else [f"--bytes {code.n_bytes}"]),
+            f"--method {method}",
+            *([] if method in SCALARS else [f"--bytes {n_bytes}"]),
             *([] if self.metric == "l2" else [f"--metric {self.metric}"]),
             *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
             *([f"--seed {self.random_state}"] if self.random_state else []),
         ]
-        commands = [f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}{made_with} --out idx"]
-        if queries is not None:
-            files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)}"
-            commands.append(f"nearkin evaluate idx {files} -k {self.k}{_search_options(choice)}{judged_with}")
-        return commands
+        return f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}"
 
     def notes(self) -> list[str]:
         """Reservations about the answers."""
@@ -159,31 +480,26 @@ class Sweep:
             text.append("Time was over before all codes were tried; --minutes gives it more.")
         return text
 
-    def record(self, vectors: str, queries: str | None = None) -> Record:
-        choices = {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}
+    def record(self, vectors: str) -> Record:
         kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "query_shift", "out_of_time", "seconds")
-        return {
+        record: Record = {
             "data": vectors,
             **{name: getattr(self, name) for name in kept},
             "wanted_per_second": self.rate,
             "queries": self.n_queries,
             "trials": [trial.record() for trial in self.trials],
-            "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
-            **{
-                name: None
-                if found is None
-                else {**found.record(self.shape[1]), "command": self._commands(found, vectors, None)[0]}
-                for name, found in choices.items()
-            },
+            "frontier": [list(trial.code) for trial in frontier(self.trials)],
         }
+        for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
+            record[name] = found and found.record(self.shape[1]) | {
+                "command": f"{self._compress_command(found, vectors)} --out idx"
+            }
+        return record
 
 
-def _options(given: dict[str, str | None]) -> str:
-    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value is not None)
-
-
-def _search_options(choice: Choice) -> str:
-    return f" --oversample {choice.oversample}" if choice.oversample > 1 else ""
+def _options(**files: str | None) -> str:
+    given = {name.replace("_", "-"): file for name, file in files.items() if file is not None}
+    return "".join(f" --{name} {shlex.quote(file)}" for name, file in given.items())
 
 
 def sweep(
@@ -223,26 +539,18 @@ def sweep(
     with steps.step("exact search") as callback:
         truth = exact_neighbors(rows, queries, k, metric, callback)
     with steps.step("race") as callback:
-        sample = X[rows.draw(TRAIN_ROWS, random_state)]
-        bench = Bench(sample, X, queries, truth, metric, random_state)
-        if grades is not None:
-            bench = RelevanceBench(**vars(bench), grades=grades)
+        bench = Bench(X[rows.draw(TRAIN_ROWS, random_state)], X, queries, truth, metric, random_state, grades)
         race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
         rescored = choose(race.trials, target, rescored=True, rate=rate)
         if rescored is not None and not rate:  # rates are those of float32
             rescored = bench.narrowed(rescored, target)
-    return Sweep(
-        target, k, metric, len(queries), Q is None, len(file), X.shape, _shift(X, queries), race.trials,
-        race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
-    )  # fmt: skip
-
-
-def _shift(X: np.ndarray, Q: np.ndarray) -> float:
-    """Squared distance between the means of rows X (n, d) and of queries Q (q, d), as a share of the rows' variance."""
     variance = float(X.var(axis=0, dtype=np.float64).sum())
-    apart = np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum()
-    return float(apart) / variance if variance else 0.0
+    apart = float(np.square(X.mean(axis=0, dtype=np.float64) - queries.mean(axis=0, dtype=np.float64)).sum())
+    return Sweep(
+        target, k, metric, len(queries), Q is None, len(file), X.shape, apart / variance if variance else 0.0,
+        race.trials, race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
+    )  # fmt: skip
 
 
 def _rows_and_queries(

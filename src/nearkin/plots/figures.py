@@ -1,7 +1,7 @@
 """The figures: curves of an error or a distortion, a measure against bytes, and maps whose names do not collide."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import FuncFormatter, NullLocator
-from matplotlib.transforms import Bbox
 from scipy.stats import f
 
 from nearkin._check import check_instance
@@ -21,6 +20,7 @@ ALL = 50  # up to this number of points each gets a name, with a thin line to it
 _TRIES = 200  # names to try above that
 _GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
 _APART = 0.06  # of an axis' length: numbers nearer to one another touch
+_ERROR = "share of held-out answers violated"
 _MANY = 15  # points of a curve; with more, dashes replace the markers
 
 
@@ -34,8 +34,6 @@ def plot_convergence(
     numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
-    if len(curves) > 1:
-        legend(ax)
     return ax
 
 
@@ -44,14 +42,21 @@ def plot_against_bytes(
     ylabel: str,
     ax: Axes | None = None,
     reference: tuple[str, float] | None = None,
-    xlabel: str = "bytes per vector",
 ) -> Axes:
     """Draw {bytes per vector: value} of each method, the bytes on a log axis, and a `reference` (name, value)."""
-    ax = _draw(ax, series, "series", xlabel, ylabel)
+    ax = _draw(ax, series, "series", "bytes per vector", ylabel)
     if reference is not None:
         label, value = reference
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-    set_ticks(ax, [size for values in series.values() for size in values])
+    sizes = sorted({size for values in series.values() for size in values}, reverse=True)
+    named = sizes[:1]  # of sizes whose names would touch the largest is named
+    for size in sizes:
+        if math.log(named[-1] / size) > _APART * math.log(sizes[0] / sizes[-1]):
+            named.append(size)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(named[::-1])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among many lines
     legend(ax, **(crowded if len(series) > 6 else {}))
     return ax
@@ -62,27 +67,20 @@ def plot_error(
     xlabel: str,
     ax: Axes | None = None,
     *,
-    ylabel: str = "share of held-out answers violated",
-    logarithmic: bool = False,
     spread: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
 ) -> Axes:
     """Draw error curves {name: {x: error}}, for example against answers, epochs or dimension.
 
     spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
     """
-    check_instance(logarithmic, "logarithmic", bool, int)
     spread = check_instance({} if spread is None else spread, "spread", Mapping)
-    ax = _draw(ax, curves, "curves", xlabel, ylabel)
+    ax = _draw(ax, curves, "curves", xlabel, _ERROR)
     for name, style in series_style(curves).items():
         if name in spread:
             places = sorted(check_instance(spread[name], f"spread[{name!r}]", Mapping))
             low, high = zip(*(spread[name][place] for place in places), strict=True)
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    if logarithmic:
-        ax.set_xscale("log")
     ax.set_ylim(bottom=0)
-    if len(curves) > 1:
-        legend(ax)
     return ax
 
 
@@ -98,7 +96,7 @@ def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
     ax.text(curve["dimension"][-1], curve["chance"], "coin flips", color=color, ha="right", va="bottom")
     ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
     ax.set_xlabel("dimension")
-    ax.set_ylabel("share of held-out answers violated")
+    ax.set_ylabel(_ERROR)
     ax.set_xticks(list(curve["dimension"]))
     ax.set_ylim(bottom=0)
     return ax
@@ -120,20 +118,9 @@ def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: st
         ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=4.5, **style)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
+    if len(curves) > 1:
+        legend(ax)
     return ax
-
-
-def set_ticks(ax: Axes, sizes: Iterable[float]) -> None:
-    """A logarithmic axis that names the sizes, of those that would touch the largest."""
-    every = sorted(set(sizes), reverse=True)
-    named: list[float] = []
-    for size in every:
-        if not named or math.log(named[-1] / size) > _APART * math.log(every[0] / every[-1]):
-            named.append(size)
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(named[::-1])
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def plot_map(
@@ -248,17 +235,45 @@ def label_points(
     figure = ax.get_figure(root=True)
     if not isinstance(figure, Figure) or not len(at):
         return []
+    marks = np.empty((0, 2)) if marks is None else marks
+    lines = set(range(len(at)) if len(at) <= ALL else first)
+    written: list[int] = []
     with any_script():
         figure.draw_without_rendering()  # settles the axes' size and limits
-        scale, places = figure.dpi / 72, ax.transData.transform(at)
-        taken = [
-            Bbox.from_extents(x - r * scale, y - r * scale, x + r * scale, y + r * scale)
-            for drawn, r in ((at, 2.0), (np.empty((0, 2)) if marks is None else marks, 3.0))
-            for x, y in ax.transData.transform(drawn)
-        ]
-        lines = set(range(len(at)) if len(at) <= ALL else first)
-        order = dict.fromkeys([*first, *spread_order(at, min(len(at), _TRIES))])
-        return [n for n in order if _write(ax, at[n], places[n], str(names[n]), taken, n in lines, scale)]
+        scale, frame, to_pixels = figure.dpi / 72, ax.get_window_extent().extents, ax.transData
+        places, radii = to_pixels.transform(np.concatenate([at, marks])), np.repeat([2.0, 3.0], [len(at), len(marks)])
+        reach = scale * radii[:, None]
+        taken = np.hstack([places - reach, places + reach])  # boxes (x0, y0, x1, y1)
+        for n in dict.fromkeys([*first, *spread_order(at, min(len(at), _TRIES))]):
+            text = ax.annotate(
+                # SVG has no control characters
+                "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n])),
+                (float(at[n, 0]), float(at[n, 1])),
+                xytext=(0, 0),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=INK,
+                zorder=4,
+                annotation_clip=False,
+                parse_math=False,  # names are other people's text
+            )
+            size = text.get_window_extent().size
+            offsets, gaps = _offsets(size / scale, _GAPS if n in lines else _GAPS[:1])
+            low = places[n] + scale * offsets
+            boxes = np.hstack([low, low + size])
+            free = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
+            free &= ~((boxes[:, None, :2] < taken[:, 2:]) & (taken[:, :2] < boxes[:, None, 2:])).all(axis=2).any(axis=1)
+            if not free.any():
+                text.remove()
+                continue
+            best = int(free.argmax())
+            text.set_position((float(offsets[best, 0]), float(offsets[best, 1])))
+            taken = np.vstack([taken, boxes[best]])
+            if gaps[best] > _GAPS[0]:
+                ends = to_pixels.inverted().transform([places[n], low[best] + size / 2])
+                ax.plot(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5, scalex=False, scaley=False)
+            written.append(n)
+    return written
 
 
 def spread_order(at: np.ndarray, count: int) -> list[int]:
@@ -273,43 +288,11 @@ def spread_order(at: np.ndarray, count: int) -> list[int]:
     return order
 
 
-def _write(
-    ax: Axes, point: np.ndarray, place: np.ndarray, name: str, taken: list[Bbox], lines: bool, scale: float
-) -> bool:
-    """Write one name where its box is free, and take the box; False if it is left out."""
-    text = ax.annotate(
-        "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name),  # SVG has no control characters
-        (float(point[0]), float(point[1])),
-        xytext=(0, 0),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=INK,
-        zorder=4,
-        annotation_clip=False,
-        parse_math=False,  # names are other people's text
-    )
-    size, frame = text.get_window_extent(), ax.get_window_extent()
-    for dx, dy, far in _offsets(size.width / scale, size.height / scale, lines):
-        box = Bbox.from_bounds(place[0] + dx * scale, place[1] + dy * scale, size.width, size.height)
-        inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-        if inside and not box.count_overlaps(taken):
-            text.set_position((dx, dy))
-            taken.append(box)
-            if far:
-                middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
-                ends = ax.transData.inverted().transform(np.array([place, middle]))
-                ax.plot(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5, scalex=False, scaley=False)
-            return True
-    text.remove()
-    return False
-
-
-def _offsets(width: float, height: float, lines: bool) -> Iterator[tuple[float, float, bool]]:
-    """Offsets (points) of a box's lower left corner to try, near ones first, and whether a line must lead there."""
-    for gap in _GAPS if lines else _GAPS[:1]:
-        count = 8 * round(1 + gap / 12)
-        angles = np.pi / 6 + 2 * np.pi * np.arange(count) / count
-        for right, up in zip(np.cos(angles), np.sin(angles), strict=True):
-            dx = gap * right - width * (0.0 if right > 0.3 else 1.0 if right < -0.3 else 0.5)
-            dy = gap * up - height * (0.0 if up > 0.3 else 1.0 if up < -0.3 else 0.5)
-            yield float(dx), float(dy), gap > _GAPS[0]
+def _offsets(size: np.ndarray, gaps: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets (c, 2) to try, in points, of the lower left corner of a box of that size, near ones first, and the gaps
+    (c,) that they leave."""
+    counts = [8 * round(1 + gap / 12) for gap in gaps]
+    angles = np.pi / 6 + np.concatenate([2 * np.pi * np.arange(count) / count for count in counts])
+    directions, gap = np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat(gaps, counts)
+    parts = np.select([directions > 0.3, directions < -0.3], [0.0, 1.0], 0.5)  # of the box on the far side of the point
+    return gap[:, None] * directions - parts * size, gap

@@ -5,6 +5,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import product
+from typing import Any
 
 import nearkin
 from nearkin._fields import Fields, is_text, show
@@ -105,15 +107,13 @@ def _css(*names: str | bool) -> str:
     return f' class="{kept}"' if kept else ""
 
 
-def _best_cells(rows: Sequence[Sequence[object]], best: Mapping[int, str]) -> set[tuple[int, int]]:
+def _best_cells(rows: Sequence[Sequence[Any]], best: Mapping[int, str]) -> set[tuple[int, int]]:
     found = set()
-    for j, rule in best.items():
-        for group in {row[0] for row in rows}:
-            own = {i: row[j] for i, row in enumerate(rows) if row[0] == group}
-            cells = {i: value for i, value in own.items() if isinstance(value, int | float)}
-            if len(set(cells.values())) > 1:
-                goal = min(cells.values()) if rule == "min" else max(cells.values())
-                found |= {(i, j) for i, value in cells.items() if value == goal}
+    for group, (j, rule) in product({row[0] for row in rows}, best.items()):
+        values = [row[j] for row in rows if row[0] == group]
+        goal = min(values) if rule == "min" else max(values)
+        if len(set(values)) > 1:
+            found |= {(i, j) for i, row in enumerate(rows) if row[0] == group and row[j] == goal}
     return found
 
 
