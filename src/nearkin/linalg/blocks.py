@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nearkin._compile import cached_njit
 from nearkin.linalg.exponential import plus_product
-from nearkin.linalg.skew import check_alike, check_changeable, check_groups, for_kernels, left_skew, on_cpu, row_entry
+from nearkin.linalg.skew import for_kernels, left_skew, row_entry
 
 SMALL = 16
 WIDTH = 256  # columns at a time: those of s rows and their copy stay in the fastest cache
@@ -24,8 +24,6 @@ def skew_blocks(
     components: Tensor,  # (l, s) integers: disjoint groups of rows
 ) -> Tensor:
     """Return Omega = G X^T - X G^T restricted to each group (l, s, s), in O(l s^2 k)."""
-    check_alike(X, G)
-    _check_components(X, components)
     if _by_loops(X, components):
         blocks = torch.empty(*components.shape, components.shape[1], dtype=X.dtype)
         _skew_kernel(X.detach().numpy(), G.detach().numpy(), components.numpy(), blocks.numpy())
@@ -40,15 +38,6 @@ def turn_blocks(
     turn: Tensor,  # (l, s, s), the rotations minus the identity
 ) -> None:
     """X[c] <- X[c] + turn_c X[c] for the rows X[c] (s, k) of every group c."""
-    check_changeable(X)
-    _check_components(X, components)
-    if turn.shape != (*components.shape, components.shape[-1]) or turn.dtype != X.dtype:
-        raise ValueError(
-            f"turn is {turn.dtype} {tuple(turn.shape)}; it must be {X.dtype}, an (s, s) matrix for each of the "
-            f"components {tuple(components.shape)}"
-        )
-    if on_cpu(turn) and not bool(torch.isfinite(turn).all()):
-        raise ValueError("turn contains NaN or infinity; nothing was turned")
     if _by_loops(X, components):
         _turn_kernel(X.detach().numpy(), components.numpy(), turn.detach().contiguous().numpy())
         return
@@ -70,15 +59,6 @@ def stacked_rows(
 
 def _by_loops(X: Tensor, components: Tensor) -> bool:
     return for_kernels(X) and components.shape[1] <= SMALL
-
-
-def _check_components(X: Tensor, components: Tensor) -> None:
-    if X.ndim != 2 or components.ndim != 2:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and components {tuple(components.shape)}; they must be (d, k) and (l, s)"
-        )
-    if on_cpu(X):
-        check_groups(components, len(X), "components")
 
 
 @cached_njit()
