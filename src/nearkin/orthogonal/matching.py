@@ -7,8 +7,7 @@ axis is left out. Weights W are symmetric; callers pass |A| or the gains of the 
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -121,7 +120,7 @@ def random_matchings(d: int, count: int, generator: torch.Generator) -> list[tor
 
 
 def heavy_matchings(
-    W: torch.Tensor,  # (d, d) weights, symmetric
+    W: torch.Tensor,  # (d, d) weights >= 0, symmetric with a zero diagonal
     count: int,
     selection: str,
 ) -> list[torch.Tensor]:
@@ -129,25 +128,17 @@ def heavy_matchings(
 
     Of one axis alone, an empty one.
     """
-    matchings = list(islice(disjoint_matchings(W, WEIGHTED[selection]), count))
-    return matchings or [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
-
-
-def disjoint_matchings(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:
-    """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
-
-    W holds weights >= 0 with a zero diagonal. Used edges get a weight too low to be preferred to a free one.
-    """
-    rest, left = W.clone(), len(W) * (len(W) - 1) // 2
-    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max)) if left else 0.0
-    while left:
-        pairs = matching(rest, check_input=False)
+    if len(W) == 1:
+        return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
+    rest, matchings = W.clone(), list[torch.Tensor]()
+    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max))  # never preferred to a free edge
+    for _ in range(count):
+        pairs = WEIGHTED[selection](rest, check_input=False)
         i, j = pairs.unbind(-1)
-        pairs = pairs[rest[i, j] >= 0]
-        i, j = pairs.unbind(-1)
+        matchings.append(pairs[rest[i, j] >= 0])
+        i, j = matchings[-1].unbind(-1)
         rest[i, j] = rest[j, i] = used
-        left -= len(pairs)
-        yield pairs
+    return matchings
 
 
 def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
@@ -223,18 +214,8 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
     bar = np.zeros(n, W.dtype)
-    queue = np.empty(n, np.int64)  # matched axes; whoever points at one needs another partner
-    count, tail = 0, 0
-    for i in range(n if n > 1 else 0):  # no axis is barred yet
-        pointer[i] = _heaviest_partner(W, i, bar)
-    for i in range(n):
-        j = pointer[i]
-        if i < j and pointer[j] == i:
-            pairs[count, 0], pairs[count, 1] = i, j
-            bar[i] = bar[j] = -np.inf
-            queue[tail], queue[tail + 1] = i, j
-            count, tail = count + 1, tail + 2
-    head = 0
+    queue = np.full(n + 1, -1)  # matched axes; who points at one needs another partner. First nobody points at any axis
+    count, head, tail = 0, 0, 1
     while count < n // 2 and head < tail:  # the queue runs dry only if W is not symmetric
         taken = queue[head]
         head += 1
