@@ -320,18 +320,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
     def __getstate__(self) -> Record:
         """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
-        device, state = self.generator.device, self.generator.get_state()
-        own = {"generator": (device, state), "callback": self.callback, "_steps": self._steps}
+        own = {"generator": self.generator, "callback": self.callback, "_steps": self._steps}
         return {**super().__getstate__(), **own}
-
-    def __setstate__(self, state: Record) -> None:
-        """Rebuild from `__getstate__`; torch calls it from `load_state_dict` too, with its own part only."""
-        if "generator" in state:
-            device, generator_state = state["generator"]
-            generator = torch.Generator(device=device)
-            generator.set_state(generator_state)
-            state = {**state, "generator": generator}
-        super().__setstate__(state)
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
