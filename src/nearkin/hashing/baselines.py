@@ -50,16 +50,15 @@ class SphericalHashing(AbstractHasher):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
         self._check_params()
-        n_bits, tolerances = self.n_bits, (self.overlap_tol, self.spread_tol)
-        X = whole_rows(self, X, min_rows=n_bits + 1)
+        X = whole_rows(self, X, min_rows=self.n_bits + 1)
         Shard.of(X).check_varies(X)
         generator = shared_generator(self.random_state)
         sample = X
-        if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=n_bits + 1):
+        if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=self.n_bits + 1):
             sample = X[generator.choice(len(X), self.n_samples, replace=False)]
         mean = sample.mean(axis=0, dtype=np.float64)
         centred = (sample - mean).astype(X.dtype)
-        centres, history = _push_apart(centred, n_bits, self.max_iter, tolerances, generator, callback)
+        centres, history = self._push_apart(centred, generator, callback)
         squares = _squared_distances(centred.astype(np.float64), centres)
         radii = np.median(squares, axis=0)
         self.mean_ = mean.astype(X.dtype)
@@ -68,6 +67,32 @@ class SphericalHashing(AbstractHasher):
         self.scale_ = float(1 / np.abs(radii - squares).mean())  # values near -1 and +1
         self.history_, self.n_iter_ = history, len(history)
         return self
+
+    def _push_apart(
+        self, X: np.ndarray, generator: np.random.Generator, callback: Callback | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
+        n, n_bits = len(X), self.n_bits
+        picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
+        centres = X[picks].mean(axis=1, dtype=np.float64)
+        best, lowest, history = centres, np.inf, []
+        others = ~np.eye(n_bits, dtype=bool)
+        for iteration in range(self.max_iter):
+            squares = _squared_distances(X, centres.astype(X.dtype))
+            inside = (squares <= np.median(squares, axis=0)).astype(np.float32)
+            excess = (inside.T @ inside) / (n / 4) - 1  # (L, L), 0 for independent balanced bits
+            deviation = float(np.abs(excess[others]).mean()) if n_bits > 1 else 0.0
+            if deviation < lowest:
+                best, lowest = centres, deviation
+            history.append(lowest)
+            if callback is not None:
+                callback(iteration + 1, {"objective": lowest, "total": self.max_iter})
+            if n_bits == 1 or (deviation <= self.overlap_tol and excess[others].std() <= self.spread_tol):
+                break
+            np.fill_diagonal(excess, 0)
+            pushes = excess.sum(axis=1)[:, None] * centres - excess @ centres  # sum over j of excess_ij (c_i - c_j)
+            centres = centres + pushes / (2 * n_bits)
+        return best, np.array(history)
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         """scale_ * (radius^2 - squared distance), in float64 for the sign, returned in the type of X."""
@@ -84,38 +109,6 @@ class SphericalHashing(AbstractHasher):
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
         return spherical_search(self.encode(Q), codes, k)
-
-
-def _push_apart(
-    X: np.ndarray,
-    n_bits: int,
-    max_iter: int,
-    tolerances: tuple[float, float],
-    generator: np.random.Generator,
-    callback: Callback | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
-    n = len(X)
-    picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
-    centres = X[picks].mean(axis=1, dtype=np.float64)
-    best, lowest, history = centres, np.inf, []
-    others = ~np.eye(n_bits, dtype=bool)
-    for iteration in range(max_iter):
-        squares = _squared_distances(X, centres.astype(X.dtype))
-        inside = (squares <= np.median(squares, axis=0)).astype(np.float32)
-        excess = (inside.T @ inside) / (n / 4) - 1  # (L, L), 0 for independent balanced bits
-        deviation = float(np.abs(excess[others]).mean()) if n_bits > 1 else 0.0
-        if deviation < lowest:
-            best, lowest = centres, deviation
-        history.append(lowest)
-        if callback is not None:
-            callback(iteration + 1, {"objective": lowest, "total": max_iter})
-        if n_bits == 1 or (deviation <= tolerances[0] and excess[others].std() <= tolerances[1]):
-            break
-        np.fill_diagonal(excess, 0)
-        pushes = excess.sum(axis=1)[:, None] * centres - excess @ centres  # sum over j of excess_ij (c_i - c_j)
-        centres = centres + pushes / (2 * n_bits)
-    return best, np.array(history)
 
 
 def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -326,8 +319,8 @@ class BinaryAutoencoder(AbstractLinearHasher):
 
     def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:
         """ITQ's signs (n, L) for rows in scaled coordinates."""
-        top = rows.truncate(self.n_bits)
-        step = StiefelColumns(self.scale_**2 * top.spectrum.variances, square=True)
+        top = StoredRows(rows.spectrum, np.ascontiguousarray(rows.coordinates[:, : self.n_bits]))  # read many times
+        step = StiefelColumns(self.scale_**2 * rows.spectrum.variances[: self.n_bits], square=True)
         start = random_columns(self.n_bits, self.n_bits, generator)
         R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
         return _signs(top.coordinates, R, np.zeros(self.n_bits))

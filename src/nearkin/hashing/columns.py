@@ -3,8 +3,9 @@
 Also here: the steps over columns, the secular equation that they solve, and sums of rows under their signs.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
@@ -18,25 +19,32 @@ from nearkin.linalg.signs import row_blocks
 from nearkin.statistics import CrossProduct
 
 
-class ColumnStep(Protocol):
-    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L)."""
+class AbstractColumnStep(ABC):
+    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L).
 
+    `c` (m,) are the variances of the scaled data, whose covariance is diagonal in principal coordinates.
+    """
+
+    def __init__(self, c: np.ndarray, mu: float = 0.0) -> None:
+        self.c, self.mu = c, mu
+
+    @abstractmethod
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the method's new columns for fixed codes; they may fit the codes worse than V does."""
-        ...
 
+    @abstractmethod
     def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return columns that fit the codes at least as well as V."""
-        ...
 
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """Return the value of the method's objective for the codes behind W."""
-        ...
+        """|B - X V|^2 / n + mu |V|^2 (SCQ, eq. 1, 2 and 19), by L - 2 tr(V^T W) + tr(V^T C V): no pass over rows."""
+        error = W.shape[1] - 2 * (V * W).sum() + (self.c[:, None] * V * V).sum()
+        return float(error) + self.mu * float((V * V).sum())
 
 
 def learn_columns(
     moment: Callable[[np.ndarray], np.ndarray],
-    step: ColumnStep,
+    step: AbstractColumnStep,
     V: np.ndarray,
     *,
     tol: float,
@@ -70,11 +78,11 @@ def learn_columns(
     return V, np.array(history)
 
 
-class OrthonormalColumns:
+class OrthonormalColumns(AbstractColumnStep):
     """OnE, Algorithm 1: minimise |B - X V|^2 / n column by column under V^T V = I."""
 
     def __init__(self, c: np.ndarray) -> None:
-        self.c = c  # (m,) variances of the scaled data
+        super().__init__(c)
         self.nu: list[float | None] = []  # multipliers nu_k, kept as first guesses of the next iteration
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -92,17 +100,12 @@ class OrthonormalColumns:
             V[:, k], _ = sphere_column(self.c, W[:, k], np.delete(V, k, axis=1), self.nu[k])
         return V
 
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """|B - X V|^2 / n (SCQ, eq. 1) = L - 2 tr(V^T W) + tr(V^T C V): no pass over the data."""
-        return quantization_loss(self.c, W, V)
 
-
-class OrthogonalColumns:
+class OrthogonalColumns(AbstractColumnStep):
     """OgE, Algorithm 2: minimise |B - X V|^2 / n + mu |V|^2 column by column under v_i^T v_j = 0."""
 
     def __init__(self, c: np.ndarray, mu: float) -> None:
-        self.c = c
-        self.mu = mu
+        super().__init__(c, mu)
         self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -127,11 +130,8 @@ class OrthogonalColumns:
             V[:, k] = self.root * remove_span(self.root * W[:, k], basis)
         return V
 
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        return quantization_loss(self.c, W, V) + self.mu * float((V * V).sum())
 
-
-class StiefelColumns:
+class StiefelColumns(AbstractColumnStep):
     """Our own step for OnE's objective: all columns at once on the Stiefel manifold, by majorise-minimise.
 
     tr(V^T C V) lies below its linearisation plus c_1 |V - V0|^2, and |V|^2 = L is constant there, so the minimiser of
@@ -142,7 +142,7 @@ class StiefelColumns:
     """
 
     def __init__(self, c: np.ndarray, n_inner: int = 1, *, square: bool = False) -> None:
-        self.c = c
+        super().__init__(c)
         self.slack = np.zeros_like(c) if square else c.max() - c
         self.n_inner = n_inner
 
@@ -152,14 +152,6 @@ class StiefelColumns:
         return V
 
     descend = solve  # it is a descent step already
-
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        return quantization_loss(self.c, W, V)
-
-
-def quantization_loss(c: np.ndarray, W: np.ndarray, V: np.ndarray) -> float:
-    """Return |B - X V|^2 / n from W = X^T B / n and X^T X / n = diag(c) (SCQ, eq. 2)."""
-    return float(W.shape[1] - 2 * (V * W).sum() + (c[:, None] * V * V).sum())
 
 
 def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -301,12 +293,6 @@ class StoredRows:
         for block in row_blocks(self.coordinates, BLOCK):
             moment.update(block, _signs_in_place(block @ V))
         return self.group.merge(moment).finalize()
-
-    def truncate(self, n_components: int) -> "StoredRows":
-        """The same rows along their first axes; columns are copied, as an iteration reads them many times."""
-        return StoredRows(
-            self.spectrum.truncate(n_components), np.ascontiguousarray(self.coordinates[:, :n_components]), self.group
-        )
 
 
 class StreamedRows:

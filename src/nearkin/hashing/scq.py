@@ -33,7 +33,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         return self.scale
 
     @abstractmethod
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
     def _columns(
@@ -84,7 +84,7 @@ class OnE(AbstractEncoder):
         super()._check_params()
         check_choice(self.solver, "solver", ("columns", "stiefel"))
 
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         return columns.OrthonormalColumns(c) if self.solver == "columns" else columns.StiefelColumns(c, self.n_inner)
 
 
@@ -118,7 +118,7 @@ class OgE(AbstractEncoder):
     max_iter: int = 100
     random_state: Seed = None
 
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         return columns.OrthogonalColumns(
             c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean())
         )
