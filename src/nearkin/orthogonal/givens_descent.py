@@ -143,7 +143,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
         if G is None or more or group["selection"] != "random" or group["n_matchings"] > 1 or X.ndim > 2:
             return False
-        if self._either_frame(group, X) and not X.is_contiguous():
+        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
             X, G = X.mT, G.mT
         rows = group["side"] != "right" and len(X) >= X.shape[1] and X.is_contiguous() and G.is_contiguous()
         order = torch.randperm(len(X), generator=self.generator) if rows and self.generator.device == X.device else None
@@ -174,10 +174,6 @@ class GivensDescent(AbstractOrthogonalOptimizer):
             drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in X]
         turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact")
         return X
-
-    def _either_frame(self, group: Record, X: Tensor) -> bool:
-        random = group["selection"] == "random" and group["side"] == "auto"
-        return random and X.shape[-2] == X.shape[-1] and not group["momentum"] and group.get("betas") is None
 
     def _turn_one_by_one(self, frame: _Frame, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
         """Pairs by weight, or random columns: the matchings of one matrix after those of the other."""

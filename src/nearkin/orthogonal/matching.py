@@ -50,7 +50,7 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
     axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
     dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor gives a tensor on its device.
     """
-    return _matched(_greedy, W, check_input, _greedy_torch)
+    return _matched(_greedy, W, check_input)
 
 
 def _greedy(W: np.ndarray) -> np.ndarray:
@@ -141,18 +141,12 @@ def heavy_matchings(
     return matchings
 
 
-def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
-    """bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact."""
-    return torch.float64 if W.dtype == torch.float64 else torch.float32
-
-
-def _matched(match: Matching, W: Any, check_input: bool, on_device: Matching | None = None) -> Any:
-    """`match` of every matrix of W (..., n, n); `on_device` takes a tensor that is not on the CPU."""
+def _matched(match: Matching, W: Any, check_input: bool) -> Any:
+    """`match` of every matrix of W (..., n, n), an array or a tensor, whose pairs are found on the CPU."""
     _check_weights(W, symmetry=check_input)
     if isinstance(W, torch.Tensor):
-        if on_device is not None and W.device.type != "cpu":
-            return on_device(W)
-        array = W.detach().to(_cpu_dtype(W)).cpu().numpy()
+        # bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact
+        array = W.detach().to("cpu", torch.float64 if W.dtype == torch.float64 else torch.float32).numpy()
         return torch.from_numpy(_matched(match, array, False)).to(W.device)
     if W.ndim == 2:
         return match(W)
@@ -168,19 +162,11 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
     if isinstance(W, torch.Tensor) and W.is_meta:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
-    if not _finite(W):
+    xp: Any = torch if isinstance(W, torch.Tensor) else np
+    if not xp.isfinite(W).all():
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    equal: Callable[..., bool] = torch.equal if isinstance(W, torch.Tensor) else np.array_equal
-    if symmetry and not equal(W, W.swapaxes(-1, -2)):
+    if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
         raise ValueError(_ASYMMETRIC)
-
-
-def _finite(W: np.ndarray | torch.Tensor) -> bool:
-    """A sum is quick; only if it overflows, every entry is tested."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(float(W.sum())):
-            return True
-    return bool(torch.isfinite(W).all() if isinstance(W, torch.Tensor) else np.isfinite(W).all())
 
 
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
@@ -232,25 +218,3 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
                 if count == n // 2:
                     break
     return pairs[:count]
-
-
-def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
-    """The same rounds as batched tensor operations: no sort, no host loop over axes."""
-    batch, n = W.shape[:-2], W.shape[-1]
-    work = W.detach().reshape(-1, n, n).to(_cpu_dtype(W), copy=True)
-    axes = torch.arange(n, device=W.device)
-    partner = torch.full((len(work), n), -1, device=W.device)
-    work[:, axes, axes] = -torch.inf
-    for _ in range(n // 2):
-        best = work.amax(-1, keepdim=True)
-        # the smallest index of a tie; argmax does not promise it on every device
-        pointer = torch.where(work == best, axes, n).amin(-1)
-        mutual = (pointer.gather(-1, pointer) == axes) & (partner < 0) & (best.squeeze(-1) > -torch.inf)
-        partner = torch.where(mutual, pointer, partner)
-        taken = partner >= 0
-        work.masked_fill_(taken.unsqueeze(-1) | taken.unsqueeze(-2), -torch.inf)
-        if int(taken.sum(-1).min()) >= n - n % 2:
-            break
-    lower = (partner > axes).nonzero()  # rows (b, i), sorted by b, then i
-    pairs = torch.stack([lower[:, 1], partner[lower[:, 0], lower[:, 1]]], dim=-1)
-    return pairs.reshape(*batch, n // 2, 2)

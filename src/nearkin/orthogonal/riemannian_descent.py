@@ -114,9 +114,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         small = _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous()
         if small and _descend_small(X, G, group, state):
             return X
-        if len(X) > 1:
-            return _descend(X, G, group, state)
-        return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
+        return _descend(X, G, group, state)
 
 
 def _retraction(X: Tensor, group: Record) -> str:
