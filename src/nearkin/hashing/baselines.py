@@ -13,9 +13,9 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import n_bytes, spherical_search, unpack_signs
-from nearkin.hashing.columns import StiefelColumns, StoredRows, learn_columns, random_columns
+from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, principal_coordinates, random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
-from nearkin.hashing.spectrum import principal_axes, scale_of
+from nearkin.hashing.spectrum import Spectrum, principal_axes, scale_of
 from nearkin.linalg.batch_free import steady_products
 from nearkin.linalg.orthonormal import deal_axes, unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -297,17 +297,17 @@ class BinaryAutoencoder(AbstractLinearHasher):
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(self.n_bits, X.shape[1])
-        rows = StoredRows.of(X, spectrum)
+        Z = principal_coordinates(X, spectrum)
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
         generator = shared_generator(self.random_state)
-        rows.coordinates *= X.dtype.type(self.scale_)
-        W, w, self.history_ = self._learn(rows.coordinates, self._first_codes(rows, generator), callback)
+        Z *= X.dtype.type(self.scale_)
+        W, w, self.history_ = self._learn(Z, self._first_codes(Z, spectrum, generator), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
-        unit = 1 / np.sqrt(np.mean(np.square(rows.coordinates @ W + w)))  # classifiers have any length: values near 1
+        unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have any length: values near 1
         self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
         self.intercept_ = (unit * w).astype(X.dtype)
-        decoder, offset, _ = _decoder(rows.coordinates, _signs(rows.coordinates, W, w))
+        decoder, offset, _ = _decoder(Z, _signs(Z, W, w))
         self.decoder_ = (decoder @ spectrum.axes.T / self.scale_).astype(X.dtype)
         self.decoder_mean_ = (spectrum.mean + spectrum.axes @ offset / self.scale_).astype(X.dtype)
         return self
@@ -317,13 +317,14 @@ class BinaryAutoencoder(AbstractLinearHasher):
         codes = check_codes(codes, n_bytes(self.n_bits))
         return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
 
-    def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:
+    def _first_codes(self, Z: np.ndarray, spectrum: Spectrum, generator: np.random.Generator) -> np.ndarray:
         """ITQ's signs (n, L) for rows in scaled coordinates."""
-        top = StoredRows(rows.spectrum, np.ascontiguousarray(rows.coordinates[:, : self.n_bits]))  # read many times
-        step = StiefelColumns(self.scale_**2 * rows.spectrum.variances[: self.n_bits], square=True)
+        top = np.ascontiguousarray(Z[:, : self.n_bits])  # read many times
+        moment = CentredRows(spectrum, lambda: [top]).sign_moment
+        step = StiefelColumns(self.scale_**2 * spectrum.variances[: self.n_bits], square=True)
         start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
-        return _signs(top.coordinates, R, np.zeros(self.n_bits))
+        R, _ = learn_columns(moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
+        return _signs(top, R, np.zeros(self.n_bits))
 
     def _learn(
         self, Z: np.ndarray, B: np.ndarray, callback: Callback | None

@@ -4,8 +4,8 @@ Also here: the steps over columns, the secular equation that they solve, and sum
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
@@ -269,53 +269,45 @@ def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tupl
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
 
 
-class StoredRows:
-    """Rows kept in memory, rotated once into principal coordinates: an iteration costs 2 n m L multiply-adds."""
+@dataclass(frozen=True)
+class CentredRows:
+    """Centred data, of which a fit takes sign moments in principal coordinates only.
 
-    def __init__(self, spectrum: Spectrum, coordinates: np.ndarray, group: Group = ALONE) -> None:
-        self.spectrum = spectrum
-        self.coordinates = coordinates  # (n, m), of a group each process has its own rows
-        self.group = group
+    `blocks()` yields rows in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the spectrum's
+    `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.
+    """
 
-    @classmethod
-    def of(cls, X: np.ndarray, spectrum: Spectrum, group: Group = ALONE) -> "StoredRows":
-        """Rotate X (n, d) into the axes of its spectrum."""
-        mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
-        coordinates = np.empty((len(X), spectrum.rank), X.dtype)
-        for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
-            np.matmul(block - mean, axes, out=out)
-        return cls(spectrum, coordinates, group)
+    spectrum: Spectrum
+    blocks: Blocks  # of a group each process has its own rows
+    axes: np.ndarray | None = None  # (d, m)
+    group: Group = ALONE
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
         """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
-        moment = CrossProduct(*V.shape)
-        V = V.astype(self.coordinates.dtype)
-        for block in row_blocks(self.coordinates, BLOCK):
-            moment.update(block, _signs_in_place(block @ V))
-        return self.group.merge(moment).finalize()
-
-
-class StreamedRows:
-    """Rows read again in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
-
-    def __init__(self, spectrum: Spectrum, blocks: Blocks, group: Group = ALONE) -> None:
-        self.spectrum = spectrum
-        self.blocks = blocks
-        self.group = group
-
-    def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        spectrum = self.spectrum
-        moment = CrossProduct(len(spectrum.mean), V.shape[1])
+        P = V if self.axes is None else self.axes @ V
+        moment = CrossProduct(*P.shape)
         for block in self.blocks():
-            P, mean = (spectrum.axes @ V).astype(block.dtype), spectrum.mean.astype(block.dtype)
+            narrow = P.astype(block.dtype)
             for rows in row_blocks(block, BLOCK):
-                centred = rows - mean
-                moment.update(centred, _signs_in_place(centred @ P))
-        return spectrum.axes.T @ self.group.merge(moment).finalize()
+                moment.update(rows, _signs_in_place(rows @ narrow))
+        found = self.group.merge(moment).finalize()
+        return found if self.axes is None else self.axes.T @ found
 
 
-CentredRows: TypeAlias = StoredRows | StreamedRows
-"""Centred data in principal coordinates, of which a fit takes sign moments only."""
+def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
+    """Rows X (n, d), rotated into the axes of their spectrum, (n, m)."""
+    mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
+    coordinates = np.empty((len(X), spectrum.rank), X.dtype)
+    for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
+        np.matmul(block - mean, axes, out=out)
+    return coordinates
+
+
+def centred(blocks: Blocks, mean: np.ndarray) -> Iterable[np.ndarray]:
+    """Rows less their mean, a few at a time."""
+    for block in blocks():
+        for rows in row_blocks(block, BLOCK):
+            yield rows - mean.astype(block.dtype)
 
 
 def _signs_in_place(Y: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.spectrum import SCALES
 
 
 class AbstractEncoder(AbstractSpectralHasher):
@@ -23,14 +22,6 @@ class AbstractEncoder(AbstractSpectralHasher):
     n_components: int | None
     tol: float
     max_iter: int
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        if isinstance(self.scale, str):
-            check_choice(self.scale, "scale", SCALES)
-
-    def _scale(self) -> str | float:
-        return self.scale
 
     @abstractmethod
     def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
