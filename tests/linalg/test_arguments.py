@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from nearkin.linalg import rotate_columns, rotate_rows
-from nearkin.linalg.givens import descend_rows
 
 each_rotation = pytest.mark.parametrize("rotate", [rotate_rows, rotate_columns])
 TAKERS: dict[str, Callable[[Any], Any]] = {  # everything that takes axes of a 4 x 4 matrix
@@ -91,8 +90,3 @@ def test_views_that_are_not_contiguous_are_turned_in_place(rotate: Callable[...,
     expected = rotate(whole[::2, 1::2].copy(), [[0, 3], [2, 1]], [0.1, 0.2])
     rotate(whole[::2, 1::2], [[0, 3], [2, 1]], [0.1, 0.2])
     np.testing.assert_array_equal(whole[::2, 1::2], expected)
-
-
-def test_descend_rows_refuses_a_length_that_is_not_finite() -> None:
-    with pytest.raises(ValueError, match="length is nan"):
-        descend_rows(torch.eye(4), torch.ones(4, 4).triu(), torch.tensor([[0, 1]]), float("nan"))

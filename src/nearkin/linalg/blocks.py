@@ -4,8 +4,6 @@ Both are one pass over the rows in the order of memory. Up to `SMALL` rows a gro
 library's matrix product of so few rows spends its time on calling, and on gathering copies first.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -44,17 +42,6 @@ def turn_blocks(
     rows = components.reshape(-1)
     part = X.index_select(0, rows).view(*components.shape, X.shape[-1])
     X.index_copy_(0, rows, plus_product(part, turn, part).view(-1, X.shape[-1]))
-
-
-def stacked_rows(
-    X: Tensor,  # (b, d, k), contiguous
-    components: Sequence[Tensor],  # b of (l, s): groups of rows of each matrix
-) -> tuple[Tensor, Tensor]:
-    """All rows (b d, k) in X's own memory, and all groups (b l, s) by numbers there: one call turns a batch."""
-    b, d, _ = X.shape
-    if b == 1:
-        return X[0], components[0].to(X.device)
-    return X.view(b * d, -1), torch.cat([part + n * d for n, part in enumerate(components)]).to(X.device)
 
 
 def _by_loops(X: Tensor, components: Tensor) -> bool:

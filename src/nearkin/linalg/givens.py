@@ -13,7 +13,7 @@ import torch
 
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.linalg.skew import for_kernels, left_skew_entries, row_entry
+from nearkin.linalg.skew import for_kernels, row_entry
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 _FLOATS = ("float32", "float64", "float16", "bfloat16")  # NumPy arrays: the first two
@@ -46,21 +46,6 @@ def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     angles' signs turned.
     """
     return _rotate(X, pairs, theta, axis=-2)
-
-
-def descend_rows(
-    X: torch.Tensor,  # (d, k), changed in place
-    G: torch.Tensor,  # (d, k), the gradient at X
-    pairs: torch.Tensor,  # (p, 2) integers, disjoint
-    length: float,
-) -> None:
-    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T. It is `left_skew_entries` followed by
-    `rotate_rows`, in one call. ValueError if an angle is not finite; then nothing is turned."""
-    if for_kernels(X):
-        if not descend_in_order(X.detach().numpy(), G.detach().numpy(), pairs.numpy().reshape(-1), float(length)):
-            raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
-    else:
-        rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
 
 
 def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
@@ -180,8 +165,9 @@ def descend_in_order(
     order: np.ndarray,  # different rows: each turns with its neighbour, a last one without neighbour does not
     length: float,
 ) -> bool:
-    """`descend_rows` of rows that are known to be right; False, and nothing is turned, if G or an angle is not finite.
-    All angles come first, which tests G on the way: a separate test and a single pass take longer."""
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, and nothing is turned, if G or
+    an angle is not finite. All angles come first, which tests G on the way: a separate test and a single pass take
+    longer."""
     theta, total = np.empty(len(order) // 2), 0.0
     for p in range(len(theta)):
         i, j = order[2 * p], order[2 * p + 1]

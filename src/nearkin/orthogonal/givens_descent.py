@@ -13,10 +13,10 @@ from torch.optim.optimizer import ParamsT
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
+from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import descend_in_order, descend_rows, rotate_columns, rotate_rows
-from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
+from nearkin.linalg.givens import descend_in_order, rotate_columns, rotate_rows
+from nearkin.linalg.skew import for_kernels, left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.matching import (
     SELECTIONS,
     heavy_matchings,
@@ -220,9 +220,12 @@ def turn_rows(
 ) -> None:
     """X <- exp(-lr Omega_c) X for the blocks Omega_c of all matrices' components, those of a round in one call."""
     b, s = len(X), drawn[0].shape[1]
-    rows, components = stacked_rows(X, drawn)
-    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) == 1:
-        descend_rows(rows, G.view(rows.shape), components, group["lr"] * scales[0])
+    rows = X.view(-1, X.shape[-1])  # of all matrices, in X's own memory
+    components = torch.cat([part + n * X.shape[1] for n, part in enumerate(drawn)]).to(X.device)
+    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) == 1 and for_kernels(X):
+        length = float(group["lr"] * scales[0])
+        if not descend_in_order(rows.numpy(), G.view(rows.shape).numpy(), components.numpy().reshape(-1), length):
+            raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
         return
     entries, turn = (left_skew_entries, rotate_rows) if s == 2 else (skew_blocks, turn_blocks)
     block, ones = ((), ()) if s == 2 else ((s, s), (1, 1))

@@ -6,8 +6,6 @@ is saved). The formulas are those of `retraction.taylor_right_step`.
 
 # pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
 
-from functools import lru_cache
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -52,12 +50,8 @@ def descend_small(
             state[name] = torch.zeros(x.shape if len(x) > 1 else x.shape[1:], dtype=X.dtype)
     m, v = [*(state[name].numpy().reshape(x.shape) for name in names), x[:0], x[:0]][:2]
     numbers = np.array((length, decay, gain, beta2, scale, group["eps"], TOLERANCE[X.dtype]), x.dtype)
-    return _square_step(x, g, m, v, numbers, _signs(x.shape[-1], x.dtype.char))
-
-
-@lru_cache(maxsize=64)
-def _signs(d: int, kind: str) -> np.ndarray:
-    return probing_signs(d, torch.float32, torch.device("cpu")).view(-1).numpy().astype(kind)
+    signs = probing_signs(x.shape[-1], X.dtype, X.device).view(-1).numpy()
+    return _square_step(x, g, m, v, numbers, signs)
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
