@@ -9,8 +9,8 @@ import pytest
 import nearkin as nk
 from nearkin.export import RecallTooLowError, export_index, pgvector
 from nearkin.export.pgvector import Pgvector
-from nearkin.hashing.bits import unpack_bits
 from nearkin.index import Index
+from nearkin.linalg.signs import unpack_bits
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'nearkin[pgvector]'")
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from nearkin.linalg.blocks import SMALL, skew_blocks, stacked_rows, turn_blocks
-from nearkin.linalg.givens import descend_rows, rotate_rows
+from nearkin.linalg.blocks import SMALL, skew_blocks, turn_blocks
+from nearkin.linalg.givens import descend_in_order, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 
 SHAPES = [(7, 7, 2), (12, 5, 3), (40, 300, 8), (33, 33, SMALL), (50, 20, SMALL + 1), (6, 6, 6), (9, 1, 4)]
@@ -40,13 +40,13 @@ def test_turn_blocks_is_a_block_matrix_product(d: int, k: int, s: int, dtype: to
     torch.testing.assert_close(X, expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("d", "k"), [(2, 2), (7, 7), (64, 300)])
 def test_one_pass_is_entries_then_rotations(d: int, k: int, dtype: torch.dtype) -> None:
     X, G, pairs = case(d, k, 2, dtype)
     twin = X.clone()
     rotate_rows(twin, pairs, left_skew_entries(X, G, pairs) * 0.01)
-    descend_rows(X, G, pairs, 0.01)
+    assert descend_in_order(X.numpy(), G.numpy(), pairs.flatten().numpy(), 0.01)
     torch.testing.assert_close(X, twin, rtol=1e-5, atol=1e-6)
 
 
@@ -56,15 +56,3 @@ def test_nan_in_a_row_reaches_its_block_only() -> None:
     blocks = skew_blocks(X, G, components)
     assert bool(torch.isnan(blocks[1]).any())
     assert bool(torch.isfinite(blocks[[0, 2, 3]]).all())
-
-
-@pytest.mark.parametrize("b", [1, 3])
-def test_rows_of_a_batch_are_turned_in_one_call(b: int) -> None:
-    X = torch.randn(b, 6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    groups = [torch.randperm(6)[:4].reshape(2, 2) for _ in range(b)]
-    loop = X.clone()
-    for one, parts in zip(loop, groups, strict=True):
-        turn_blocks(one, parts, torch.full((2, 2, 2), 0.5, dtype=X.dtype))
-    rows, joint = stacked_rows(X, groups)
-    turn_blocks(rows, joint, torch.full((2 * b, 2, 2), 0.5, dtype=X.dtype))
-    torch.testing.assert_close(X, loop, rtol=0, atol=1e-14)

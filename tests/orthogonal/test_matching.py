@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
-from nearkin.orthogonal.matching import _greedy_kernel, _greedy_torch
+from nearkin.orthogonal.matching import _greedy_kernel
 from tests.reference.givens import all_matchings, greedy_matching_by_sorting
 
 FUNCTIONS = [greedy_matching, max_weight_matching]
@@ -24,7 +24,7 @@ def test_greedy_is_the_sorted_greedy_with_ties_by_index(n, levels, rng):
     W = symmetric(n, rng, levels)
     expected = greedy_matching_by_sorting(W)
     np.testing.assert_array_equal(greedy_matching(W), expected)
-    np.testing.assert_array_equal(_greedy_torch(torch.from_numpy(W)).numpy(), expected)
+    np.testing.assert_array_equal(greedy_matching(torch.from_numpy(W)).numpy(), expected)
     if levels:
         np.testing.assert_array_equal(greedy_matching(W.astype(int)), expected)
 
@@ -67,7 +67,6 @@ def test_batches_and_tensors(function, rng):
     tensor = function(torch.from_numpy(W[0, 1]))
     assert isinstance(tensor, torch.Tensor)
     np.testing.assert_array_equal(tensor.numpy(), pairs[0, 1])
-    np.testing.assert_array_equal(_greedy_torch(torch.from_numpy(W)).numpy(), greedy_matching(W))
 
 
 def test_greedy_leaves_its_input_alone(rng):

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,18 +11,8 @@ from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import DEFAULTS
-from nearkin.orthogonal.retraction import (
-    DONE,
-    FOURTH,
-    NOT_FINITE,
-    THIRD,
-    TOLERANCE,
-    TOO_LONG,
-    Rates,
-    descend_small,
-    inverse_root,
-    is_small,
-)
+from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, inverse_root
+from nearkin.orthogonal.small_step import DONE, NOT_FINITE, TOO_LONG, descend_small, is_small
 
 SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (3, 6, 6)]
 
@@ -61,14 +50,15 @@ def test_it_is_the_step_of_products(
 
 
 def test_a_step_too_long_leaves_the_point() -> None:
-    X = haar_orthogonal(2, 5, 5, random_state=0).numpy()
-    start, G = X.copy(), torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0)).numpy()
-    assert descend_small(X, G, (None, None), Rates(100.0)) == TOO_LONG
-    assert np.array_equal(X, start)
-    assert descend_small(X, np.full_like(G, np.nan), (None, None), Rates(0.01)) == NOT_FINITE
-    assert np.array_equal(X, start)
-    assert descend_small(X, G, (None, None), Rates(0.01)) == DONE
-    assert not np.array_equal(X, start)
+    X = haar_orthogonal(2, 5, 5, random_state=0)
+    start, G = X.clone(), torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    long, short = ({"lr": lr, "momentum": 0.0, "eps": 1e-8} for lr in (100.0, 0.01))
+    assert descend_small(X, G, long, {"step": 1}) == TOO_LONG
+    assert torch.equal(X, start)
+    assert descend_small(X, torch.full_like(G, torch.nan), short, {"step": 1}) == NOT_FINITE
+    assert torch.equal(X, start)
+    assert descend_small(X, G, short, {"step": 1}) == DONE
+    assert not torch.equal(X, start)
 
 
 def test_far_and_near_matrices_become_their_polar_factor() -> None:

@@ -14,7 +14,7 @@ from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.source import Source, exact_index
 from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
-from nearkin.hashing.bits import unpack_bits
+from nearkin.linalg.signs import unpack_bits
 
 if TYPE_CHECKING:
     from psycopg import Connection

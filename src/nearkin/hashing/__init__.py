@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from nearkin.hashing.baselines import KMeansHash as KMeansHash
     from nearkin.hashing.baselines import SphericalHashing as SphericalHashing
     from nearkin.hashing.bits import pack_signs as pack_signs
-    from nearkin.hashing.bits import unpack_bits as unpack_bits
     from nearkin.hashing.bits import unpack_signs as unpack_signs
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.linear import PCAHash as PCAHash
@@ -24,5 +23,6 @@ if TYPE_CHECKING:
     from nearkin.hashing.scale_search import search_scale as search_scale
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
+    from nearkin.linalg.signs import unpack_bits as unpack_bits
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -8,7 +8,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_real, validate_vectors
+from nearkin._check import check_choice, check_integer, check_real, validate_vectors
 from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
@@ -16,6 +16,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, pack_signs
 from nearkin.hashing.registry import HASHERS
+from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
 
 ENCODED = 65_536  # rows that are encoded at a time
@@ -51,9 +52,11 @@ class AbstractHasher(CodesTransformer, ABC):
     def _check_params(self) -> None:
         """ValueError or TypeError for a number out of its limits."""
         for name, value in self.get_params().items():
-            if isinstance(value, str) or (value is None and name in ("n_components", "ridge")):
+            if value is None and name in ("n_components", "ridge"):
                 continue
-            if name in _COUNTS:
+            if name == "scale" and isinstance(value, str):
+                check_choice(value, "scale", SCALES)
+            elif name in _COUNTS:
                 check_integer(value, name, low=1)
             elif name in _NOT_NEGATIVE:
                 check_real(value, name, low=0, high=1 if name == "whitening" else None)

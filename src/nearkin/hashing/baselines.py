@@ -13,9 +13,9 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import n_bytes, spherical_search, unpack_signs
-from nearkin.hashing.columns import StiefelColumns, StoredRows, learn_columns, random_columns
+from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, principal_coordinates, random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
-from nearkin.hashing.spectrum import principal_axes, scale_of
+from nearkin.hashing.spectrum import Spectrum, principal_axes, scale_of
 from nearkin.linalg.batch_free import steady_products
 from nearkin.linalg.orthonormal import deal_axes, unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -50,16 +50,15 @@ class SphericalHashing(AbstractHasher):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
         self._check_params()
-        n_bits, tolerances = self.n_bits, (self.overlap_tol, self.spread_tol)
-        X = whole_rows(self, X, min_rows=n_bits + 1)
+        X = whole_rows(self, X, min_rows=self.n_bits + 1)
         Shard.of(X).check_varies(X)
         generator = shared_generator(self.random_state)
         sample = X
-        if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=n_bits + 1):
+        if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=self.n_bits + 1):
             sample = X[generator.choice(len(X), self.n_samples, replace=False)]
         mean = sample.mean(axis=0, dtype=np.float64)
         centred = (sample - mean).astype(X.dtype)
-        centres, history = _push_apart(centred, n_bits, self.max_iter, tolerances, generator, callback)
+        centres, history = self._push_apart(centred, generator, callback)
         squares = _squared_distances(centred.astype(np.float64), centres)
         radii = np.median(squares, axis=0)
         self.mean_ = mean.astype(X.dtype)
@@ -68,6 +67,32 @@ class SphericalHashing(AbstractHasher):
         self.scale_ = float(1 / np.abs(radii - squares).mean())  # values near -1 and +1
         self.history_, self.n_iter_ = history, len(history)
         return self
+
+    def _push_apart(
+        self, X: np.ndarray, generator: np.random.Generator, callback: Callback | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
+        n, n_bits = len(X), self.n_bits
+        picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
+        centres = X[picks].mean(axis=1, dtype=np.float64)
+        best, lowest, history = centres, np.inf, []
+        others = ~np.eye(n_bits, dtype=bool)
+        for iteration in range(self.max_iter):
+            squares = _squared_distances(X, centres.astype(X.dtype))
+            inside = (squares <= np.median(squares, axis=0)).astype(np.float32)
+            excess = (inside.T @ inside) / (n / 4) - 1  # (L, L), 0 for independent balanced bits
+            deviation = float(np.abs(excess[others]).mean()) if n_bits > 1 else 0.0
+            if deviation < lowest:
+                best, lowest = centres, deviation
+            history.append(lowest)
+            if callback is not None:
+                callback(iteration + 1, {"objective": lowest, "total": self.max_iter})
+            if n_bits == 1 or (deviation <= self.overlap_tol and excess[others].std() <= self.spread_tol):
+                break
+            np.fill_diagonal(excess, 0)
+            pushes = excess.sum(axis=1)[:, None] * centres - excess @ centres  # sum over j of excess_ij (c_i - c_j)
+            centres = centres + pushes / (2 * n_bits)
+        return best, np.array(history)
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         """scale_ * (radius^2 - squared distance), in float64 for the sign, returned in the type of X."""
@@ -84,38 +109,6 @@ class SphericalHashing(AbstractHasher):
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
         return spherical_search(self.encode(Q), codes, k)
-
-
-def _push_apart(
-    X: np.ndarray,
-    n_bits: int,
-    max_iter: int,
-    tolerances: tuple[float, float],
-    generator: np.random.Generator,
-    callback: Callback | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
-    n = len(X)
-    picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
-    centres = X[picks].mean(axis=1, dtype=np.float64)
-    best, lowest, history = centres, np.inf, []
-    others = ~np.eye(n_bits, dtype=bool)
-    for iteration in range(max_iter):
-        squares = _squared_distances(X, centres.astype(X.dtype))
-        inside = (squares <= np.median(squares, axis=0)).astype(np.float32)
-        excess = (inside.T @ inside) / (n / 4) - 1  # (L, L), 0 for independent balanced bits
-        deviation = float(np.abs(excess[others]).mean()) if n_bits > 1 else 0.0
-        if deviation < lowest:
-            best, lowest = centres, deviation
-        history.append(lowest)
-        if callback is not None:
-            callback(iteration + 1, {"objective": lowest, "total": max_iter})
-        if n_bits == 1 or (deviation <= tolerances[0] and excess[others].std() <= tolerances[1]):
-            break
-        np.fill_diagonal(excess, 0)
-        pushes = excess.sum(axis=1)[:, None] * centres - excess @ centres  # sum over j of excess_ij (c_i - c_j)
-        centres = centres + pushes / (2 * n_bits)
-    return best, np.array(history)
 
 
 def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -304,17 +297,17 @@ class BinaryAutoencoder(AbstractLinearHasher):
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(self.n_bits, X.shape[1])
-        rows = StoredRows.of(X, spectrum)
+        Z = principal_coordinates(X, spectrum)
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
         generator = shared_generator(self.random_state)
-        rows.coordinates *= X.dtype.type(self.scale_)
-        W, w, self.history_ = self._learn(rows.coordinates, self._first_codes(rows, generator), callback)
+        Z *= X.dtype.type(self.scale_)
+        W, w, self.history_ = self._learn(Z, self._first_codes(Z, spectrum, generator), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
-        unit = 1 / np.sqrt(np.mean(np.square(rows.coordinates @ W + w)))  # classifiers have any length: values near 1
+        unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have any length: values near 1
         self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
         self.intercept_ = (unit * w).astype(X.dtype)
-        decoder, offset, _ = _decoder(rows.coordinates, _signs(rows.coordinates, W, w))
+        decoder, offset, _ = _decoder(Z, _signs(Z, W, w))
         self.decoder_ = (decoder @ spectrum.axes.T / self.scale_).astype(X.dtype)
         self.decoder_mean_ = (spectrum.mean + spectrum.axes @ offset / self.scale_).astype(X.dtype)
         return self
@@ -324,13 +317,14 @@ class BinaryAutoencoder(AbstractLinearHasher):
         codes = check_codes(codes, n_bytes(self.n_bits))
         return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
 
-    def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:
+    def _first_codes(self, Z: np.ndarray, spectrum: Spectrum, generator: np.random.Generator) -> np.ndarray:
         """ITQ's signs (n, L) for rows in scaled coordinates."""
-        top = rows.truncate(self.n_bits)
-        step = StiefelColumns(self.scale_**2 * top.spectrum.variances, square=True)
+        top = np.ascontiguousarray(Z[:, : self.n_bits])  # read many times
+        moment = CentredRows(spectrum, lambda: [top]).sign_moment
+        step = StiefelColumns(self.scale_**2 * spectrum.variances[: self.n_bits], square=True)
         start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
-        return _signs(top.coordinates, R, np.zeros(self.n_bits))
+        R, _ = learn_columns(moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
+        return _signs(top, R, np.zeros(self.n_bits))
 
     def _learn(
         self, Z: np.ndarray, B: np.ndarray, callback: Callback | None

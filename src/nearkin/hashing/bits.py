@@ -7,8 +7,8 @@ length that is no multiple of 8 is padded with zero bits, which never change a H
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_codes, check_integer
-from nearkin.linalg.signs import unpacked
+from nearkin._check import check_codes, check_integer
+from nearkin.linalg.signs import unpack_bits
 
 BIT_ORDER = "bit 1 = value >= 0, little-endian within a byte, zero bits as padding"  # goes into saved folders
 
@@ -23,12 +23,6 @@ def pack_signs(values: np.ndarray) -> np.ndarray:
     if np.ndim(values) != 2:
         raise ValueError(f"values have shape {np.shape(values)}; they must be (n, L), a row of values for each code")
     return np.packbits(np.asarray(values) >= 0, axis=1, bitorder="little")
-
-
-def unpack_bits(codes: np.ndarray, n_bits: int, order: str = "little") -> np.ndarray:
-    """Unpack codes (n, ceil(L / 8)) uint8 into bits (n, L) of 0 and 1, uint8. `order` "big" is that of
-    sentence-transformers, whose int8 codes, less 128, are taken too."""
-    return unpacked(codes, check_choice(order, "order", ("little", "big")), n_bits)
 
 
 def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32, order: str = "little") -> np.ndarray:

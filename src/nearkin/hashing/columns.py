@@ -3,8 +3,9 @@
 Also here: the steps over columns, the secular equation that they solve, and sums of rows under their signs.
 """
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
@@ -18,25 +19,32 @@ from nearkin.linalg.signs import row_blocks
 from nearkin.statistics import CrossProduct
 
 
-class ColumnStep(Protocol):
-    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L)."""
+class AbstractColumnStep(ABC):
+    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L).
 
+    `c` (m,) are the variances of the scaled data, whose covariance is diagonal in principal coordinates.
+    """
+
+    def __init__(self, c: np.ndarray, mu: float = 0.0) -> None:
+        self.c, self.mu = c, mu
+
+    @abstractmethod
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the method's new columns for fixed codes; they may fit the codes worse than V does."""
-        ...
 
+    @abstractmethod
     def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return columns that fit the codes at least as well as V."""
-        ...
 
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """Return the value of the method's objective for the codes behind W."""
-        ...
+        """|B - X V|^2 / n + mu |V|^2 (SCQ, eq. 1, 2 and 19), by L - 2 tr(V^T W) + tr(V^T C V): no pass over rows."""
+        error = W.shape[1] - 2 * (V * W).sum() + (self.c[:, None] * V * V).sum()
+        return float(error) + self.mu * float((V * V).sum())
 
 
 def learn_columns(
     moment: Callable[[np.ndarray], np.ndarray],
-    step: ColumnStep,
+    step: AbstractColumnStep,
     V: np.ndarray,
     *,
     tol: float,
@@ -70,11 +78,11 @@ def learn_columns(
     return V, np.array(history)
 
 
-class OrthonormalColumns:
+class OrthonormalColumns(AbstractColumnStep):
     """OnE, Algorithm 1: minimise |B - X V|^2 / n column by column under V^T V = I."""
 
     def __init__(self, c: np.ndarray) -> None:
-        self.c = c  # (m,) variances of the scaled data
+        super().__init__(c)
         self.nu: list[float | None] = []  # multipliers nu_k, kept as first guesses of the next iteration
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -92,17 +100,12 @@ class OrthonormalColumns:
             V[:, k], _ = sphere_column(self.c, W[:, k], np.delete(V, k, axis=1), self.nu[k])
         return V
 
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """|B - X V|^2 / n (SCQ, eq. 1) = L - 2 tr(V^T W) + tr(V^T C V): no pass over the data."""
-        return quantization_loss(self.c, W, V)
 
-
-class OrthogonalColumns:
+class OrthogonalColumns(AbstractColumnStep):
     """OgE, Algorithm 2: minimise |B - X V|^2 / n + mu |V|^2 column by column under v_i^T v_j = 0."""
 
     def __init__(self, c: np.ndarray, mu: float) -> None:
-        self.c = c
-        self.mu = mu
+        super().__init__(c, mu)
         self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -127,11 +130,8 @@ class OrthogonalColumns:
             V[:, k] = self.root * remove_span(self.root * W[:, k], basis)
         return V
 
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        return quantization_loss(self.c, W, V) + self.mu * float((V * V).sum())
 
-
-class StiefelColumns:
+class StiefelColumns(AbstractColumnStep):
     """Our own step for OnE's objective: all columns at once on the Stiefel manifold, by majorise-minimise.
 
     tr(V^T C V) lies below its linearisation plus c_1 |V - V0|^2, and |V|^2 = L is constant there, so the minimiser of
@@ -142,7 +142,7 @@ class StiefelColumns:
     """
 
     def __init__(self, c: np.ndarray, n_inner: int = 1, *, square: bool = False) -> None:
-        self.c = c
+        super().__init__(c)
         self.slack = np.zeros_like(c) if square else c.max() - c
         self.n_inner = n_inner
 
@@ -152,14 +152,6 @@ class StiefelColumns:
         return V
 
     descend = solve  # it is a descent step already
-
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        return quantization_loss(self.c, W, V)
-
-
-def quantization_loss(c: np.ndarray, W: np.ndarray, V: np.ndarray) -> float:
-    """Return |B - X V|^2 / n from W = X^T B / n and X^T X / n = diag(c) (SCQ, eq. 2)."""
-    return float(W.shape[1] - 2 * (V * W).sum() + (c[:, None] * V * V).sum())
 
 
 def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -277,59 +269,45 @@ def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tupl
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
 
 
-class StoredRows:
-    """Rows kept in memory, rotated once into principal coordinates: an iteration costs 2 n m L multiply-adds."""
+@dataclass(frozen=True)
+class CentredRows:
+    """Centred data, of which a fit takes sign moments in principal coordinates only.
 
-    def __init__(self, spectrum: Spectrum, coordinates: np.ndarray, group: Group = ALONE) -> None:
-        self.spectrum = spectrum
-        self.coordinates = coordinates  # (n, m), of a group each process has its own rows
-        self.group = group
+    `blocks()` yields rows in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the spectrum's
+    `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.
+    """
 
-    @classmethod
-    def of(cls, X: np.ndarray, spectrum: Spectrum, group: Group = ALONE) -> "StoredRows":
-        """Rotate X (n, d) into the axes of its spectrum."""
-        mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
-        coordinates = np.empty((len(X), spectrum.rank), X.dtype)
-        for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
-            np.matmul(block - mean, axes, out=out)
-        return cls(spectrum, coordinates, group)
+    spectrum: Spectrum
+    blocks: Blocks  # of a group each process has its own rows
+    axes: np.ndarray | None = None  # (d, m)
+    group: Group = ALONE
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
         """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
-        moment = CrossProduct(*V.shape)
-        V = V.astype(self.coordinates.dtype)
-        for block in row_blocks(self.coordinates, BLOCK):
-            moment.update(block, _signs_in_place(block @ V))
-        return self.group.merge(moment).finalize()
-
-    def truncate(self, n_components: int) -> "StoredRows":
-        """The same rows along their first axes; columns are copied, as an iteration reads them many times."""
-        return StoredRows(
-            self.spectrum.truncate(n_components), np.ascontiguousarray(self.coordinates[:, :n_components]), self.group
-        )
-
-
-class StreamedRows:
-    """Rows read again in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
-
-    def __init__(self, spectrum: Spectrum, blocks: Blocks, group: Group = ALONE) -> None:
-        self.spectrum = spectrum
-        self.blocks = blocks
-        self.group = group
-
-    def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        spectrum = self.spectrum
-        moment = CrossProduct(len(spectrum.mean), V.shape[1])
+        P = V if self.axes is None else self.axes @ V
+        moment = CrossProduct(*P.shape)
         for block in self.blocks():
-            P, mean = (spectrum.axes @ V).astype(block.dtype), spectrum.mean.astype(block.dtype)
+            narrow = P.astype(block.dtype)
             for rows in row_blocks(block, BLOCK):
-                centred = rows - mean
-                moment.update(centred, _signs_in_place(centred @ P))
-        return spectrum.axes.T @ self.group.merge(moment).finalize()
+                moment.update(rows, _signs_in_place(rows @ narrow))
+        found = self.group.merge(moment).finalize()
+        return found if self.axes is None else self.axes.T @ found
 
 
-CentredRows: TypeAlias = StoredRows | StreamedRows
-"""Centred data in principal coordinates, of which a fit takes sign moments only."""
+def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
+    """Rows X (n, d), rotated into the axes of their spectrum, (n, m)."""
+    mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
+    coordinates = np.empty((len(X), spectrum.rank), X.dtype)
+    for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
+        np.matmul(block - mean, axes, out=out)
+    return coordinates
+
+
+def centred(blocks: Blocks, mean: np.ndarray) -> Iterable[np.ndarray]:
+    """Rows less their mean, a few at a time."""
+    for block in blocks():
+        for rows in row_blocks(block, BLOCK):
+            yield rows - mean.astype(block.dtype)
 
 
 def _signs_in_place(Y: np.ndarray) -> np.ndarray:

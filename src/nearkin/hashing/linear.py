@@ -17,7 +17,7 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import asymmetric_index, asymmetric_search, pad_columns
-from nearkin.hashing.columns import CentredRows, StoredRows, StreamedRows, random_columns
+from nearkin.hashing.columns import CentredRows, centred, principal_coordinates, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
 from nearkin.statistics import Mean, SquaredNorm
@@ -98,7 +98,8 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
         spectrum.check_rank(self.n_bits, X.shape[1])
-        return self._learn(StoredRows.of(X, spectrum, shard.group), X.dtype, callback)
+        coordinates = principal_coordinates(X, spectrum)
+        return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
@@ -117,7 +118,8 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
-        return self._learn(StreamedRows(spectrum, source, current()), dtype, callback)
+        rows = CentredRows(spectrum, lambda: centred(source, spectrum.mean), spectrum.axes, current())
+        return self._learn(rows, dtype, callback)
 
     @abstractmethod
     def _columns(
@@ -125,12 +127,9 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
-    def _scale(self) -> str | float:
-        return "eq25"
-
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
-        self.scale_ = scale_of(self._scale(), spectrum.variances, self.n_bits)
+        self.scale_ = scale_of(self.get_params().get("scale", "eq25"), spectrum.variances, self.n_bits)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)

@@ -10,7 +10,6 @@ from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.spectrum import SCALES
 
 
 class AbstractEncoder(AbstractSpectralHasher):
@@ -24,16 +23,8 @@ class AbstractEncoder(AbstractSpectralHasher):
     tol: float
     max_iter: int
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        if isinstance(self.scale, str):
-            check_choice(self.scale, "scale", SCALES)
-
-    def _scale(self) -> str | float:
-        return self.scale
-
     @abstractmethod
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
     def _columns(
@@ -84,7 +75,7 @@ class OnE(AbstractEncoder):
         super()._check_params()
         check_choice(self.solver, "solver", ("columns", "stiefel"))
 
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         return columns.OrthonormalColumns(c) if self.solver == "columns" else columns.StiefelColumns(c, self.n_inner)
 
 
@@ -118,7 +109,7 @@ class OgE(AbstractEncoder):
     max_iter: int = 100
     random_state: Seed = None
 
-    def _step(self, c: np.ndarray) -> columns.ColumnStep:
+    def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         return columns.OrthogonalColumns(
             c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean())
         )

@@ -38,9 +38,6 @@ class Spectrum:
                 f"type n_bits={self.rank} or use RandomHyperplanes"
             )
 
-    def truncate(self, n_components: int) -> "Spectrum":
-        return Spectrum(self.mean, self.variances[:n_components], self.axes[:, :n_components], self.n_rows)
-
 
 def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
     """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes. The rank

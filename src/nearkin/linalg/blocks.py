@@ -4,15 +4,13 @@ Both are one pass over the rows in the order of memory. Up to `SMALL` rows a gro
 library's matrix product of so few rows spends its time on calling, and on gathering copies first.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._compile import cached_njit
 from nearkin.linalg.exponential import plus_product
-from nearkin.linalg.skew import check_alike, check_changeable, check_groups, for_kernels, left_skew, on_cpu, row_entry
+from nearkin.linalg.skew import for_kernels, left_skew, row_entry
 
 SMALL = 16
 WIDTH = 256  # columns at a time: those of s rows and their copy stay in the fastest cache
@@ -24,8 +22,6 @@ def skew_blocks(
     components: Tensor,  # (l, s) integers: disjoint groups of rows
 ) -> Tensor:
     """Return Omega = G X^T - X G^T restricted to each group (l, s, s), in O(l s^2 k)."""
-    check_alike(X, G)
-    _check_components(X, components)
     if _by_loops(X, components):
         blocks = torch.empty(*components.shape, components.shape[1], dtype=X.dtype)
         _skew_kernel(X.detach().numpy(), G.detach().numpy(), components.numpy(), blocks.numpy())
@@ -40,15 +36,6 @@ def turn_blocks(
     turn: Tensor,  # (l, s, s), the rotations minus the identity
 ) -> None:
     """X[c] <- X[c] + turn_c X[c] for the rows X[c] (s, k) of every group c."""
-    check_changeable(X)
-    _check_components(X, components)
-    if turn.shape != (*components.shape, components.shape[-1]) or turn.dtype != X.dtype:
-        raise ValueError(
-            f"turn is {turn.dtype} {tuple(turn.shape)}; it must be {X.dtype}, an (s, s) matrix for each of the "
-            f"components {tuple(components.shape)}"
-        )
-    if on_cpu(turn) and not bool(torch.isfinite(turn).all()):
-        raise ValueError("turn contains NaN or infinity; nothing was turned")
     if _by_loops(X, components):
         _turn_kernel(X.detach().numpy(), components.numpy(), turn.detach().contiguous().numpy())
         return
@@ -57,28 +44,8 @@ def turn_blocks(
     X.index_copy_(0, rows, plus_product(part, turn, part).view(-1, X.shape[-1]))
 
 
-def stacked_rows(
-    X: Tensor,  # (b, d, k), contiguous
-    components: Sequence[Tensor],  # b of (l, s): groups of rows of each matrix
-) -> tuple[Tensor, Tensor]:
-    """All rows (b d, k) in X's own memory, and all groups (b l, s) by numbers there: one call turns a batch."""
-    b, d, _ = X.shape
-    if b == 1:
-        return X[0], components[0].to(X.device)
-    return X.view(b * d, -1), torch.cat([part + n * d for n, part in enumerate(components)]).to(X.device)
-
-
 def _by_loops(X: Tensor, components: Tensor) -> bool:
     return for_kernels(X) and components.shape[1] <= SMALL
-
-
-def _check_components(X: Tensor, components: Tensor) -> None:
-    if X.ndim != 2 or components.ndim != 2:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and components {tuple(components.shape)}; they must be (d, k) and (l, s)"
-        )
-    if on_cpu(X):
-        check_groups(components, len(X), "components")
 
 
 @cached_njit()

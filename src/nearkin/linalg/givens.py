@@ -13,9 +13,10 @@ import torch
 
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.linalg import skew
+from nearkin.linalg.skew import for_kernels, row_entry
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
+_FLOATS = ("float32", "float64", "float16", "bfloat16")  # NumPy arrays: the first two
 
 
 def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
@@ -47,35 +48,16 @@ def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     return _rotate(X, pairs, theta, axis=-2)
 
 
-def descend_rows(
-    X: torch.Tensor,  # (d, k), changed in place
-    G: torch.Tensor,  # (d, k), the gradient at X
-    pairs: torch.Tensor,  # (p, 2) integers, disjoint
-    length: float,
-) -> None:
-    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T. It is `left_skew_entries` followed by
-    `rotate_rows`, in one call. ValueError if an angle is not finite; then nothing is turned."""
-    skew.check_alike(X, G)
-    if skew.for_kernels(X):
-        axes = skew.check_groups(pairs, len(X), "pairs", size=2)
-        if not descend_in_order(X.detach().numpy(), G.detach().numpy(), axes.reshape(-1), float(length)):
-            raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
-    else:
-        rotate_rows(X, pairs, skew.left_skew_entries(X, G, pairs) * length)
-
-
 def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     """Choose the way: a numba kernel for float32/float64 in CPU memory, gather and scatter by torch elsewhere."""
-    skew.check_changeable(X)
-    if not skew.on_cpu(X):
+    _check_changeable(X)
+    if isinstance(X, torch.Tensor) and X.device.type != "cpu":
         return _rotate_torch(X, torch.as_tensor(pairs, device=X.device), torch.as_tensor(theta, device=X.device), axis)
-    loops = not isinstance(X, torch.Tensor) or skew.for_kernels(X)
-    repeats = "across groups" if loops and axis == -1 else "never"
-    pairs = skew.check_groups(pairs, X.shape[axis], "pairs", size=2, repeats=repeats)
-    theta = skew.check_angles(theta, pairs)
+    loops = not isinstance(X, torch.Tensor) or for_kernels(X)
+    pairs, theta = _checked(pairs, theta, X.shape[axis], overlapping=loops and axis == -1)
     batch = tuple(X.shape[:-2])
-    pairs = skew.broadcast(pairs, (*batch, *pairs.shape[-2:]), "pairs")
-    theta = skew.broadcast(theta, (*batch, theta.shape[-1]), "theta")
+    pairs = _broadcast(pairs, (*batch, *pairs.shape[-2:]), "pairs")
+    theta = _broadcast(theta, (*batch, theta.shape[-1]), "theta")
     if not loops:
         return _rotate_torch(X, torch.from_numpy(pairs.copy()), torch.from_numpy(theta.copy()), axis)
     A = X.detach().numpy() if isinstance(X, torch.Tensor) else X
@@ -84,6 +66,70 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     for b in np.ndindex(batch):
         kernel(A[b], pairs[b], s[b], tau[b])
     return X
+
+
+def _check_changeable(X: Any) -> None:
+    """TypeError or ValueError unless X (..., d, k) is a floating array or tensor with writable entries."""
+    if not isinstance(X, np.ndarray | torch.Tensor):
+        raise TypeError(f"X is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")
+    allowed = _FLOATS if isinstance(X, torch.Tensor) else _FLOATS[:2]
+    dtype = str(X.dtype).removeprefix("torch.")
+    if dtype not in allowed:
+        raise TypeError(f"X has dtype {dtype}; it must be one of {', '.join(allowed)}")
+    if X.ndim < 2:
+        raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
+    if isinstance(X, np.ndarray) and not X.flags.writeable:
+        raise ValueError("X is read-only and is to be changed in place; pass X.copy()")
+    strides = X.stride() if isinstance(X, torch.Tensor) else X.strides
+    if any(step == 0 and size > 1 for step, size in zip(strides, X.shape, strict=True)):
+        raise ValueError("X is a broadcast view whose entries share memory; pass a copy")
+
+
+def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (..., p, 2) int64 of axes in 0..d-1 and angles (..., p) float64; ValueError or TypeError for others."""
+    pairs, theta = _as_numpy(pairs), _as_numpy(theta)
+    if pairs.dtype.kind not in "iu":
+        raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
+    if pairs.ndim < 2 or pairs.shape[-1] != 2:
+        raise ValueError(f"pairs has shape {pairs.shape}; it must be (..., 2)")
+    outside = (pairs < 0) | (pairs >= d)
+    if outside.any():
+        raise ValueError(f"pairs holds the axis {pairs[outside][0]}; it must lie within 0..{d - 1}")
+    ordered = np.sort(pairs if overlapping else pairs.reshape(*pairs.shape[:-2], -1), axis=-1)
+    twice = ordered[..., 1:] == ordered[..., :-1]
+    if twice.any():
+        rule = (
+            "axes of one group must differ" if overlapping else "groups must be disjoint, call once for each matching"
+        )
+        raise ValueError(f"pairs holds the axis {ordered[..., 1:][twice][0]} twice; the {rule}")
+    if theta.dtype.kind not in "fiu":
+        raise TypeError(f"theta has dtype {theta.dtype}; it must be angles in radians")
+    if theta.ndim < 1 or theta.shape[-1] != pairs.shape[-2]:
+        raise ValueError(
+            f"theta has shape {theta.shape} for pairs {pairs.shape}; it must be (..., {pairs.shape[-2]}), an angle "
+            "for each pair"
+        )
+    theta = theta.astype(np.float64)
+    if not np.isfinite(theta).all():
+        raise ValueError("theta contains NaN or infinity; every angle must be finite, nothing was turned")
+    return np.ascontiguousarray(pairs, np.int64), theta  # one layout, so that loops compile once
+
+
+def _as_numpy(values: ArrayLike) -> np.ndarray:
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(values)
+    values = values.detach().cpu()
+    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
+
+
+def _broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Return values, or a view of them, with `shape`; ValueError that names both if there is none."""
+    if values.shape == shape:
+        return values
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(f"{name} has shape {values.shape}; it must broadcast to {shape}") from None
 
 
 @cached_njit()
@@ -119,12 +165,13 @@ def descend_in_order(
     order: np.ndarray,  # different rows: each turns with its neighbour, a last one without neighbour does not
     length: float,
 ) -> bool:
-    """`descend_rows` of rows that are known to be right; False, and nothing is turned, if G or an angle is not finite.
-    All angles come first, which tests G on the way: a separate test and a single pass take longer."""
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, and nothing is turned, if G or
+    an angle is not finite. All angles come first, which tests G on the way: a separate test and a single pass take
+    longer."""
     theta, total = np.empty(len(order) // 2), 0.0
     for p in range(len(theta)):
         i, j = order[2 * p], order[2 * p + 1]
-        theta[p] = length * skew.row_entry(X[i], X[j], G[i], G[j])
+        theta[p] = length * row_entry(X[i], X[j], G[i], G[j])
         total += theta[p] * 0
     if len(order) % 2:
         for c in range(G.shape[1]):

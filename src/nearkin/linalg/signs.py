@@ -9,15 +9,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nearkin._check import check_choice
+
 BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 _PRODUCTS = 1 << 22  # float64 products formed at a time
 
 
-def unpacked(codes: np.ndarray, order: str, n_bits: int | None = None) -> np.ndarray:
-    """Bits (n, n_bits) uint8 of codes (n, bytes) uint8, or int8: the same less 128, as sentence-transformers' "binary".
+def unpack_bits(codes: np.ndarray, n_bits: int | None = None, order: str = "little") -> np.ndarray:
+    """Unpack codes (n, ceil(L / 8)) uint8 into bits (n, L) of 0 and 1, uint8.
 
-    order: "little" if bits fill each byte from its lowest, "big" from its highest.
+    order: "little" if bits fill each byte from its lowest, "big" from its highest: that of sentence-transformers, whose
+    int8 codes, less 128, are taken too.
     """
+    check_choice(order, "order", ("little", "big"))
     codes = np.asarray(codes)
     codes = codes.view(np.uint8) ^ np.uint8(128) if codes.dtype == np.int8 else codes
     return np.unpackbits(codes, axis=1, count=n_bits, bitorder="little" if order == "little" else "big")

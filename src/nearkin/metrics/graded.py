@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin.metrics.retrieval import discounted_gain
+from nearkin.metrics.retrieval import discounted_gain, reciprocal_rank
 
 NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
 DEPTH = 100  # answers that the measures need
@@ -38,11 +38,10 @@ def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.n
         best = np.sort(grades.data[first:last])[::-1][:_TOP]
         row[: len(best)] = best
     hits, relevant = gains > 0, np.diff(grades.indptr)
-    first_hit = np.where(hits[:, :_TOP].any(axis=1), hits[:, :_TOP].argmax(axis=1) + 1, np.inf)
     return {
         NDCG: discounted_gain(gains[:, :_TOP]) / discounted_gain(ideal),
         RECALL: hits[:, :DEPTH].sum(axis=1) / relevant,
-        MRR: 1 / first_hit,
+        MRR: reciprocal_rank(hits[:, :_TOP]),
     }
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_vectors
-from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.metrics.retrieval import best_gain, discounted_gain
+from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_rank
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
@@ -43,53 +42,30 @@ def recommend(
     rows = _rows(rows, len(left))
     if isinstance(right, faiss.Index) and len(rows) >= MANY:
         index = _decoded(index)
-    indptr, indices = (np.zeros(len(left) + 1, np.int64), np.empty(0, np.int32)) if seen is None else _structure(
-        seen, (len(left), n), "seen"
-    )  # fmt: skip
+    pairs = None if seen is None else _structure(seen, (len(left), n), "seen")
     numbered = np.arange(n) if candidates is None else _check_candidates(candidates, n)
     scores = np.full((len(rows), k), -np.inf, dtype=left.dtype)
     numbers = np.full((len(rows), k), -1, dtype=np.int64)
-    counts = np.diff(indptr)[rows]
+    counts = np.zeros(len(rows), np.int64) if pairs is None else np.diff(pairs.indptr)[rows]
     order = np.argsort(counts, kind="stable")  # rows with as many seen rights are searched together
     for start in range(0, len(rows), BLOCK):
         block = order[start : start + BLOCK]
         wanted = min(k + int(counts[block].max()), index.ntotal)
         near, found = index.search(np.ascontiguousarray(left[rows[block]], dtype=np.float32), wanted)
+        near[found < 0] = -np.inf
         found = np.where(found < 0, -1, numbered[found])
-        best, which = np.full((len(block), k), -np.inf, np.float32), np.full((len(block), k), -1)
-        keep_unseen(near, found, rows[block], indptr, indices, best, which)
-        scores[block], numbers[block] = best, which
+        if pairs is not None:
+            hidden = _holds(pairs, rows[block], found)
+            near[hidden], found[hidden] = -np.inf, -1
+            shown = np.argsort(found < 0, axis=1, kind="stable")[:, :k]
+            near, found = np.take_along_axis(near, shown, axis=1), np.take_along_axis(found, shown, axis=1)
+        scores[block, : near.shape[1]], numbers[block, : near.shape[1]] = near, found
     return scores, numbers
 
 
-@cached_njit(nogil=True)
-def keep_unseen(
-    near: np.ndarray,
-    found: np.ndarray,
-    rows: np.ndarray,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    best: np.ndarray,
-    which: np.ndarray,
-) -> None:
-    """Write the first answers of each row whose pair is not in the CSR structure, whose rows are sorted, in order."""
-    for r in range(len(rows)):
-        first, stop = indptr[rows[r]], indptr[rows[r] + 1]
-        kept = 0
-        for c in range(found.shape[1]):
-            number = found[r, c]
-            if number < 0 or kept == best.shape[1]:
-                break
-            place, end = first, stop  # NumPy's search compiles in twice the time
-            while place < end:
-                middle = (place + end) // 2
-                if indices[middle] < number:
-                    place = middle + 1
-                else:
-                    end = middle
-            if place == stop or indices[place] != number:
-                best[r, kept], which[r, kept] = near[r, c], number
-                kept += 1
+def _holds(pairs: sp.csr_matrix, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """(rows, k) bool: whether the pair (rows[r], numbers[r, c]) is stored; -1 never is."""
+    return pairs[rows[:, None], np.maximum(numbers, 0)].toarray() & (numbers >= 0)
 
 
 def ranking_metrics(
@@ -124,14 +100,13 @@ def ranking_values(
     """The values of `ranking_metrics` for each left row that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
-    indptr, indices = _structure(relevant, (len(left), len(right)), "relevant")
+    pairs = _structure(relevant, (len(left), len(right)), "relevant")
     rows = _rows(rows, len(left))
-    rows = rows[np.diff(indptr)[rows] > 0]
+    rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
     _, ranked = recommend(left, right, min(max(depths), len(right)), seen=seen, rows=rows)
-    hits = _member(ranked, rows, indptr, indices, len(right))
-    return _values_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
+    return _values_of(ranked, pairs, rows, depths, metrics)
 
 
 def list_metrics(
@@ -144,12 +119,11 @@ def list_metrics(
     """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
     n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
-    indptr, indices = _structure(relevant, (len(ranked), n), "relevant")
-    rows = np.flatnonzero(np.diff(indptr) > 0)
+    pairs = _structure(relevant, (len(ranked), n), "relevant")
+    rows = np.flatnonzero(np.diff(pairs.indptr) > 0)
     if not len(rows):
         raise ValueError("relevant has no pair; there is nothing to measure")
-    hits = _member(ranked[rows], rows, indptr, indices, n)
-    found = _values_of_hits(hits, np.diff(indptr)[rows], _depths(k), metrics)
+    found = _values_of(ranked[rows], pairs, rows, _depths(k), metrics)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
@@ -157,39 +131,25 @@ def _depths(k: int | Iterable[int]) -> list[int]:
     return sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
 
 
-def _values_of_hits(
-    hits: np.ndarray, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
+def _values_of(
+    ranked: np.ndarray, pairs: sp.csr_matrix, rows: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
 ) -> dict[str, np.ndarray]:
     """The metrics of each row. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg
     with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
-    result = {}
+    result, hits, relevant = {}, _holds(pairs, rows, ranked), np.diff(pairs.indptr)[rows]
     for depth in depths:
         top = hits[:, :depth]
-        first = np.where(top.any(axis=1), top.argmax(axis=1) + 1.0, np.inf)
         values = {
             "recall": top.sum(axis=1) / relevant,
             "precision": top.sum(axis=1) / depth,
             "ndcg": discounted_gain(top) / best_gain(relevant, depth),
-            "mrr": 1 / first,
+            "mrr": reciprocal_rank(top),
         }
         for name in metrics:
             if name not in values:
                 raise ValueError(f"metrics holds {name!r}; it must hold some of {', '.join(map(repr, METRICS))}")
             result[f"{name}@{depth}"] = values[name]
     return result
-
-
-def _member(numbers: np.ndarray, rows: np.ndarray, indptr: np.ndarray, indices: np.ndarray, n: int) -> np.ndarray:
-    """(rows, k) bool: whether the pair (rows[r], numbers[r, c]) is in the CSR structure."""
-    counts = np.diff(indptr)[rows]
-    starts = np.repeat(indptr[rows] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    places = np.repeat(np.arange(len(rows)), counts) * n + indices[np.arange(counts.sum()) + starts]
-    asked = np.arange(len(rows))[:, None] * n + numbers
-    places = np.sort(places)
-    if not len(places):
-        return np.zeros(numbers.shape, dtype=bool)
-    found = np.minimum(np.searchsorted(places, asked), len(places) - 1)
-    return (places[found] == asked) & (numbers >= 0)
 
 
 def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
@@ -245,11 +205,12 @@ def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return left, check_vectors(right, name="right", n_features=left.shape[1])
 
 
-def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: str) -> tuple[np.ndarray, np.ndarray]:
+def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: str) -> sp.csr_matrix:
+    """The stored pairs as a matrix of True; ValueError for another shape."""
     if not isinstance(pairs, Interactions):
         pairs = sp.csr_matrix(pairs)
         pairs.sort_indices()
     found = tuple(pairs.shape or ())
     if found != shape:
         raise ValueError(f"{name} has shape {found}; it must be {shape}, the rows of left and of right")
-    return pairs.indptr.astype(np.int64), pairs.indices
+    return sp.csr_matrix((np.ones(len(pairs.indices), bool), pairs.indices, pairs.indptr), shape)

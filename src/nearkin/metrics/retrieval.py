@@ -145,6 +145,11 @@ def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
     return discounted_gain(np.arange(k) < n_relevant[:, None])
 
 
+def reciprocal_rank(hits: np.ndarray) -> np.ndarray:
+    """1 / place of the first hit of every ranking (n, K) bool, (n,); 0 for none."""
+    return np.where(hits.any(axis=1), 1 / (hits.argmax(axis=1) + 1), 0.0)
+
+
 def _as_lists(ids: Any, name: str) -> np.ndarray:
     ragged = isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1
     if ragged:

@@ -2,7 +2,7 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,9 +13,10 @@ from torch.optim.optimizer import ParamsT
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.blocks import stacked_rows
-from nearkin.linalg.givens import descend_in_order, descend_rows, rotate_columns, rotate_rows
-from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
+from nearkin.linalg.blocks import skew_blocks, turn_blocks
+from nearkin.linalg.exponential import expm1
+from nearkin.linalg.givens import descend_in_order, rotate_columns, rotate_rows
+from nearkin.linalg.skew import for_kernels, left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.matching import (
     SELECTIONS,
     heavy_matchings,
@@ -142,7 +143,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
         if G is None or more or group["selection"] != "random" or group["n_matchings"] > 1 or X.ndim > 2:
             return False
-        if self._either_frame(group, X) and not X.is_contiguous():
+        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
             X, G = X.mT, G.mT
         rows = group["side"] != "right" and len(X) >= X.shape[1] and X.is_contiguous() and G.is_contiguous()
         order = torch.randperm(len(X), generator=self.generator) if rows and self.generator.device == X.device else None
@@ -163,41 +164,16 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         right = group["side"] == "right" or (
             group["side"] == "auto" and group["selection"] != "random" and X.shape[-2] == X.shape[-1]
         )
-        if group["selection"] == "random" and not right:
-            self._turn_rows(X, G, M, group, state)
-        else:
+        if right or group["selection"] != "random":
             self._turn_one_by_one(_COLUMNS if right else _ROWS, X, G, M, group, state)
-        return X
-
-    def _either_frame(self, group: Record, X: Tensor) -> bool:
-        random = group["selection"] == "random" and group["side"] == "auto"
-        return random and X.shape[-2] == X.shape[-1] and not group["momentum"] and group.get("betas") is None
-
-    def _turn_rows(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
-        """Random pairs of rows, those of all matrices in one call."""
-        b, d, k = X.shape
-        count = group["n_matchings"]
+            return X
+        d, count = X.shape[1], group["n_matchings"]
         if count == 1:
-            drawn = [uniform_components(d, 2, self.generator) for _ in range(b)]
+            drawn = [uniform_components(d, 2, self.generator) for _ in X]
         else:
-            drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in range(b)]
-        rows, pairs = stacked_rows(X, drawn)
-        if M is G and count == 1 and group["angle"] == "gradient":
-            descend_rows(rows, G.view(-1, k), pairs, group["lr"])
-            return
-        values = left_skew_entries(rows, M.view(-1, k), pairs)
-        raw = values
-        if M is not G and group.get("betas") is not None:
-            raw = left_skew_entries(rows, G.view(-1, k), pairs)
-        if group["angle"] == "exact":
-            values = _circle_minimum(values, _ROWS.inner(rows, G.view(-1, k)), pairs)
-        length = step_length(list(raw.view(b, -1)), group, state)
-        theta = angles(values.view(b, -1), length.unsqueeze(1) if isinstance(length, Tensor) else length)
-        rounds = zip(pairs.view(b, count, -1, 2).unbind(1), theta.view(b, count, -1).unbind(1), strict=True)
-        for one, turns in rounds:
-            rotate_rows(rows, one.flatten(0, 1), turns.flatten())
-            if M is not G:
-                rotate_rows(M.view(-1, k), one.flatten(0, 1), turns.flatten())
+            drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in X]
+        turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact")
+        return X
 
     def _turn_one_by_one(self, frame: _Frame, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
         """Pairs by weight, or random columns: the matchings of one matrix after those of the other."""
@@ -228,6 +204,48 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw
+
+
+def turn_rows(
+    X: Tensor,  # (b, d, k), changed in place
+    G: Tensor,  # (b, d, k)
+    M: Tensor,  # (b, d, k): G, or its moment, which is turned with X
+    drawn: Sequence[Tensor],  # for each matrix components (rounds l, s): those of one round are disjoint
+    group: Record,
+    state: Record,
+    *,
+    scales: Sequence[float] = (1.0,),  # of the entries of each matrix, or of all
+    rounds: int = 1,
+    exact: bool = False,  # of pairs: by the angle that minimises <G, X>
+) -> None:
+    """X <- exp(-lr Omega_c) X for the blocks Omega_c of all matrices' components, those of a round in one call."""
+    b, s = len(X), drawn[0].shape[1]
+    rows = X.view(-1, X.shape[-1])  # of all matrices, in X's own memory
+    components = torch.cat([part + n * X.shape[1] for n, part in enumerate(drawn)]).to(X.device)
+    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) == 1 and for_kernels(X):
+        length = float(group["lr"] * scales[0])
+        if not descend_in_order(rows.numpy(), G.view(rows.shape).numpy(), components.numpy().reshape(-1), length):
+            raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
+        return
+    entries, turn = (left_skew_entries, rotate_rows) if s == 2 else (skew_blocks, turn_blocks)
+    block, ones = ((), ()) if s == 2 else ((s, s), (1, 1))
+    each = torch.tensor(scales, dtype=X.dtype, device=X.device).view(-1, 1, *ones)
+
+    def read(V: Tensor) -> Tensor:
+        return entries(rows, V.view(rows.shape), components).view(b, -1, *block) * each
+
+    Omega = read(M)
+    raw = Omega if group.get("betas") is None else read(G)
+    if exact:
+        Omega = _circle_minimum(Omega.flatten(), _ROWS.inner(rows, G.view(rows.shape)), components).view(b, -1)
+    length = step_length(list(raw), group, state)
+    if isinstance(length, Tensor):
+        length = length.view(b, 1, *ones)
+    turns = angles(Omega, length) if s == 2 else expm1(-(Omega * length).flatten(0, 1))
+    components, turns = components.view(b, rounds, -1, s), turns.view(b, rounds, -1, *block)
+    for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
+        for moved in (X,) if M is G else (X, M):
+            turn(moved.view(rows.shape), parts.flatten(0, 1), part.flatten(0, 1))
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:

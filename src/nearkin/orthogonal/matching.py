@@ -7,8 +7,7 @@ axis is left out. Weights W are symmetric; callers pass |A| or the gains of the 
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -51,7 +50,7 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
     axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
     dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor gives a tensor on its device.
     """
-    return _matched(_greedy, W, check_input, _greedy_torch)
+    return _matched(_greedy, W, check_input)
 
 
 def _greedy(W: np.ndarray) -> np.ndarray:
@@ -121,7 +120,7 @@ def random_matchings(d: int, count: int, generator: torch.Generator) -> list[tor
 
 
 def heavy_matchings(
-    W: torch.Tensor,  # (d, d) weights, symmetric
+    W: torch.Tensor,  # (d, d) weights >= 0, symmetric with a zero diagonal
     count: int,
     selection: str,
 ) -> list[torch.Tensor]:
@@ -129,39 +128,25 @@ def heavy_matchings(
 
     Of one axis alone, an empty one.
     """
-    matchings = list(islice(disjoint_matchings(W, WEIGHTED[selection]), count))
-    return matchings or [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
-
-
-def disjoint_matchings(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:
-    """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
-
-    W holds weights >= 0 with a zero diagonal. Used edges get a weight too low to be preferred to a free one.
-    """
-    rest, left = W.clone(), len(W) * (len(W) - 1) // 2
-    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max)) if left else 0.0
-    while left:
-        pairs = matching(rest, check_input=False)
+    if len(W) == 1:
+        return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
+    rest, matchings = W.clone(), list[torch.Tensor]()
+    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max))  # never preferred to a free edge
+    for _ in range(count):
+        pairs = WEIGHTED[selection](rest, check_input=False)
         i, j = pairs.unbind(-1)
-        pairs = pairs[rest[i, j] >= 0]
-        i, j = pairs.unbind(-1)
+        matchings.append(pairs[rest[i, j] >= 0])
+        i, j = matchings[-1].unbind(-1)
         rest[i, j] = rest[j, i] = used
-        left -= len(pairs)
-        yield pairs
+    return matchings
 
 
-def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
-    """bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact."""
-    return torch.float64 if W.dtype == torch.float64 else torch.float32
-
-
-def _matched(match: Matching, W: Any, check_input: bool, on_device: Matching | None = None) -> Any:
-    """`match` of every matrix of W (..., n, n); `on_device` takes a tensor that is not on the CPU."""
+def _matched(match: Matching, W: Any, check_input: bool) -> Any:
+    """`match` of every matrix of W (..., n, n), an array or a tensor, whose pairs are found on the CPU."""
     _check_weights(W, symmetry=check_input)
     if isinstance(W, torch.Tensor):
-        if on_device is not None and W.device.type != "cpu":
-            return on_device(W)
-        array = W.detach().to(_cpu_dtype(W)).cpu().numpy()
+        # bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact
+        array = W.detach().to("cpu", torch.float64 if W.dtype == torch.float64 else torch.float32).numpy()
         return torch.from_numpy(_matched(match, array, False)).to(W.device)
     if W.ndim == 2:
         return match(W)
@@ -177,19 +162,11 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
     if isinstance(W, torch.Tensor) and W.is_meta:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
-    if not _finite(W):
+    xp: Any = torch if isinstance(W, torch.Tensor) else np
+    if not xp.isfinite(W).all():
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    equal: Callable[..., bool] = torch.equal if isinstance(W, torch.Tensor) else np.array_equal
-    if symmetry and not equal(W, W.swapaxes(-1, -2)):
+    if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
         raise ValueError(_ASYMMETRIC)
-
-
-def _finite(W: np.ndarray | torch.Tensor) -> bool:
-    """A sum is quick; only if it overflows, every entry is tested."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(float(W.sum())):
-            return True
-    return bool(torch.isfinite(W).all() if isinstance(W, torch.Tensor) else np.isfinite(W).all())
 
 
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
@@ -223,18 +200,8 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
     bar = np.zeros(n, W.dtype)
-    queue = np.empty(n, np.int64)  # matched axes; whoever points at one needs another partner
-    count, tail = 0, 0
-    for i in range(n if n > 1 else 0):  # no axis is barred yet
-        pointer[i] = _heaviest_partner(W, i, bar)
-    for i in range(n):
-        j = pointer[i]
-        if i < j and pointer[j] == i:
-            pairs[count, 0], pairs[count, 1] = i, j
-            bar[i] = bar[j] = -np.inf
-            queue[tail], queue[tail + 1] = i, j
-            count, tail = count + 1, tail + 2
-    head = 0
+    queue = np.full(n + 1, -1)  # matched axes; who points at one needs another partner. First nobody points at any axis
+    count, head, tail = 0, 0, 1
     while count < n // 2 and head < tail:  # the queue runs dry only if W is not symmetric
         taken = queue[head]
         head += 1
@@ -251,25 +218,3 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
                 if count == n // 2:
                     break
     return pairs[:count]
-
-
-def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
-    """The same rounds as batched tensor operations: no sort, no host loop over axes."""
-    batch, n = W.shape[:-2], W.shape[-1]
-    work = W.detach().reshape(-1, n, n).to(_cpu_dtype(W), copy=True)
-    axes = torch.arange(n, device=W.device)
-    partner = torch.full((len(work), n), -1, device=W.device)
-    work[:, axes, axes] = -torch.inf
-    for _ in range(n // 2):
-        best = work.amax(-1, keepdim=True)
-        # the smallest index of a tie; argmax does not promise it on every device
-        pointer = torch.where(work == best, axes, n).amin(-1)
-        mutual = (pointer.gather(-1, pointer) == axes) & (partner < 0) & (best.squeeze(-1) > -torch.inf)
-        partner = torch.where(mutual, pointer, partner)
-        taken = partner >= 0
-        work.masked_fill_(taken.unsqueeze(-1) | taken.unsqueeze(-2), -torch.inf)
-        if int(taken.sum(-1).min()) >= n - n % 2:
-            break
-    lower = (partner > axes).nonzero()  # rows (b, i), sorted by b, then i
-    pairs = torch.stack([lower[:, 1], partner[lower[:, 0], lower[:, 1]]], dim=-1)
-    return pairs.reshape(*batch, n // 2, 2)

@@ -190,8 +190,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
     """
 
-    _squeezed = False  # whether the state of a single matrix is kept without its axis of batches
-    _scheduled: list[tuple[float, float]] | None = None  # the values of all groups that were checked last
+    _squeezed = False  # whether a single matrix moves without its axis of batches, as products of matrices are faster
 
     def __init__(self, params: ParamsT, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
@@ -227,11 +226,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        scheduled = [(group["lr"], group["momentum"]) for group in self.param_groups]
-        if scheduled != self._scheduled:
-            for group in self.param_groups:
-                _check_scheduled(group)
-            self._scheduled = scheduled
+        for group in self.param_groups:
+            _check_scheduled(group)
         if len(active) != 1:
             check_gradients(active, self._steps + 1)
         left = [(group, p) for group, p in active if not self._compiled_step(p, group)]
@@ -255,15 +251,17 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         p, layout, states = params[0], group["layout"], [self.state[p] for p in params]
         if len(params) == 1:
             state, G = states[0], as_tall(p.grad, layout)  # type: ignore[arg-type]
-            X = _working_copy(p, state, layout)
-            if self._either_frame(group, X) and X.mT.is_contiguous():
-                X, G, p = X.mT, G.mT, p.detach().mT
-            X, G = X.contiguous(), G.to(X.dtype).contiguous()
+            X = _working_copy(p, state, layout).contiguous()
+            G = G.to(X.dtype).contiguous()
         else:
             state, X = stacked_state(states), stacked(params, layout)
             G = stacked([p.grad for p in params if p.grad is not None], layout)
         state["step"] = state.get("step", 0) + 1
-        moved = self._move(X, -G if group["maximize"] else G, group, state)
+        G = -G if group["maximize"] else G
+        if self._squeezed and len(X) == 1:
+            moved = self._move(X[0], G[0], group, state)[None]
+        else:
+            moved = self._move(X, G, group, state)
         if group["stabilize_every"] and state["step"] % group["stabilize_every"] == 0:
             moved = newton_schulz(moved)
         if len(params) > 1:
@@ -277,14 +275,10 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         if moved.data_ptr() != p.data_ptr():
             p.copy_(from_tall(moved, p, layout))
 
-    def _either_frame(self, group: Record, X: Tensor) -> bool:
-        """Whether matrices X (b, d, k) may be moved as well as their transposes: those that lie in order in memory."""
-        del group, X
-        return False
-
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        """Return the next point (b, d, k) from X, which may be changed in place, and the gradient G, which may not."""
+        """Return the next point (b, d, k), or (d, k) if `_squeezed`, from X, which may be changed in place, and the
+        gradient G, which may not."""
 
     @abstractmethod
     def _check_group(self, group: Record, X: Tensor) -> None:
@@ -320,18 +314,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
     def __getstate__(self) -> Record:
         """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
-        device, state = self.generator.device, self.generator.get_state()
-        own = {"generator": (device, state), "callback": self.callback, "_steps": self._steps}
+        own = {"generator": self.generator, "callback": self.callback, "_steps": self._steps}
         return {**super().__getstate__(), **own}
-
-    def __setstate__(self, state: Record) -> None:
-        """Rebuild from `__getstate__`; torch calls it from `load_state_dict` too, with its own part only."""
-        if "generator" in state:
-            device, generator_state = state["generator"]
-            generator = torch.Generator(device=device)
-            generator.set_state(generator_state)
-            state = {**state, "generator": generator}
-        super().__setstate__(state)
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:

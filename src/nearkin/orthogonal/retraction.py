@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin._compile import cached_njit
 from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import deviation, nearest_orthogonal
@@ -30,13 +29,6 @@ from nearkin.orthogonal.optimizer import DEFAULTS
 # f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
 THIRD = (1 - 0.5**0.5) / 2
 FOURTH = THIRD**2
-
-
-def is_small(M: Tensor) -> bool:
-    """Whether `descend_small` takes M (..., d, k)."""
-    if M.device.type != "cpu" or M.dtype not in (torch.float32, torch.float64):
-        return False
-    return M.shape[-2] == M.shape[-1] and M.shape[-2] * M.shape[-1] <= DEFAULTS.compiled and M.is_contiguous()
 
 
 class Fit(NamedTuple):
@@ -65,161 +57,8 @@ def inverse_root(dtype: torch.dtype) -> Fit:
     return Fit(float(a), float(b), float(c), reach, float(slack.max()))
 
 
-class Rates(NamedTuple):
-    """The numbers of one step: M <- decay M + gain gradient; with beta2, v averages squares, and the direction is
-    M / (sqrt(v) / scale + eps); without, scale is 0.
-    """
-
-    length: float
-    decay: float = 0.0
-    gain: float = 1.0
-    beta2: float = 0.0
-    scale: float = 0.0
-    eps: float = 0.0
-
-
-DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
-
-
-def descend_small(
-    X: np.ndarray,  # (b, d, d), as `is_small` has it; changed
-    G: np.ndarray,  # (b, d, d), contiguous
-    moments: tuple[Tensor | None, Tensor | None],  # of the skew gradient (b, d, d); changed
-    rates: Rates,
-) -> int:
-    """One step by the polynomial of `taylor_right_step`, or TOO_LONG for it: the moments, not X, are then up to date.
-
-    NOT_FINITE: products with the gradient are not, and nothing was changed. One compiled call in place of a dozen small
-    products took .5 to .9 of their time for matrices of side 8 to 128 (2026-11, float32, one thread; with Adam's
-    moments the most is saved).
-    """
-    m, v = (X[:0] if moment is None else moment.numpy().reshape(X.shape) for moment in moments)
-    numbers = np.array((*rates, SMALL_TOLERANCE[X.dtype.char]), X.dtype)
-    return _square_step(X, G, m, v, numbers, _signs(X.shape[-1], X.dtype.char))
-
-
-@lru_cache(maxsize=64)
-def _signs(d: int, kind: str) -> np.ndarray:
-    return probing_signs(d, torch.float32, torch.device("cpu")).view(-1).numpy().astype(kind)
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
-def _square_step(
-    X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
-) -> int:
-    d, total, tolerance = X.shape[1], X.dtype.type(0), numbers[6]
-    P, Y, A, E = np.empty_like(X), np.empty_like(X), np.zeros((d, d), X.dtype), np.empty((d, d), X.dtype)
-    for b in range(len(X)):
-        np.dot(X[b].T, G[b], P[b])
-        for i in range(d):
-            for j in range(d):
-                total += P[b, i, j]
-    if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
-        return NOT_FINITE
-    fits = True
-    for b in range(len(X)):
-        _turn(P[b], A, M[b : b + 1], V[b : b + 1], numbers)
-        fits &= _follow_series(X[b], A, Y[b], P[b], tolerance) and _correct(Y[b], A, E, signs, tolerance)
-    if not fits:
-        return TOO_LONG
-    for b in range(len(X)):
-        for i in range(d):
-            for j in range(d):
-                X[b, i, j] = Y[b, i, j]
-    return DONE
-
-
-@cached_njit()
-def _correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tolerance: float) -> bool:
-    """Newton-Schulz steps until Y (d, d) is on the manifold up to the tolerance; whether it is near enough for them."""
-    for _ in range(4):
-        error = _distance(Y, signs, E[0])
-        if error <= tolerance or not error < 0.1:
-            return error <= tolerance
-        np.dot(Y.T, Y, E)
-        for i in range(len(E)):
-            E[i, i] -= 1
-        np.dot(Y, E, P)
-        _combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y)
-    return False
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _distance(Y: np.ndarray, signs: np.ndarray, w: np.ndarray) -> float:
-    """`_rms` of w <- Y^T Y signs - signs, by loops: numba compiles each product of other layouts for half a second."""
-    d, total = len(Y), Y.dtype.type(0)
-    for j in range(d):
-        w[j] = -signs[j]
-    for i in range(d):
-        along = Y.dtype.type(0)
-        for j in range(d):
-            along += Y[i, j] * signs[j]
-        for j in range(d):
-            w[j] += along * Y[i, j]
-    for j in range(d):
-        total += w[j] * w[j]
-    return np.sqrt(total / d)
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray) -> None:
-    """A <- minus the length times the direction, from P = X^T G and the moments, which are brought up to date."""
-    length, decay, gain, beta2, scale, eps = numbers[:6]
-    d, one = len(P), P.dtype.type(1)
-    for i in range(d):
-        A[i, i] = 0
-        for j in range(i):
-            a = P[i, j] - P[j, i]
-            w = a
-            if len(M):
-                w = decay * M[0, i, j] + gain * a
-                M[0, i, j], M[0, j, i] = w, -w
-            if len(V):
-                square = beta2 * V[0, i, j] + (one - beta2) * a * a
-                V[0, i, j] = V[0, j, i] = square
-                w = w / (np.sqrt(square) / scale + eps)
-            A[i, j], A[j, i] = -length * w, length * w
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _follow_series(
-    X: np.ndarray,  # (d, d)
-    B: np.ndarray,  # (d, d), skew; changed, as all but X
-    Y: np.ndarray,  # (d, d): X f(B), for B short enough
-    P: np.ndarray,  # (d, d)
-    tolerance: float,
-) -> bool:
-    d, number = len(X), X.dtype.type
-    one, half = number(1), number(0.5)
-    np.dot(B, B, Y)
-    size = number(0)
-    for i in range(d):
-        for j in range(d):
-            size += Y[i, j] * Y[i, j]
-    if not size <= d:
-        return False
-    if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
-        high = np.empty_like(X)
-        _combine(number(THIRD), B, number(FOURTH), Y, P)
-        np.dot(Y, P, high)
-        _combine(one, B, one, high, B)
-    _combine(one, B, half, Y, B)
-    np.dot(X, B, P)
-    _combine(one, X, one, P, Y)
-    return True
-
-
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray) -> None:
-    """result <- a E + b F."""
-    for i in range(len(E)):
-        for j in range(E.shape[1]):
-            result[i, j] = a * E[i, j] + b * F[i, j]
-
-
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k) after products alone
-SMALL_TOLERANCE = {"f": TOLERANCE[torch.float32], "d": TOLERANCE[torch.float64]}  # by NumPy's letters
 UNSEEN = 0.25  # of ||M^T M - I||: up to here the fixed number of corrections is enough
 LONG_PRODUCTS = 16.0  # of ||Q^2||
 LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits

@@ -12,17 +12,8 @@ from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, plain_gradient, step_length
-from nearkin.orthogonal.retraction import (
-    NOT_FINITE,
-    RETRACTIONS,
-    TOO_LONG,
-    Rates,
-    descend_small,
-    is_small,
-    left_step,
-    newton_schulz_unseen,
-    right_step,
-)
+from nearkin.orthogonal.retraction import RETRACTIONS, left_step, newton_schulz_unseen, right_step
+from nearkin.orthogonal.small_step import NOT_FINITE, TOO_LONG, descend_small, is_small
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -123,9 +114,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         small = _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous()
         if small and _descend_small(X, G, group, state):
             return X
-        if len(X) > 1:
-            return _descend(X, G, group, state)
-        return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
+        return _descend(X, G, group, state)
 
 
 def _retraction(X: Tensor, group: Record) -> str:
@@ -151,21 +140,7 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
 def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
     """`_descend` for small square matrices (..., d, d) in place by "taylor", in one compiled call; False if G is not
     finite."""
-    betas, names = group.get("betas"), ["momentum"]
-    if betas is not None:
-        names, scale, step = [*names, "second_moment"], (1 - betas[1] ** state["step"]) ** 0.5, state["step"]
-        rates = Rates(group["lr"] / (1 - betas[0] ** step), betas[0], 1 - betas[0], betas[1], scale, group["eps"])
-    elif group["momentum"]:
-        rates = Rates(group["lr"], group["momentum"])
-    else:
-        rates, names = Rates(group["lr"]), []
-    for name in names:
-        if name not in state:
-            b, d = X.shape[:-2].numel(), X.shape[-1]
-            state[name] = torch.zeros((b, d, d) if b > 1 else (d, d), dtype=X.dtype)
-    first, second = (*(state[name] for name in names), None, None)[:2]
-    x, g = (T.numpy().reshape(-1, *T.shape[-2:]) for T in (X, G))
-    found = descend_small(x, g, (first, second), rates)
+    found = descend_small(X, G, group, state)
     if found == TOO_LONG:
         tall = X.view(-1, *X.shape[-2:])
         tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))

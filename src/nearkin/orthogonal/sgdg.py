@@ -73,11 +73,6 @@ class SGDG(AbstractOrthogonalOptimizer):
             )
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        if len(X) == 1:
-            return self._moved(X[0], G[0], group, state)[None]
-        return self._moved(X, G, group, state)
-
-    def _moved(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         square = X.shape[-2] == X.shape[-1]
         V = state["momentum"] * group["momentum"] - G if "momentum" in state else -G
         H = V / 2 if square else V - X @ (X.mT @ V) / 2

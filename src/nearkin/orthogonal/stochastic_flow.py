@@ -26,12 +26,10 @@ from torch.optim.optimizer import ParamsT
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
-from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import descend_rows, rotate_rows
-from nearkin.linalg.skew import left_skew, left_skew_entries
+from nearkin.linalg.skew import left_skew
+from nearkin.orthogonal.givens_descent import turn_rows
 from nearkin.orthogonal.matching import round_robin, uniform_components
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, angles, first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
 
@@ -106,26 +104,8 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         M = first_moment(G, group, state)
         s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = self._draw(X, M, s, group)
-        rows, components = stacked_rows(X, [parts for parts, _ in drawn])
-        scales = [scale if group["scale"] == "unbiased" else 1.0 for _, scale in drawn]
-        counts = [len(parts) for parts, _ in drawn]
-        if s == 2 and M is G and len(set(scales)) == 1:
-            descend_rows(rows, G.view(rows.shape), components, group["lr"] * scales[0])
-            return X
-        each = _per_component(scales, counts, X)
-        if s == 2:
-            entries, turn = left_skew_entries, rotate_rows
-        else:
-            entries, turn, each = skew_blocks, turn_blocks, each[:, None, None]
-        raw = entries(rows, G.view(rows.shape), components) * each
-        Omega = raw if M is G else entries(rows, M.view(rows.shape), components) * each
-        length = step_length(raw.split(counts), group, state)
-        if isinstance(length, Tensor):
-            length = _per_component(length, counts, X).view(-1, *each.shape[1:])
-        turns = angles(Omega, length) if s == 2 else expm1(-Omega * length)
-        turn(rows, components, turns)
-        if M is not G:
-            turn(M.view(rows.shape), components, turns)
+        scales = [scale for _, scale in drawn] if group["scale"] == "unbiased" else [1.0]
+        turn_rows(X, G, M, [parts for parts, _ in drawn], group, state, scales=scales)
         return X
 
     def _draw(self, X: Tensor, M: Tensor, s: int, group: Record) -> list[tuple[Tensor, float]]:
@@ -140,12 +120,6 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
         components = [direct_components(H, s, self.generator) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
-
-
-def _per_component(numbers: Tensor | list[float], counts: list[int], like: Tensor) -> Tensor:
-    """Repeat the number of each matrix (b,) for each of its components (c,)."""
-    each = torch.as_tensor(numbers, dtype=like.dtype, device=like.device)
-    return each.repeat_interleave(torch.tensor(counts, device=like.device), output_size=sum(counts))
 
 
 def resolve_component_size(component_size: int | str, d: int) -> int:

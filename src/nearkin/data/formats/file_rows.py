@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nearkin.linalg.signs import unpacked
+from nearkin.linalg.signs import unpack_bits
 
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 BFLOAT16 = np.dtype("V2")  # as ml_dtypes writes it in .npy files
@@ -86,7 +86,7 @@ def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRo
         )
 
     def signs(block: np.ndarray) -> np.ndarray:
-        return unpacked(np.ascontiguousarray(block), order).view(np.int8) * np.int8(2) - np.int8(1)
+        return unpack_bits(np.ascontiguousarray(block), order=order).view(np.int8) * np.int8(2) - np.int8(1)
 
     def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
         return map(signs, rows.blocks(size, first, stop))
