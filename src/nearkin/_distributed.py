@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     import torch
     from torch._C._distributed_c10d import Store
 
+    from nearkin.statistics import AbstractSums
+
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 _GRACE = 2.0  # seconds that survivors wait to hear who is gone
 
 
-class Mergeable(Protocol):
-    """What `nearkin.statistics` calls a record of sums."""
-
-    def totals(self) -> list[np.ndarray]: ...
-
-
-Record = TypeVar("Record", bound=Mergeable)
+Sums = TypeVar("Sums", bound="AbstractSums")
 
 
 class PeerError(ConnectionError):
@@ -65,10 +61,10 @@ class Group:
     def barrier(self) -> None:
         """Wait until all ranks are here."""
 
-    def merge(self, record: Record) -> Record:
-        """A record of sums with those of all ranks added up: one all-reduce of its totals."""
-        self.all_reduce(*record.totals())
-        return record
+    def merge(self, sums: Sums) -> Sums:
+        """Sums with those of all ranks added up: one all-reduce of their totals."""
+        self.all_reduce(*sums.totals())
+        return sums
 
     def share(self, n: int, unit: int = 1) -> tuple[int, int]:
         """First and last + 1 of the n rows that fall to this rank: equal parts, cut at multiples of `unit`."""
@@ -118,30 +114,24 @@ class ProcessGroup(Group):
 
     def broadcast(self, *arrays: np.ndarray) -> None:
         import numpy as np
-        import torch.distributed as dist
 
         for array in arrays:
-            sent = np.ascontiguousarray(array)
-            with self._watched("a broadcast"):
-                dist.broadcast(_tensor(sent.reshape(-1).view(np.uint8)), 0)
-            if sent is not array:
-                array[...] = sent
+            sent = np.ascontiguousarray(array) if self.rank == 0 else np.zeros(array.shape, array.dtype)
+            self.all_reduce(sent.reshape(-1).view(np.uint8))  # bytes, to which the others add zeros
+            array[...] = sent
 
     def gather(self, X: np.ndarray) -> list[np.ndarray]:
         import numpy as np
-        import torch.distributed as dist
 
         lengths = np.zeros(self.size, np.int64)
         lengths[self.rank] = len(X)
         self.all_reduce(lengths)
-        padded = np.zeros((int(lengths.max()), *X.shape[1:]), X.dtype)  # gloo wants the same shape from everybody
-        padded[: len(X)] = X
-        parts = [np.empty_like(padded) for _ in range(self.size)]
-        if padded.size:
-            with self._watched("a gathering"):
-                tensors = [_tensor(array.reshape(-1).view(np.uint8)) for array in (*parts, padded)]
-                dist.all_gather(tensors[:-1], tensors[-1])
-        return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+        ends = np.cumsum(lengths)
+        rows = np.zeros((int(ends[-1]), *X.shape[1:]), X.dtype)
+        rows[ends[self.rank] - len(X) : ends[self.rank]] = X
+        if rows.size:
+            self.all_reduce(rows.reshape(-1).view(np.uint8))
+        return np.split(rows, ends[:-1])
 
     def exchange(self, value: object) -> list[Any]:
         import numpy as np

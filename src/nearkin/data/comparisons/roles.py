@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nearkin.data.column import ASIDE, COMPARISONS, OPTIONS, Column, normal
+from nearkin.data.column import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, Column, normal
 from nearkin.data.tables import Table
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
@@ -149,9 +149,8 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
                 "type form='triplet' (--form triplet) to leave it aside, with anchor=..., near=..., far=..."
             )
         raise _too_many(table, list(rest), form or "rating")
-    name = normal(rating.name)
-    words = {"similarity": "similarity", "dissimilarity": "dissimilarity", "distance": "dissimilarity"}
-    shape = form if form in ("similarity", "dissimilarity") else words.get(name)
+    words = dict.fromkeys(SIMILARITY, "similarity") | dict.fromkeys(DISSIMILARITY, "dissimilarity")
+    shape = form if form in ("similarity", "dissimilarity") else words.get(normal(rating.name))
     if shape is None:
         raise ValueError(
             f"{table.name} rates pairs in {rating.name!r}; type form='similarity' if a high rating means near, or "
