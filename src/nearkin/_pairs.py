@@ -173,17 +173,10 @@ def merge_pairs(
 
     The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
     """
-    order = np.argsort(key)  # fast and unstable: equal keys, which are few, are put in order afterwards
-    ordered = key[order]
-    same = ordered[1:] == ordered[:-1]
-    if same.any():
-        runs = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
-        part = order[runs]
-        times = () if timestamps is None else (timestamps[part],)
-        order[runs] = part[np.lexsort((part, *times, key[part]))]  # the last of equals comes last
-    weights = weights[order]
-    first = np.flatnonzero(np.concatenate([[True], ~same]))
-    last = np.concatenate([first[1:], [len(key)]]) - 1
+    order = np.argsort(key, kind="stable") if timestamps is None else np.lexsort((timestamps, key))
+    ordered, weights = key[order], weights[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    last = np.concatenate([first[1:], [len(key)]]) - 1  # the latest of equals
     reduce = {"sum": np.add, "max": np.maximum}
     merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (

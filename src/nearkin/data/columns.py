@@ -13,7 +13,7 @@ from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_e
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import Cells, read_cells, read_table
+from nearkin.data.tables import Table, read_table
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -127,35 +127,35 @@ def _load(where: Locator) -> np.ndarray:
 
 
 def _read_text_column(where: Locator, n: int | None) -> np.ndarray:
-    with reading(where):
-        with where.open() as file:
+    if where.suffix == ".txt" and where.key is None:
+        with reading(where), where.open() as file:
             text = file.read().decode("utf-8-sig")
         if "\0" in text:
             raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-        if where.suffix == ".txt" and where.key is None:
-            cells = [line.strip() for line in text.split("\n") if line.strip()]
-        else:
-            cells = _cells(where, read_cells(where, None if where.suffix == ".csv" else "\t"))
-        if where.key is None and n is not None and len(cells) == n + 1:
-            cells = cells[1:]
-        if not cells:
-            raise ValueError(f"{where} holds no values; it must have one a row")
-        return _whole_or_text(text_column(str(where), cells).values, where)
+        cells = [line.strip() for line in text.split("\n") if line.strip()]
+    else:
+        delimiter = None if where.suffix == ".csv" else "\t"
+        cells = _only_column(where, read_table(where.path, header=where.key is not None, delimiter=delimiter))
+    if where.key is None and n is not None and len(cells) == n + 1:
+        cells = cells[1:]
+    if not cells:
+        raise ValueError(f"{where} holds no values; it must have one a row")
+    return _whole_or_text(text_column(str(where), cells).values, where)
 
 
-def _cells(where: Locator, found: Cells) -> list[str]:
-    """The only column of a text table, or without its name the one that the locator names."""
-    first = found.first
-    if where.key is None and len(first) > 1:
-        listed = ", ".join(first[:6]) + (", ..." if len(first) > 6 else "")
+def _only_column(where: Locator, table: Table) -> list[str]:
+    """The cells of the column that the locator names, or of the only one of a table without a header."""
+    if where.key is not None:
+        return list(map(str, table.column(where.key, "the column").values.tolist()))
+    first, *others = table.columns.values()
+    if others:
+        names = [str(column.values[0]) for column in (first, *others)]
+        listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
-            f"{where} has several columns ({listed}); name the one to read, {where.path}:{first[0]}, or give a file of "
+            f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
             "one value a line"
         )
-    if where.key is not None and first.count(where.key) != 1:
-        raise ValueError(f"{where.path} has no single column {where.key!r}; its columns are {', '.join(first)}")
-    place = 0 if where.key is None else first.index(where.key)
-    return found.texts(place)[where.key is not None :]
+    return list(map(str, first.values.tolist()))
 
 
 def _read_frame_column(where: Locator) -> np.ndarray:
@@ -214,7 +214,7 @@ def described_features(
     names: list[str] = []
     words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
-        numbers = None if is_code(values) else values.maybe_numbers()
+        numbers = None if is_code(values) else values.maybe_numbers
         block, labels = _categories(values) if numbers is None else _number(numbers, column, table.name)
         blocks.append(block)
         names += labels

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from nearkin._fields import StrPath
+from nearkin._fields import Extra, StrPath
 from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors")
@@ -75,6 +76,16 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
+
+
+def extra(package: str, name: str) -> Extra:
+    """An optional package, loaded where it is needed; ImportError that names the extra of nearkin's to install."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"this format needs {package.partition('.')[0]}, which is not installed: pip install 'nearkin[{name}]'"
+        ) from error
 
 
 def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:

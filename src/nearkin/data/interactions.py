@@ -161,7 +161,7 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
-    if role == "weight" and column.maybe_numbers() is None:
+    if role == "weight" and column.maybe_numbers is None:
         if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
             raise ValueError(
                 f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
@@ -175,19 +175,22 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             column.times()
             return column
         looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
-        return column if looks or column.maybe_numbers() is not None or column.date_forms() else None
+        return column if looks or column.maybe_numbers is not None or column.date_forms() else None
     return column
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
-    numbers = column.maybe_numbers() if role in ("weight", "timestamp") else None
-    if role == "weight" and numbers is None:
+    if role != "weight":
+        return column
+    numbers = column.maybe_numbers
+    if numbers is None:
         raise ValueError(
             f"{table.name} has no header, and its third column is no weight: its first value is "
             f"{str(column.values[0])[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
             "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
         )
-    if role == "weight" and numbers is not None and len(known := numbers[~np.isnan(numbers)]) and known.min() >= _UNIX:
+    known = numbers[~np.isnan(numbers)]
+    if len(known) and known.min() >= _UNIX:
         raise ValueError(
             f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
             "weight='2' or timestamp='2' (on the command line --weight 2 or --timestamp 2)"
@@ -197,12 +200,17 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
 
 def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions) -> Reading:
     roles = {role: column.name for role, column in columns.items()}
-    others = [name for name in table.columns if name not in roles.values()]
-    notes = list(table.notes) + others
+    aside = [*table.notes, *(name for name in table.columns if name not in roles.values())]
     words = [f"{_word(role, roles)} {column.values[0]}" for role, column in columns.items() if len(column)]
     rows = len(columns["left"])
     left_out = rows - len(ids["left"])
     merged = len(ids["left"]) - len(pairs)
+    notes = [
+        aside and f"left aside: {', '.join(aside)}",
+        left_out and f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs",
+        merged and f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged",
+        *(note for column in columns.values() for note in column.doubts()),
+    ]
     return table.reading(
         kind="pairs",
         roles=roles,
@@ -210,16 +218,7 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
         rows=rows,
         distinct={_word(side, roles): count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
         first=", ".join(words),
-        notes=tuple(
-            note
-            for note, told in (
-                (f"left aside: {', '.join(notes)}", notes),
-                (f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs", left_out),
-                (f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged", merged),
-                *((note, True) for column in columns.values() for note in column.doubts()),
-            )
-            if told
-        ),
+        notes=tuple(str(note) for note in notes if note),
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
-from importlib import import_module
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -30,7 +29,7 @@ from nearkin.data.column import (
     known,
     normal,
 )
-from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, locate, reading, unknown_ending
+from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, read_npz
 from nearkin.data.formats.parquet import read_frame
 from nearkin.records import Reading
@@ -129,11 +128,7 @@ def _read_text(where: Locator, header: bool | None, delimiter: str | None, named
 
 def _read_sheet(where: Locator) -> "Cells":
     """The cells of a workbook's first sheet as text, without empty rows and columns."""
-    try:
-        openpyxl: Any = import_module("openpyxl")  # an optional peer
-    except ImportError as error:
-        raise ImportError("this format needs openpyxl, which is not installed: pip install 'nearkin[excel]'") from error
-    with closing(openpyxl.load_workbook(where.path, read_only=True, data_only=True)) as book:
+    with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
         rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
     if not columns:
@@ -190,11 +185,6 @@ class Cells:
             found = as_integers(cells[start:])
             return Column(name, as_text(cells[start:]) if found is None else found)
         return Column(name, _arrow_values(cells.slice(start)))
-
-    def texts(self, place: int) -> list[str]:
-        """The cells of column `place`, unchanged."""
-        cells = self.columns[place]
-        return cells if isinstance(cells, list) else cells.to_pylist()
 
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
