@@ -12,18 +12,18 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from nearkin._guard import handled
+
 if TYPE_CHECKING:
     from types import FrameType
 
     import numpy as np
-    import torch
     from torch._C._distributed_c10d import Store
 
     from nearkin.statistics import AbstractSums
@@ -106,11 +106,18 @@ class ProcessGroup(Group):
         self._store = store
 
     def all_reduce(self, *arrays: np.ndarray) -> None:
+        import torch
         import torch.distributed as dist
 
         for array in arrays:
-            with self._watched("a sum"):
-                dist.all_reduce(_tensor(array))
+            if not array.flags.c_contiguous or not array.flags.writeable:
+                raise ValueError("arrays that processes exchange must be contiguous and writable")
+            started = time.monotonic()
+            try:
+                dist.all_reduce(torch.from_numpy(array))
+            except RuntimeError as error:  # gloo's, which knows no ranks
+                gone = self.who_is_gone(time.monotonic() - started, error)
+                raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
 
     def broadcast(self, *arrays: np.ndarray) -> None:
         import numpy as np
@@ -144,19 +151,9 @@ class ProcessGroup(Group):
 
         self.all_reduce(np.zeros(1))
 
-    @contextmanager
-    def _watched(self, what: str) -> Iterator[None]:
-        """Turn gloo's error, which knows no ranks, into one that names who is gone."""
-        started = time.monotonic()
-        try:
-            yield
-        except RuntimeError as error:
-            waited = time.monotonic() - started
-            raise PeerError(f"rank {self.rank} stopped at {what}: {self.who_is_gone(waited, error)}") from error
-
     def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
         """What the other ranks ended with, or which of them no longer answer."""
-        with _handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
+        with handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", "1")
                 time.sleep(_GRACE)
@@ -226,7 +223,7 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
         raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
 
     try:  # torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error
-        with _handled(signal.SIGTERM, stop):
+        with handled(signal.SIGTERM, stop):
             yield group
     except PeerError:
         raise
@@ -244,24 +241,3 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-@contextmanager
-def _handled(number: int, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-def _tensor(array: np.ndarray) -> torch.Tensor:
-    """The array's own memory as a tensor."""
-    import torch
-
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise ValueError("arrays that processes exchange must be contiguous and writable")
-    return torch.from_numpy(array)

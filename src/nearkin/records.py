@@ -156,8 +156,9 @@ class Interactions:
     @classmethod
     def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
-        left, right, weights, (m, n) = _pairs.matrix_entries(matrix)
-        return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
+        entries = sp.coo_matrix(matrix)
+        m, n = entries.get_shape()
+        return cls.from_pairs(entries.row, entries.col, entries.data, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -258,7 +259,7 @@ class Comparisons:
             raise ValueError(describe_invalid(bad, indices))
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "objects", objects)
-        for name in ("weights", "annotators", "events"):
+        for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, _column(column, name, len(indices)))
@@ -282,15 +283,16 @@ class Comparisons:
 
     def take(self, rows: Chosen) -> "Comparisons":
         """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
-        weights = None if self.weights is None else self.weights[rows]
-        annotators = None if self.annotators is None else self.annotators[rows]
-        events = None if self.events is None else self.events[rows]
-        return replace(self, indices=self.indices[rows], weights=weights, annotators=annotators, events=events)
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        taken = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return replace(self, indices=self.indices[rows], **taken)
 
     def quadruplets(self) -> np.ndarray:
         """The comparisons as (m, 4) rows (i, j, l, k), with l = i for triplets."""
         return as_quadruplets(self.indices)
 
+
+_COLUMNS = ("weights", "annotators", "events")
 
 Answers: TypeAlias = Comparisons | ArrayLike
 """What an ordinal embedding learns from: the record, or rows of numbers."""

@@ -110,7 +110,16 @@ class Column:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
         if self.values.dtype.kind in "iufb":
             return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
-        return _floats_with_gaps(self.values) if self.is_text else None
+        found = as_decimals(self.values) if self.is_text else None
+        if found is not None or not self.is_text:
+            return found
+        empty = np.isin(self.values, ["", *_MISSING_WORDS])
+        numbers = as_decimals(self.values[~empty]) if empty.any() and not empty.all() else None
+        if numbers is None:
+            return None
+        out = np.full(len(self), np.nan)
+        out[~empty] = numbers
+        return out
 
     def times(self, pattern: str | None = None) -> np.ndarray:
         """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
@@ -224,20 +233,6 @@ def as_decimals(values: np.ndarray) -> np.ndarray | None:
     if all(_THOUSANDS.fullmatch(cell) for cell in cells):
         return None
     return np.array([float(cell.replace(",", ".")) for cell in cells])
-
-
-def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
-    """As `as_decimals`, with NaN for empty cells and words for a missing value where some cell is a number."""
-    found = as_decimals(values)
-    if found is not None:
-        return found
-    empty = np.isin(values, ["", *_MISSING_WORDS])
-    numbers = as_decimals(values[~empty]) if empty.any() and not empty.all() else None
-    if numbers is None:
-        return None
-    out = np.full(len(values), np.nan)
-    out[~empty] = numbers
-    return out
 
 
 def is_code(column: Column) -> bool:
