@@ -158,7 +158,8 @@ class Interactions:
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
         entries = sp.coo_matrix(matrix)
         m, n = entries.get_shape()
-        return cls.from_pairs(entries.row, entries.col, entries.data, left_ids=np.arange(m), right_ids=np.arange(n))
+        left, right, weights = map(np.asarray, (entries.row, entries.col, entries.data))
+        return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
         return len(self.indices)

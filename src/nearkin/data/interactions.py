@@ -11,7 +11,7 @@ import numpy as np
 from nearkin._check import check_instance, check_integer, check_real
 from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
-from nearkin._types import Record, Seed
+from nearkin._types import Seed
 from nearkin.data.column import PAIRS as SYNONYMS
 from nearkin.data.column import Column, as_decimals, normal
 from nearkin.data.columns import described_features
@@ -77,7 +77,10 @@ def read_interactions(
     parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
-    catalogues, features = _catalogues(left=left_features, right=right_features)
+    tables = {"left": left_features, "right": right_features}
+    features = {side: described_features(name) for side, name in tables.items() if name is not None}
+    catalogues = {f"{side}_ids": found[0] for side, found in features.items()}
+    catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
     pairs = Interactions.from_pairs(
         ids["left"],
         ids["right"],
@@ -87,8 +90,9 @@ def read_interactions(
         **catalogues,
     )
     source = _understood(table, columns, ids, pairs)
-    asked_back = features + ([] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers))
-    return replace(pairs, source=replace(source, questions=tuple(asked_back)))
+    stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
+    questions = (*(about for *_, about in features.values()), *stars)
+    return replace(pairs, source=replace(source, questions=questions))
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray:
@@ -224,17 +228,6 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
 
 def _word(role: str, roles: dict[str, str]) -> str:
     return role if roles[role].isdigit() else roles[role]
-
-
-def _catalogues(**paths: str | PathLike | None) -> tuple[Record, list[str]]:
-    """The ids and features of each side as `from_pairs` takes them, and a line about each."""
-    found: Record = {}
-    words = []
-    for side, path in paths.items():
-        if path is not None:
-            found[f"{side}_ids"], found[f"{side}_features"], _, about = described_features(path)
-            words.append(about)
-    return found, words
 
 
 def _parts(column: Column) -> np.ndarray:

@@ -221,7 +221,6 @@ def sniff(text: str, where: Locator) -> str:
     lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
     lines = lines[:-1] if len(lines) > _SAMPLE else lines  # the last may be cut
     fits = [mark for mark in DELIMITERS if mark != " " and _width(lines, mark) > 1]
-    ending = {".csv": ",", ".tsv": "\t"}.get(where.suffix)
     if len(fits) > 1:
         named = " or ".join(f"delimiter={DELIMITERS[mark]!r}" for mark in fits)
         raise ValueError(
@@ -234,7 +233,7 @@ def sniff(text: str, where: Locator) -> str:
         return " "
     counts = {mark: lines[0].count(mark) for mark in DELIMITERS if mark != " "}
     most = max(counts, key=lambda mark: counts[mark])
-    return most if counts[most] else ending or ","
+    return most if counts[most] else "\t" if where.suffix == ".tsv" else ","
 
 
 def _width(lines: list[str], mark: str) -> int:
@@ -248,13 +247,13 @@ def _width(lines: list[str], mark: str) -> int:
 
 def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise ValueError(
             f"{where} cannot be read as a table ({error}): a quoted cell does not end, or one has more than {MAX_CELL} "
             "characters"
         ) from error
-    rows = [row for row in rows if len(row) > 1 or row[0].strip()]
+    rows = [row for row in rows if len(row) > 1 or "".join(row).strip()]
     if not rows:
         raise ValueError(f"{where} is empty; it must hold a table")
     width = len(rows[0])
@@ -268,13 +267,8 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
 
 def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    if (
-        len(data) >= 2**31
-        or b'"' in data
-        or delimiter == " "
-        or data.count(b"\r") != data.count(b"\r\n")
-        or not delimiter.isascii()
-    ):
+    lone = data.count(b"\r") != data.count(b"\r\n")
+    if len(data) >= 2**31 or lone or b'"' in data or delimiter == " " or not delimiter.isascii():
         return None
     try:
         import pyarrow as pa  # an optional peer

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -111,9 +111,7 @@ def describe(
         found = read_interactions(source, header=header, delimiter=delimiter, **roles).source
     else:
         found = read_comparisons(source, header=header, delimiter=delimiter, on_invalid="drop", **roles).source
-    if found is None:
-        raise ValueError(f"{source} was read without a record of how")
-    return found
+    return cast(Reading, found)
 
 
 def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
@@ -313,12 +311,14 @@ def comparisons_from_array(
         if column.shape != (n_rows,):
             raise ValueError(f"{name} has shape {column.shape}; it must be {(n_rows,)}, a value for each row")
     keep = source[~bad]
+    columns = {name: column[keep] for name, column in columns.items()}
     if len(keep) == 0:
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
     return Comparisons(
         rows[~bad],
         names,
-        **{name: column[keep] for name, column in columns.items()},
+        columns.get("weights"),
+        columns.get("annotators"),
         n_dropped=int(bad.sum()),
         events=keep if form == "odd-one-out" else None,
     )

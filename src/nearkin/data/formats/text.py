@@ -53,10 +53,7 @@ def cells_of(line: str, delimiter: str | None) -> list[str]:
     """The cells of one line, without quotes and the blanks around them."""
     if delimiter is None:
         return line.split()
-    try:
-        return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
-    except csv.Error:
-        return [cell.strip().strip('"') for cell in line.rstrip("\n").split(delimiter)]
+    return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
 
 
 def is_number(cell: str, commas: bool = False) -> bool:
