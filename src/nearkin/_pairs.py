@@ -14,6 +14,13 @@ MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
 """What a matrix of features or of pairs may be given as."""
 
 
+def matrix_entries(matrix: MatrixLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+    """Row numbers, column numbers and values (nnz,) of a sparse matrix's stored entries, and its shape."""
+    entries = sp.coo_matrix(matrix)
+    m, n = entries.get_shape()
+    return np.asarray(entries.row), np.asarray(entries.col), np.asarray(entries.data), (m, n)
+
+
 def number_ids(values: ArrayLike, catalogue: ArrayLike | None, side: str) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (nnz,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids."""
     values = as_ids(values, side)

@@ -156,9 +156,7 @@ class Interactions:
     @classmethod
     def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
-        entries = sp.coo_matrix(matrix)
-        m, n = entries.get_shape()
-        left, right, weights = map(np.asarray, (entries.row, entries.col, entries.data))
+        left, right, weights, (m, n) = _pairs.matrix_entries(matrix)
         return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
