@@ -233,14 +233,11 @@ def _opened(path: Path) -> int:
 
 def try_lock(number: int) -> bool:
     """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
-    if fcntl is None:
-        return True
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system that knows no locks
-        return True
+        if fcntl is not None:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # others than this one are of a file system without locks
+        return not isinstance(error, BlockingIOError)
     return True
 
 

@@ -63,12 +63,10 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
     keyed = (*_WITH_KEYS, *TEXT, *FRAMES) if tables else _WITH_KEYS
-    if colon and not os.path.exists(text) and Locator(Path(head)).suffix in keyed:
-        if not key:
-            raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
-        found = Locator(Path(head), key)
-    else:
-        found = Locator(Path(text))
+    named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in keyed
+    if named and not key:
+        raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
+    found = Locator(Path(head), key) if named else Locator(Path(text))
     size = regular_file(found.path).stat().st_size
     if found.suffix in _UNPACK:
         how = f"type {_UNPACK[found.suffix]} {found.path}, and give what it writes"
@@ -133,15 +131,11 @@ def reading(where: Locator) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except ValueError as error:
-        if str(where.path) in str(error):
-            raise
-        raise _damaged(where, str(error)) from error
-    except MemoryError as error:
-        raise _damaged(where, "it asks for more memory than there is") from error
     except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-        raise _damaged(where, f"{type(error).__name__}: {error}") from error
-
-
-def _damaged(where: Locator, reason: str) -> ValueError:
-    return ValueError(f"{where} cannot be read ({' '.join(reason.split())[:300]}); the file is damaged, write it again")
+        if isinstance(error, ValueError) and str(where.path) in str(error):
+            raise
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, MemoryError):
+            reason = "it asks for more memory than there is"
+        reason = " ".join(reason.split())[:300]
+        raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error

@@ -44,10 +44,9 @@ def check_size(name: str, header: Header, offset: int, found: int) -> None:
     """ValueError if a stream of `found` bytes is not what its header, `offset` bytes long, announces."""
     shape, _, dtype = header
     needed = offset + math.prod(shape) * dtype.itemsize
-    if found < needed:
-        raise ValueError(f"{name} is truncated: it has {found} bytes, its header announces {needed}; copy it again")
-    if found > needed:
-        raise ValueError(f"{name} is damaged: it has {found} bytes, its header announces {needed}; write it again")
+    if found != needed:
+        fault, remedy = ("truncated", "copy") if found < needed else ("damaged", "write")
+        raise ValueError(f"{name} is {fault}: it has {found} bytes, its header announces {needed}; {remedy} it again")
 
 
 def _open_header(where: Locator) -> tuple[Header, int]:
