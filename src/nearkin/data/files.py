@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 
-from nearkin._fields import Extra, StrPath
+from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors")
@@ -76,7 +77,7 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     return found
 
 
-def extra(package: str, name: str) -> Extra:
+def extra(package: str, name: str) -> ModuleType:
     """An optional package, loaded where it is needed; ImportError that names the extra of nearkin's to install."""
     try:
         return import_module(package)
