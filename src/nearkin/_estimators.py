@@ -1,5 +1,6 @@
 """Fitted scikit-learn estimators to a folder and back: numeric arrays to safetensors, everything else to JSON."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -67,16 +68,12 @@ def load_estimator(
 
 
 def _plain(value: object) -> object:
-    """A value as JSON can hold it, None where it cannot."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | bool | None) else None
+    """A value as JSON holds it, None where it cannot."""
+
+    def listed(part: object) -> object:
+        return part.tolist() if isinstance(part, np.ndarray | np.generic) else None
+
+    return json.loads(json.dumps(value, default=listed))
 
 
 class SavedEstimator(BaseEstimator):

@@ -132,14 +132,13 @@ class Interactions:
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        merged = _pairs.merge_pairs(
+        key, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(
             rows.astype(np.int64) * len(right_ids) + cols,
             _pairs.check_weights(weights, len(rows)),
             _pairs.check_timestamps(timestamps),
             _pairs.check_split(split),
             duplicates,
         )
-        key, merged_weights, merged_timestamps, merged_split = merged
         counts = np.bincount(key // len(right_ids), minlength=len(left_ids))
         return cls(
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),

@@ -53,11 +53,10 @@ def _read_hits(where: Locator) -> np.ndarray | None:
         return None
     columns = read_table(where.path, header=None if where.suffix == ".parquet" else True).columns
     queries, rank, ids = (columns[name].values for name in _HITS)
-    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-    if len(starts) != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
-        raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
     row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
-    found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
+    if row[-1] + 1 != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
+        raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
+    found = np.full((row[-1] + 1, int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
     found[row, rank - 1] = ids
     return found
 
@@ -85,13 +84,12 @@ def read_judgements(path: StrPath) -> Judgements:
             f"{table.name} grades {rows[row]!r} for {queries[row]!r} with {grades[row]:g}; grades are 0 (of no use) or "
             "more: write 0 for what is below"
         )
-    order = np.lexsort((rows, queries))
-    twice = (queries[order][1:] == queries[order][:-1]) & (rows[order][1:] == rows[order][:-1])
-    if (odd := twice & (np.diff(grades[order]) != 0)).any():
-        row = order[int(odd.argmax())]
-        raise ValueError(f"{table.name} has two grades of {rows[row]!r} for {queries[row]!r}; leave one of them")
-    keep = np.sort(order[np.r_[True, ~twice]])
-    return Judgements(queries[keep], rows[keep], grades[keep])
+    judged: dict[tuple[str, str], float] = {}
+    for query, row, grade in zip(queries.tolist(), rows.tolist(), grades.tolist(), strict=True):
+        if judged.setdefault((query, row), grade) != grade:
+            raise ValueError(f"{table.name} has two grades of {row!r} for {query!r}; leave one of them")
+    pairs = np.array(list(judged), dtype=object)
+    return Judgements(pairs[:, 0], pairs[:, 1], np.array(list(judged.values())))
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
@@ -102,18 +100,13 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     which none is named, and for numbers that are not whole.
     """
     where = locate(path, tables=True)
-    readers = {
-        ".npy": _load,
-        ".npz": _load,
-        ".parquet": _read_frame_column,
-        **dict.fromkeys(FRAMES, _read_frame_column),
-    }
     if where.suffix in TEXT:
         return _read_text_column(where, n)
-    if where.suffix not in readers:
-        raise unknown_ending(where, (*readers, *TEXT))
+    arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
+    if where.suffix not in (*arrays, *frames):
+        raise unknown_ending(where, (*arrays, *frames, *TEXT))
     with reading(where):
-        array = readers[where.suffix](where)
+        array = _load(where) if where.suffix in arrays else _read_frame_column(where)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not len(array):
@@ -235,17 +228,14 @@ def described_features(
 def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, list[str]]:
     numbers = values.astype(np.float64)
     known = np.isfinite(numbers)
-    if np.isinf(numbers).any() or not known.any():
-        bad = np.flatnonzero(np.isinf(numbers) | ~known.any())
+    if len(bad := np.flatnonzero(np.isinf(numbers) | ~known.any())):
         raise ValueError(
             f"column {column!r} of {path} has {len(bad)} infinite numbers, or no number, the first in row {bad[0]}; "
             "fill them, or leave the column out"
         )
     numbers = np.where(known, numbers, numbers[known].mean())
-    largest = np.abs(numbers).max()
-    numbers = numbers / (largest if largest > 0 else 1.0)  # squares of 1e300 are beyond float64
-    spread = numbers.std()
-    return ((numbers - numbers.mean()) / (spread if spread > 0 else 1.0))[:, None].astype(np.float32), [column]
+    numbers = numbers / (np.abs(numbers).max() or 1.0)  # squares of 1e300 are beyond float64
+    return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column]
 
 
 def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:

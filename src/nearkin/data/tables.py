@@ -51,10 +51,6 @@ class Table:
     notes: tuple[str, ...] = ()
     archive: bool = False
 
-    @property
-    def rows(self) -> int:
-        return max((len(column) for column in self.columns.values()), default=0)
-
     def column(self, name: str, role: str) -> Column:
         """The column called `name`, or at that position without a header; ValueError that lists what there is."""
         if name not in self.columns:
@@ -220,7 +216,8 @@ def sniff(text: str, where: Locator) -> str:
     """The delimiter that cuts all of the first lines into equally many cells, at least two; ValueError for several."""
     lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
     lines = lines[:-1] if len(lines) > _SAMPLE else lines  # the last may be cut
-    fits = [mark for mark in DELIMITERS if mark != " " and _width(lines, mark) > 1]
+    marks = [mark for mark in DELIMITERS if mark != " "]
+    fits = [mark for mark in marks if _width(lines, mark) > 1]
     if len(fits) > 1:
         named = " or ".join(f"delimiter={DELIMITERS[mark]!r}" for mark in fits)
         raise ValueError(
@@ -231,9 +228,8 @@ def sniff(text: str, where: Locator) -> str:
         return fits[0]
     if where.suffix != ".csv" and _width(lines, " ") > 1:
         return " "
-    counts = {mark: lines[0].count(mark) for mark in DELIMITERS if mark != " "}
-    most = max(counts, key=lambda mark: counts[mark])
-    return most if counts[most] else "\t" if where.suffix == ".tsv" else ","
+    most = max(marks, key=lines[0].count)
+    return most if most in lines[0] else "\t" if where.suffix == ".tsv" else ","
 
 
 def _width(lines: list[str], mark: str) -> int:

@@ -126,7 +126,7 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
 
 def _check_shared(table: Table, objects: list[Column]) -> None:
     """ValueError for a column of objects, but the first, that shares no value with another: it holds something else."""
-    if table.rows < _SHARED_ROWS:
+    if len(objects[0]) < _SHARED_ROWS:
         return
     values = [set(map(str, column.values.tolist())) for column in objects]
     for place, column in enumerate(objects[1:], 1):
