@@ -12,8 +12,7 @@ X = np.random.default_rng(0).normal(size=(700, 28)).astype(np.float32)
 
 @pytest.mark.parametrize("M", [1, 7, 14])
 @pytest.mark.parametrize("n_lists", [0, 5])
-def test_blocks_are_those_of_faiss(M, n_lists, monkeypatch):
-    monkeypatch.setattr("nearkin._faiss._CHUNK", 100)
+def test_blocks_are_those_of_faiss(M, n_lists):
     coarse = faiss.IndexFlatL2(28)
     peer = faiss.IndexIVFPQFastScan(coarse, 28, n_lists, M, 4) if n_lists else faiss.IndexPQFastScan(28, M, 4)
     peer.train(X)

@@ -12,31 +12,27 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from nearkin._guard import handled
 
 if TYPE_CHECKING:
     from types import FrameType
 
     import numpy as np
-    import torch
     from torch._C._distributed_c10d import Store
+
+    from nearkin.statistics import AbstractSums
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 _GRACE = 2.0  # seconds that survivors wait to hear who is gone
 
 
-class Mergeable(Protocol):
-    """What `nearkin.statistics` calls a record of sums."""
-
-    def totals(self) -> list[np.ndarray]: ...
-
-
-Record = TypeVar("Record", bound=Mergeable)
+Sums = TypeVar("Sums", bound="AbstractSums")
 
 
 class PeerError(ConnectionError):
@@ -65,10 +61,10 @@ class Group:
     def barrier(self) -> None:
         """Wait until all ranks are here."""
 
-    def merge(self, record: Record) -> Record:
-        """A record of sums with those of all ranks added up: one all-reduce of its totals."""
-        self.all_reduce(*record.totals())
-        return record
+    def merge(self, sums: Sums) -> Sums:
+        """Sums with those of all ranks added up: one all-reduce of their totals."""
+        self.all_reduce(*sums.totals())
+        return sums
 
     def share(self, n: int, unit: int = 1) -> tuple[int, int]:
         """First and last + 1 of the n rows that fall to this rank: equal parts, cut at multiples of `unit`."""
@@ -110,38 +106,39 @@ class ProcessGroup(Group):
         self._store = store
 
     def all_reduce(self, *arrays: np.ndarray) -> None:
+        import torch
         import torch.distributed as dist
 
         for array in arrays:
-            with self._watched("a sum"):
-                dist.all_reduce(_tensor(array))
+            if not array.flags.c_contiguous or not array.flags.writeable:
+                raise ValueError("arrays that processes exchange must be contiguous and writable")
+            started = time.monotonic()
+            try:
+                dist.all_reduce(torch.from_numpy(array))
+            except RuntimeError as error:  # gloo's, which knows no ranks
+                gone = self.who_is_gone(time.monotonic() - started, error)
+                raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
 
     def broadcast(self, *arrays: np.ndarray) -> None:
         import numpy as np
-        import torch.distributed as dist
 
         for array in arrays:
-            sent = np.ascontiguousarray(array)
-            with self._watched("a broadcast"):
-                dist.broadcast(_tensor(sent.reshape(-1).view(np.uint8)), 0)
-            if sent is not array:
-                array[...] = sent
+            sent = np.ascontiguousarray(array) if self.rank == 0 else np.zeros(array.shape, array.dtype)
+            self.all_reduce(sent.reshape(-1).view(np.uint8))  # bytes, to which the others add zeros
+            array[...] = sent
 
     def gather(self, X: np.ndarray) -> list[np.ndarray]:
         import numpy as np
-        import torch.distributed as dist
 
         lengths = np.zeros(self.size, np.int64)
         lengths[self.rank] = len(X)
         self.all_reduce(lengths)
-        padded = np.zeros((int(lengths.max()), *X.shape[1:]), X.dtype)  # gloo wants the same shape from everybody
-        padded[: len(X)] = X
-        parts = [np.empty_like(padded) for _ in range(self.size)]
-        if padded.size:
-            with self._watched("a gathering"):
-                tensors = [_tensor(array.reshape(-1).view(np.uint8)) for array in (*parts, padded)]
-                dist.all_gather(tensors[:-1], tensors[-1])
-        return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+        ends = np.cumsum(lengths)
+        rows = np.zeros((int(ends[-1]), *X.shape[1:]), X.dtype)
+        rows[ends[self.rank] - len(X) : ends[self.rank]] = X
+        if rows.size:
+            self.all_reduce(rows.reshape(-1).view(np.uint8))
+        return np.split(rows, ends[:-1])
 
     def exchange(self, value: object) -> list[Any]:
         import numpy as np
@@ -154,19 +151,9 @@ class ProcessGroup(Group):
 
         self.all_reduce(np.zeros(1))
 
-    @contextmanager
-    def _watched(self, what: str) -> Iterator[None]:
-        """Turn gloo's error, which knows no ranks, into one that names who is gone."""
-        started = time.monotonic()
-        try:
-            yield
-        except RuntimeError as error:
-            waited = time.monotonic() - started
-            raise PeerError(f"rank {self.rank} stopped at {what}: {self.who_is_gone(waited, error)}") from error
-
     def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
         """What the other ranks ended with, or which of them no longer answer."""
-        with _handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
+        with handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", "1")
                 time.sleep(_GRACE)
@@ -236,7 +223,7 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
         raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
 
     try:  # torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error
-        with _handled(signal.SIGTERM, stop):
+        with handled(signal.SIGTERM, stop):
             yield group
     except PeerError:
         raise
@@ -254,24 +241,3 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-@contextmanager
-def _handled(number: int, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-def _tensor(array: np.ndarray) -> torch.Tensor:
-    """The array's own memory as a tensor."""
-    import torch
-
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise ValueError("arrays that processes exchange must be contiguous and writable")
-    return torch.from_numpy(array)

@@ -1,5 +1,6 @@
 """Fitted scikit-learn estimators to a folder and back: numeric arrays to safetensors, everything else to JSON."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -46,41 +47,33 @@ def load_estimator(
     `source` is the folder, or what was read of it. `renamed`: old names of parameters to new ones.
     """
     found = read_saved(source, kind)
-    with damage_named(found.path):
-        return _made(cls, found, renamed)
-
-
-def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) -> Estimator:
     config = found.config
-    if config["class"] != cls.__name__:
-        raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
-    params = {renamed.get(name, name): value for name, value in config["params"].items()}
-    hints = get_type_hints(cls.__init__)
-    for name, value in params.items():  # many of them are used long after loading
-        allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
-        allowed += (int,) if float in allowed else ()
-        if value is not None and not isinstance(value, allowed):
-            raise TypeError(f"{name} is {value!r:.40}")
-    estimator = cls(**params)
-    for name, value in config["fitted"].items():
-        setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in found.arrays.items():
-        setattr(estimator, name, value)
-    estimator._check_loaded()
-    return estimator
+    with damage_named(found.path):
+        if config["class"] != cls.__name__:
+            raise ValueError(
+                f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class"
+            )
+        params = {renamed.get(name, name): value for name, value in config["params"].items()}
+        hints = get_type_hints(cls.__init__)
+        for name, value in params.items():  # many of them are used long after loading
+            allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
+            allowed += (int,) if float in allowed else ()
+            if value is not None and not isinstance(value, allowed):
+                raise TypeError(f"{name} is {value!r:.40}")
+        estimator = cls(**params)
+        for name, value in {**config["fitted"], **found.arrays}.items():
+            setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+        estimator._check_loaded()
+        return estimator
 
 
 def _plain(value: object) -> object:
-    """A value as JSON can hold it, None where it cannot."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | bool | None) else None
+    """A value as JSON holds it, None where it cannot."""
+
+    def listed(part: object) -> object:
+        return part.tolist() if isinstance(part, np.ndarray | np.generic) else None
+
+    return json.loads(json.dumps(value, default=listed))
 
 
 class SavedEstimator(BaseEstimator):

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import faiss
 import numpy as np
@@ -96,35 +96,19 @@ def clear_padding(index: FaissIndex) -> None:
     there."""
     index = innermost(index)
     if isinstance(index, faiss.IndexFastScan):
-        blocks = [(index.codes.get(), index.ntotal)]
+        parts = [(index.ntotal, _blocks(index))]
     elif isinstance(index, faiss.IndexIVFFastScan):
-        lists = index.invlists
-        blocks = [(lists.get_codes(i), lists.list_size(i)) for i in range(lists.nlist)]
+        parts = [(len(ids), blocks) for ids, blocks in (_list(index, number) for number in range(index.nlist))]
     else:
         return
-    packer = index.get_CodePacker()
-    used = np.zeros((packer.nvec, packer.block_size), np.uint8)  # the bits of a block that its first rows use
-    for rows in range(1, packer.nvec):
-        used[rows] = used[rows - 1]
-        packer.pack_1(np.full(packer.code_size, 255, np.uint8), rows - 1, used[rows : rows + 1])
-    for codes, n_rows in blocks:
-        if rest := n_rows % packer.nvec:
-            block = faiss.rev_swig_ptr(codes, (n_rows - rest + packer.nvec) // packer.nvec * packer.block_size)
-            block[-packer.block_size :] &= used[rest]
+    packer = _packer(index.M, index.bbs)
+    for n_rows, blocks in parts:
+        if n_rows % packer.nvec:
+            _write(packer, blocks, n_rows, np.empty((0, packer.code_size), np.uint8))
 
 
 BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
 """An index of 4-bit codes in blocks, inverted or not."""
-
-_CHUNK = 65_536  # rows put in place at a time
-
-
-class _Layout(NamedTuple):
-    """Where a block keeps number m of its row r: in byte `byte[r, m]`, `shift[r, m]` bits up."""
-
-    byte: np.ndarray
-    shift: np.ndarray
-    size: int
 
 
 def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
@@ -133,7 +117,6 @@ def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
     if isinstance(inner, faiss.IndexBinary):
         inner.add(codes)
     elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
-        clear_padding(inner)
         _add_to_blocks(inner, codes)
     else:
         inner.add_sa_codes(codes)
@@ -142,37 +125,37 @@ def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
 
 def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
     """`index.ntotal` counts the rows from the start, so that what broke off can be removed again."""
-    before, layout = index.ntotal, _layout(index.M, index.bbs)
+    before, packer = index.ntotal, _packer(index.M, index.bbs)
     index.ntotal = before + len(codes)
-    width = index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0  # bytes of a list's number
     if isinstance(index, faiss.IndexFastScan):
-        old, new = (-(-rows // index.bbs) * layout.size for rows in (before, index.ntotal))
-        index.codes.resize(new)
-        index.ntotal2 = new // layout.size * index.bbs
-        _blocks(index)[old:] = 0
-    for first in range(0, len(codes), _CHUNK):
-        some = codes[first : first + _CHUNK]
-        numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
-        if isinstance(index, faiss.IndexIVFFastScan):
-            lists = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, :width]), 1, 8 * width)[:, 0]
-            _add_to_lists(index, lists, numbers, before + first)
-        else:
-            _put(_blocks(index), numbers, before + first, layout)
+        n_blocks = -(-index.ntotal // index.bbs)
+        index.codes.resize(n_blocks * packer.block_size)
+        index.ntotal2 = n_blocks * index.bbs
+        _write(packer, _blocks(index), before, codes)
+        return
+    width = index.coarse_code_size()  # bytes of a list's number
+    lists = faiss.unpack_bitstrings(np.ascontiguousarray(codes[:, :width]), 1, 8 * width)[:, 0]
+    order = np.argsort(lists, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(lists[order])) + 1) if len(order) else []:
+        number = int(lists[rows[0]])
+        size = index.invlists.list_size(number)
+        index.invlists.resize(number, size + len(rows))
+        ids, blocks = _list(index, number)
+        ids[size:] = before + rows
+        _write(packer, blocks, size, codes[rows, width:])
 
 
 def list_codes(
     index: faiss.IndexIVFFastScan, number: int, places: np.ndarray | slice = slice(None)
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
-    size = index.invlists.list_size(number)
-    ids, blocks = _list(index, number, size)
-    codes = _got(blocks, np.arange(size)[places], _layout(index.M, index.bbs))
-    return ids[places], faiss.pack_bitstrings(codes.astype(np.int32), 4)
+    ids, blocks = _list(index, number)
+    return ids[places], _read(_packer(index.M, index.bbs), blocks, np.arange(len(ids))[places])
 
 
 def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:
     """Codes (n, bytes) of the rows at these positions (n,)."""
-    return faiss.pack_bitstrings(_got(_blocks(index), positions, _layout(index.M, index.bbs)).astype(np.int32), 4)
+    return _read(_packer(index.M, index.bbs), _blocks(index), positions)
 
 
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
@@ -183,68 +166,50 @@ def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFa
         before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))
         if before % target.bbs or not before or not count:
             continue
-        its_ids, its_blocks = _list(source, number, count)
+        its_ids, its_blocks = _list(source, number)
         target.invlists.resize(number, before + count)
-        ids, blocks = _list(target, number, before + count)
+        ids, blocks = _list(target, number)
         ids[before:] = its_ids + shift
         blocks[-len(its_blocks) :] = its_blocks
         source.invlists.resize(number, 0)
 
 
 def _blocks(index: faiss.IndexFastScan) -> np.ndarray:
-    return faiss.rev_swig_ptr(index.codes.get(), index.codes.size())
+    """FAISS's own memory of an index's blocks, (blocks, bytes)."""
+    flat = faiss.rev_swig_ptr(index.codes.get(), index.codes.size())
+    return flat.reshape(-1, _packer(index.M, index.bbs).block_size)
 
 
-def _add_to_lists(index: faiss.IndexIVFFastScan, lists: np.ndarray, numbers: np.ndarray, first: int) -> None:
-    """Add codes' numbers (n, M) to the lists (n,) that they name, as rows `first`, `first` + 1, ..."""
-    layout, order = _layout(index.M, index.bbs), np.argsort(lists, kind="stable")
-    changes = np.flatnonzero(np.diff(lists[order])) + 1
-    for rows in np.split(order, changes) if len(order) else []:
-        number = int(lists[rows[0]])
-        size = index.invlists.list_size(number)
-        total = size + len(rows)
-        index.invlists.resize(number, total)  # new blocks are zeros
-        ids, blocks = _list(index, number, total)
-        ids[size:] = first + rows
-        _put(blocks, numbers[rows], size, layout)
-
-
-def _list(index: faiss.IndexIVFFastScan, number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """FAISS's own memory of a list of `rows` rows: their numbers (rows,), and its blocks one after the other."""
-    length = -(-rows // index.bbs) * _layout(index.M, index.bbs).size
-    lists = index.invlists
-    return faiss.rev_swig_ptr(lists.get_ids(number), rows), faiss.rev_swig_ptr(lists.get_codes(number), length)
-
-
-def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -> None:
-    """Write numbers (n, M) below 16 into the places of rows `first`, `first` + 1, ..., which hold zeros."""
-    at, shift = _where(np.arange(first, first + len(numbers)), layout)
-    for bits in (0, 4):  # no byte twice in either
-        here = shift == bits
-        blocks[at[here]] |= numbers[here] << bits
-
-
-def _got(blocks: np.ndarray, rows: np.ndarray, layout: _Layout) -> np.ndarray:
-    """Numbers (n, M) of the rows (n,)."""
-    at, shift = _where(rows, layout)
-    return blocks[at] >> shift & 15
-
-
-def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
-    """Byte and shift (n, M) of the numbers of rows (n,)."""
-    block, place = np.divmod(rows, len(layout.byte))
-    return block[:, None] * layout.size + layout.byte[place], layout.shift[place]
+def _list(index: faiss.IndexIVFFastScan, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's own memory of a list: the numbers of its rows (n,), and its blocks (blocks, bytes)."""
+    lists, size = index.invlists, _packer(index.M, index.bbs).block_size
+    n_rows = lists.list_size(number)
+    blocks = faiss.rev_swig_ptr(lists.get_codes(number), -(-n_rows // index.bbs) * size)
+    return faiss.rev_swig_ptr(lists.get_ids(number), n_rows), blocks.reshape(-1, size)
 
 
 @lru_cache(maxsize=64)
-def _layout(M: int, rows: int) -> _Layout:
-    """Of blocks of rows with M numbers each, found by packing one number at a time."""
-    packer = faiss.IndexPQFastScan(M, M, 4, faiss.METRIC_L2, rows).get_CodePacker()
-    byte, shift = np.empty((rows, M), np.int64), np.empty((rows, M), np.uint8)
-    for r, m in np.ndindex(rows, M):
-        block, code = np.zeros(packer.block_size, np.uint8), np.zeros(packer.code_size, np.uint8)
-        code[m // 2] = 15 << 4 * (m % 2)
-        packer.pack_1(code, r, block[None])
-        byte[r, m] = block.argmax()
-        shift[r, m] = 4 if block.max() > 15 else 0
-    return _Layout(byte, shift, int(packer.block_size))
+def _packer(M: int, rows: int) -> faiss.CodePacker:
+    """Packs and unpacks blocks of rows with M numbers each."""
+    return faiss.IndexPQFastScan(M, M, 4, faiss.METRIC_L2, rows).get_CodePacker()
+
+
+def _write(packer: faiss.CodePacker, blocks: np.ndarray, first: int, codes: np.ndarray) -> None:
+    """Put codes (n, bytes) into blocks as rows `first`, `first` + 1, ...; the places behind the last become zero."""
+    number, before = divmod(first, packer.nvec)
+    kept = _read(packer, blocks, np.arange(first - before, first))
+    rows = np.concatenate([kept, codes])
+    rows = np.pad(rows, ((0, -len(rows) % packer.nvec), (0, 0))).reshape(-1, packer.nvec, packer.code_size)
+    for block, some in zip(blocks[number:], rows, strict=True):
+        block[:] = 0
+        packer.pack_all(faiss.swig_ptr(some), faiss.swig_ptr(block))
+
+
+def _read(packer: faiss.CodePacker, blocks: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Codes (n, bytes) of the rows (n,)."""
+    numbers, places = np.divmod(rows, packer.nvec)
+    met, at = np.unique(numbers, return_inverse=True)
+    codes = np.empty((len(met), packer.nvec, packer.code_size), np.uint8)
+    for block, some in zip(blocks[met], codes, strict=True):
+        packer.unpack_all(faiss.swig_ptr(block), faiss.swig_ptr(some))
+    return codes[at, places]

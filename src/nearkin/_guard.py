@@ -77,11 +77,6 @@ class Guard:
     def _is_free_for(self, thread: int) -> bool:
         return self._writer == thread or (self._writer is None and not +self._readers)
 
-    def keep_only(self, thread: int) -> None:
-        """Forget all other threads, which a forked process does not have."""
-        self._readers = Counter({thread: self._readers[thread]})
-        self._waiting = 0
-
 
 _guards: weakref.WeakSet[Guard] = weakref.WeakSet()
 
@@ -93,8 +88,11 @@ def _before_fork() -> None:
 
 
 def _in_child() -> None:
+    """Forget all other threads, which a forked process does not have."""
+    me = threading.get_ident()
     for guard in _guards:
-        guard.keep_only(threading.get_ident())
+        guard._readers = Counter({me: guard._readers[me]})
+        guard._waiting = 0
     _free.release()
 
 
@@ -103,21 +101,27 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C in the block, which must be short, is raised after it. (Python handles signals in the main thread.)"""
-    if not _in_main_thread():
+def handled(number: int, handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
+    """While the block runs in the main thread, the only one that may set handlers, `handler` gets this signal."""
+    before = signal.getsignal(number)
+    if not _in_main_thread() or before is None:  # None: set by something that is not Python
         yield
         return
-    came: list[tuple[int, object]] = []
-    before = signal.getsignal(signal.SIGINT)
-    if before is None:  # set by something that is not Python
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C in the block, which must be short, is raised after it. (Python handles signals in the main thread.)"""
+    came = list[int]()
+    try:
+        with handled(signal.SIGINT, lambda number, frame: came.append(number)):
+            yield
+    finally:
         if came:
             signal.raise_signal(signal.SIGINT)
 

@@ -57,12 +57,12 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low <= 4 * len(values) + 1000:  # close together: counting is faster than sorting
-            offsets = (values - values.dtype.type(low)).astype(np.int64)
+            least = values.dtype.type(low)
+            offsets = (values - least).astype(np.int64)
             met = np.zeros(high - low + 1, bool)
             met[offsets] = True
-            return (np.cumsum(met) - 1).astype(np.int32)[offsets], values.dtype.type(low) + np.flatnonzero(met).astype(
-                values.dtype
-            )
+            ids = least + np.flatnonzero(met).astype(values.dtype)
+            return (np.cumsum(met) - 1).astype(np.int32)[offsets], ids
     ids, numbers = np.unique(values, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32), ids
 
@@ -80,14 +80,14 @@ def as_ids(values: ArrayLike, name: str) -> np.ndarray:
         cells = ids.tolist()
         kinds = set(map(type, cells))
         if kinds == {str}:
-            missing = ids == "" if "" in cells else np.zeros(len(ids), bool)
-        else:
-            missing = np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))
-            kinds = {type(v) for v, gone in zip(cells, missing, strict=True) if not gone}
-        if not missing.any() and len(kinds) > 1:
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
-        ids = ids if missing.any() or kinds == {str} else _plain(cells, name)
+            missing = ids == ""
+        elif not (missing := np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))).any():
+            if len(kinds) > 1:
+                names = ", ".join(sorted(kind.__name__ for kind in kinds))
+                raise TypeError(
+                    f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]"
+                )
+            ids = _plain(cells, name)
     elif ids.dtype.kind == "f":
         missing = np.isnan(ids)
         if not missing.any() and isinstance(values, list | tuple) and any(isinstance(v, int) for v in values):
@@ -173,17 +173,10 @@ def merge_pairs(
 
     The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
     """
-    order = np.argsort(key)  # fast and unstable: equal keys, which are few, are put in order afterwards
-    ordered = key[order]
-    same = ordered[1:] == ordered[:-1]
-    if same.any():
-        runs = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
-        part = order[runs]
-        times = () if timestamps is None else (timestamps[part],)
-        order[runs] = part[np.lexsort((part, *times, key[part]))]  # the last of equals comes last
-    weights = weights[order]
-    first = np.flatnonzero(np.concatenate([[True], ~same]))
-    last = np.concatenate([first[1:], [len(key)]]) - 1
+    order = np.argsort(key, kind="stable") if timestamps is None else np.lexsort((timestamps, key))
+    ordered, weights = key[order], weights[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    last = np.concatenate([first[1:], [len(key)]]) - 1  # the latest of equals
     reduce = {"sum": np.add, "max": np.maximum}
     merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (

@@ -134,6 +134,10 @@ class VectorCodes(Quantizer, Protocol):
         """Add rows X (n, d) to that index, each under the code that `encode` gives it."""
         ...
 
+    def distortion(self, X: ArrayLike) -> float:
+        """The mean squared distance of rows X (n, d) from their decoded codes."""
+        ...
+
 
 @runtime_checkable
 class LengthCodes(VectorCodes, Protocol):
@@ -167,15 +171,6 @@ class ScannedCodes(VectorCodes, Protocol):
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
         """As `VectorCodes.to_faiss`; with `fast_scan` the index that scans them, whose distances are rounded."""
-        ...
-
-
-@runtime_checkable
-class Reconstructing(Protocol):
-    """A quantizer whose codes decode to rows, so that their error can be measured; bits do not."""
-
-    def distortion(self, X: ArrayLike) -> float:
-        """The mean squared distance of rows X (n, d) from their decoded codes."""
         ...
 
 

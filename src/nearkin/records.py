@@ -132,14 +132,13 @@ class Interactions:
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        merged = _pairs.merge_pairs(
+        key, merged_weights, merged_timestamps, merged_split = _pairs.merge_pairs(
             rows.astype(np.int64) * len(right_ids) + cols,
             _pairs.check_weights(weights, len(rows)),
             _pairs.check_timestamps(timestamps),
             _pairs.check_split(split),
             duplicates,
         )
-        key, merged_weights, merged_timestamps, merged_split = merged
         counts = np.bincount(key // len(right_ids), minlength=len(left_ids))
         return cls(
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -258,7 +257,7 @@ class Comparisons:
             raise ValueError(describe_invalid(bad, indices))
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "objects", objects)
-        for name in ("weights", "annotators", "events"):
+        for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, _column(column, name, len(indices)))
@@ -282,15 +281,16 @@ class Comparisons:
 
     def take(self, rows: Chosen) -> "Comparisons":
         """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
-        weights = None if self.weights is None else self.weights[rows]
-        annotators = None if self.annotators is None else self.annotators[rows]
-        events = None if self.events is None else self.events[rows]
-        return replace(self, indices=self.indices[rows], weights=weights, annotators=annotators, events=events)
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        taken = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return replace(self, indices=self.indices[rows], **taken)
 
     def quadruplets(self) -> np.ndarray:
         """The comparisons as (m, 4) rows (i, j, l, k), with l = i for triplets."""
         return as_quadruplets(self.indices)
 
+
+_COLUMNS = ("weights", "annotators", "events")
 
 Answers: TypeAlias = Comparisons | ArrayLike
 """What an ordinal embedding learns from: the record, or rows of numbers."""

@@ -86,15 +86,8 @@ class CrossProduct(AbstractMean):
         return self
 
 
-class SquaredNorm(AbstractSums):
-    """Sum of |x|^2 in float64: `finalize` gives the mean over rows."""
-
-    def __init__(self) -> None:
-        self.count = np.zeros(1)
-        self.total = np.zeros(1)
-
-    def totals(self) -> list[np.ndarray]:
-        return [self.count, self.total]
+class SquaredNorm(AbstractMean):
+    """Sum of |x|^2 in float64, `SquaredNorm()`: `finalize` gives the mean over rows."""
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Add rows X (b, d), each counted as often as its weight (b,)."""
@@ -105,6 +98,3 @@ class SquaredNorm(AbstractSums):
             self.count += weights.sum(dtype=np.float64)
             self.total += np.einsum("ij,ij,i->", X, X, weights, dtype=np.float64)
         return self
-
-    def finalize(self) -> float:
-        return float(self.total[0] / (self.count[0] or 1))

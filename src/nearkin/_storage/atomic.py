@@ -44,9 +44,9 @@ def replacing(path: StrPath) -> Iterator[Path]:
             if path.is_dir() and not fresh.is_dir():
                 raise IsADirectoryError(f"{path} is a folder; give the name of a file")
             sync_tree(fresh)
-            sync_folder(workspace)
+            sync(workspace)
             _put(fresh, path, workspace / "old")
-            sync_folder(path.parent)
+            sync(path.parent)
         except OSError as error:
             if error.filename is None and error.errno is not None:  # "No space left on device", but where?
                 raise OSError(error.errno, error.strerror, str(path)) from error
@@ -154,35 +154,26 @@ def _renameat2() -> Callable[..., int] | None:
 
 def sync_tree(path: Path) -> None:
     """Wait until a file, or a folder with all that it holds, is on the disk."""
-    if not path.is_dir():
-        _sync_file(path)
-        return
     for folder, _, names in os.walk(path, topdown=False):
         for name in names:
-            _sync_file(Path(folder, name))
-        sync_folder(Path(folder))
+            sync(Path(folder, name))
+        sync(Path(folder))
+    if not path.is_dir():
+        sync(path)
 
 
-def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can say so."""
-    with suppress(PermissionError):  # Windows opens no folders
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        except OSError as error:
-            if error.errno not in _CANNOT:
-                raise
-        finally:
-            os.close(number)
-
-
-def _sync_file(path: Path) -> None:
-    if not stat.S_ISREG(path.lstat().st_mode):  # a FIFO would block whoever opens it
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk, where the system can do that."""
+    kind = stat.S_IFMT(path.lstat().st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):  # a FIFO would block whoever opens it
         return
-    with suppress(PermissionError):  # of a file that another user keeps there
+    with suppress(PermissionError):  # Windows opens no folders, and a file there may be another user's
         number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
         try:
             os.fsync(number)
+        except OSError as error:
+            if kind == stat.S_IFREG or error.errno not in _CANNOT:
+                raise
         finally:
             os.close(number)
 
@@ -242,14 +233,11 @@ def _opened(path: Path) -> int:
 
 def try_lock(number: int) -> bool:
     """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
-    if fcntl is None:
-        return True
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system that knows no locks
-        return True
+        if fcntl is not None:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # others than this one are of a file system without locks
+        return not isinstance(error, BlockingIOError)
     return True
 
 

@@ -46,9 +46,9 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
         raise ValueError(
             f"{path} is a folder with other content, which is not replaced; give a new name or an empty folder"
         ) from error
-    if found not in KINDS and found != kind and read_manifest(path) is None:
-        raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
     manifest = read_manifest(path)
+    if found not in KINDS and found != kind and manifest is None:
+        raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
     if manifest is not None and not manifest.growing and (strangers := manifest.strangers()):
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 

@@ -9,7 +9,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,27 +51,24 @@ class Manifest:
 
     def verify(self, name: str, file: BinaryIO | None = None) -> None:
         """ValueError if the file, open or not, is not what was written; files added to a growing folder pass."""
-        entry = self.files.get(name)
         path = self.folder / name
-        if entry is None:
-            if self.growing:
-                return
-            raise ValueError(
-                f"{path} is not in {MANIFEST}; it is of another folder, remove it or copy the folder again"
-            )
-        if file is None:
-            with _opened(path) as file:
-                self.verify(name, file)
-            return
-        if os.fstat(file.fileno()).st_size != entry.bytes:
-            size = os.fstat(file.fileno()).st_size
-            raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} lists {entry.bytes:,}; {_DAMAGED}")
-        for number, (found, expected) in enumerate(zip(_checksums(file), entry.checksums, strict=True)):
-            if found != expected:
+        if name not in self.files:
+            if not self.growing:
                 raise ValueError(
-                    f"{path} has other bytes than {MANIFEST} lists, from {number * BLOCK:,} on; {_DAMAGED}"
+                    f"{path} is not in {MANIFEST}; it is of another folder, remove it or copy the folder again"
                 )
-        file.seek(0)
+            return
+        entry = self.files[name]
+        with _opened(path) if file is None else nullcontext(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if size != entry.bytes:
+                raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} lists {entry.bytes:,}; {_DAMAGED}")
+            for number, (found, expected) in enumerate(zip(_checksums(opened), entry.checksums, strict=True)):
+                if found != expected:
+                    raise ValueError(
+                        f"{path} has other bytes than {MANIFEST} lists, from {number * BLOCK:,} on; {_DAMAGED}"
+                    )
+            opened.seek(0)
 
     def check_sizes(self) -> None:
         """ValueError if a file is missing or of another length."""
@@ -94,27 +91,24 @@ def users_files(folder: Path) -> list[Path]:
     """
     manifest, found = read_manifest(folder), list[Path]()
     complete = manifest is not None and not manifest.growing
-    listed = set[str]() if manifest is None else set(manifest.files)
+    ours = {MANIFEST, *(() if manifest is None else manifest.files)}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
+        inside = Path(place).relative_to(folder)
         links = [name for name in folders if Path(place, name).is_symlink()]
-        for path in (Path(place, name).relative_to(folder) for name in [*names, *links]):
+        for path in (inside / name for name in [*names, *links]):
             name, hidden = path.as_posix(), any(part.startswith(".") for part in path.parts)
-            if (
-                name not in (MANIFEST, *listed)
-                and (hidden or complete or name in ADDED)
-                and not _is_added(folder, name)
-            ):
+            users = not _is_added(folder / name) if name in ADDED else hidden or complete
+            if users and name not in ours:
                 found.append(path)
         if not names and not folders:
-            found.append(Path(place).relative_to(folder))
+            found.append(inside)
     return found
 
 
-def _is_added(folder: Path, name: str) -> bool:
-    """Whether a command of nearkin's added this file to a finished folder."""
-    file = folder / name
-    return name in ADDED and file.is_file() and (not name.endswith(".html") or _REPORT in file.read_bytes())
+def _is_added(file: Path) -> bool:
+    """Whether a command of nearkin's added this file of one of the names `ADDED` to a finished folder."""
+    return file.is_file() and (file.suffix != ".html" or _REPORT in file.read_bytes())
 
 
 _DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
@@ -190,9 +184,10 @@ def _checksums(file: BinaryIO) -> Iterator[int]:
 
 
 def _opened(path: Path) -> BinaryIO:
-    if not os.path.isfile(path):
-        raise ValueError(f"{path} is missing; {_DAMAGED}")
-    return path.open("rb")
+    try:
+        return regular_file(path).open("rb")
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing; {_DAMAGED}") from None
 
 
 def regular_file(path: StrPath) -> Path:
@@ -220,10 +215,7 @@ def regular_file(path: StrPath) -> Path:
 
 def open_file(path: Path) -> BinaryIO:
     """Open a file of a saved folder; ValueError if it is missing, no ordinary file, or differs from its manifest."""
-    try:
-        file = regular_file(path).open("rb")
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing; the folder is damaged") from None
+    file = _opened(path)
     try:
         if is_verifying() and (manifest := read_manifest(path.parent)) is not None:
             manifest.verify(path.name, file)

@@ -1,7 +1,7 @@
 """One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -52,10 +52,18 @@ class Column:
     def is_text(self) -> bool:
         return self.values.dtype.kind == "O"
 
+    @property
+    def kind(self) -> str:
+        """ "list", "string", "integer", "float", or another type."""
+        if self.is_text and len(self) and isinstance(self.values[0], list | tuple | np.ndarray):
+            return "list"
+        kinds = {"O": "string", "i": "integer", "u": "integer", "f": "float"}
+        return kinds.get(self.values.dtype.kind, str(self.values.dtype))
+
     def ids(self) -> np.ndarray:
         """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
         values = self.values
-        self._complete("ids", self.missing if not self.is_text else _or(self.missing, self._gaps()))
+        self._complete("ids", self.gaps())
         if values.dtype.kind == "f":
             self._complete("ids", np.isnan(values))
             if not ((values == np.floor(values)) & (np.abs(values) <= _EXACT)).all():
@@ -66,52 +74,60 @@ class Column:
         return values
 
     def gaps(self) -> np.ndarray:
-        """Marks (n,) of the cells without an id."""
-        found = _or(self.missing, self._gaps() if self.is_text else None)
-        return np.zeros(len(self), bool) if found is None else found
+        """Marks (n,) of the cells without an id: nulls and, of a text column, empty cells, or words for a missing value
+        where all other cells are integers."""
+        if not self.is_text:
+            return self._nulls
+        words = _MISSING_WORDS & self._distinct
+        if words:
+            gone = np.isin(self.values, list(words))
+            if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
+                return self._nulls | gone
+        return self._nulls | (self.values == "")
+
+    @property
+    def _nulls(self) -> np.ndarray:
+        return np.zeros(len(self), bool) if self.missing is None else self.missing
 
     @cached_property
     def _distinct(self) -> set[str]:
         return set(self.values.tolist())
 
-    def _gaps(self) -> np.ndarray | None:
-        """Empty cells of a text column, and words for a missing value where all other cells are integers."""
-        words = _MISSING_WORDS & self._distinct
-        if words:
-            gone = np.isin(self.values, list(words))
-            if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
-                return gone
-        return self.values == "" if "" in self._distinct else None
-
     def numbers(self) -> np.ndarray:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
-        found = self.maybe_numbers()
+        found = self.maybe_numbers
         if found is None:
             odd = next((n for n, cell in enumerate(self.values) if as_decimals(self.values[n : n + 1]) is None), 0)
             raise ValueError(
                 f"{self._title} is not numeric: row {odd} holds {str(self.values[odd])[:40]!r}; correct it, or name a "
                 "column of numbers"
             )
-        self._complete("numbers", _or(self.missing, np.isnan(found)) if self.is_text else self.missing)
+        self._complete("numbers", self._nulls | np.isnan(found) if self.is_text else self._nulls)
         return found
 
+    @cached_property
     def maybe_numbers(self) -> np.ndarray | None:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
-        return self._numbers
-
-    @cached_property
-    def _numbers(self) -> np.ndarray | None:
         if self.values.dtype.kind in "iufb":
             return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
-        return _floats_with_gaps(self.values) if self.is_text else None
+        found = as_decimals(self.values) if self.is_text else None
+        if found is not None or not self.is_text:
+            return found
+        empty = np.isin(self.values, ["", *_MISSING_WORDS])
+        numbers = as_decimals(self.values[~empty]) if empty.any() and not empty.all() else None
+        if numbers is None:
+            return None
+        out = np.full(len(self), np.nan)
+        out[~empty] = numbers
+        return out
 
     def times(self, pattern: str | None = None) -> np.ndarray:
         """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
-        self._complete("times", _or(self.missing, self.values == "") if self.is_text else self.missing)
+        self._complete("times", self._nulls | (self.values == "") if self.is_text else self._nulls)
         if self.values.dtype.kind == "M":
             self._complete("times", np.isnat(self.values))
             return self.values
-        found = self.maybe_numbers() if pattern is None else None
+        found = self.maybe_numbers if pattern is None else None
         if found is not None:
             return found
         cells = list(map(str, self.values.tolist()))
@@ -144,8 +160,8 @@ class Column:
         missing = None if self.missing is None else self.missing[keep]
         return replace(self, values=self.values[keep], missing=missing)
 
-    def _complete(self, what: str, missing: np.ndarray | None) -> None:
-        if missing is not None and missing.any():
+    def _complete(self, what: str, missing: np.ndarray) -> None:
+        if missing.any():
             raise ValueError(
                 f"{self._title} has {int(missing.sum())} missing {what}, the first in row "
                 f"{int(missing.argmax())}; fill them or remove these rows"
@@ -163,10 +179,6 @@ def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:
         if (times[-1].tzinfo is None) != (times[0].tzinfo is None):
             return cell
     return [time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None) for time in times]
-
-
-def _or(mask: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    return mask if other is None else other if mask is None else mask | other
 
 
 def text_column(name: str, cells: list[str]) -> Column:
@@ -223,20 +235,6 @@ def as_decimals(values: np.ndarray) -> np.ndarray | None:
     return np.array([float(cell.replace(",", ".")) for cell in cells])
 
 
-def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
-    """As `as_decimals`, with NaN for empty cells and words for a missing value where some cell is a number."""
-    found = as_decimals(values)
-    if found is not None:
-        return found
-    empty = np.isin(values, ["", *_MISSING_WORDS])
-    numbers = as_decimals(values[~empty]) if empty.any() and not empty.all() else None
-    if numbers is None:
-        return None
-    out = np.full(len(values), np.nan)
-    out[~empty] = numbers
-    return out
-
-
 def is_code(column: Column) -> bool:
     """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
     return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.values.tolist())
@@ -258,46 +256,6 @@ def frame_columns(source: Extra) -> list[Column]:
     if len(set(frame.columns)) < len(frame.columns):
         raise ValueError(f"the table has two columns of one name: {', '.join(map(str, frame.columns))}; rename one")
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
-
-
-def frame_vectors(source: Extra, table: str) -> tuple[np.ndarray, np.ndarray | None, list[str], str]:
-    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists; ids, columns that might be these, and a
-    description."""
-    columns = frame_columns(source)
-    lists = [
-        column
-        for column in columns
-        if column.is_text and isinstance(next(iter(column.values), None), list | tuple | np.ndarray)
-    ]
-    if len(lists) > 1:
-        raise ValueError(f"{table} has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
-    others = [column for column in columns if column not in lists]
-    text, whole = ([c.name for c in others if c.values.dtype.kind in kinds] for kinds in ("O", "iu"))
-    ids, rivals = choose_ids(text, whole)
-    used = lists or [column for column in columns if column.name != ids]
-    for column in used:
-        if column.missing is not None or column.values.dtype.kind not in ("O" if lists else "iuf"):
-            raise ValueError(f"column {column.name!r} of {table} has nulls or no numbers; vectors are numbers only")
-    if not used or not len(used[0]):
-        raise ValueError(f"{table} has no rows of numbers; it needs at least one")
-    X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
-    aside = [column.name for column in others if lists and column.name != ids]
-    names = next((column.ids() for column in others if column.name == ids), None)
-    return X, names, rivals, understood(table, len(X), X.shape[1], ids, aside)
-
-
-def _stacked(column: Column) -> np.ndarray:
-    """A column of lists as (n, d)."""
-    widths = sorted({len(row) for row in column.values.tolist()})
-    if len(widths) > 1:
-        raise ValueError(f"the lists of {column.name!r} have lengths {widths[:5]}; every row needs the same")
-    try:
-        X = np.array([list(row) for row in column.values.tolist()])
-    except ValueError as error:
-        raise ValueError(f"the lists of {column.name!r} hold no numbers ({error})") from error
-    if X.ndim != 2 or X.dtype.kind not in "iuf":
-        raise ValueError(f"the lists of {column.name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
-    return X
 
 
 def _column(name: str, series: Extra, nw: Extra) -> Column:
@@ -420,6 +378,34 @@ def choose_ids(text: list[str], whole: list[str]) -> tuple[str | None, list[str]
         if len(found) == 1:
             return found[0], []
     return None, called or text
+
+
+def choose_columns(
+    kinds: Mapping[str, str], source: str, key: str | None = None
+) -> tuple[list[str], str | None, list[str]]:
+    """The columns that hold a table's vectors, that of the ids or None, and those that might be it.
+
+    kinds: name -> kind, as `Column.kind`. Vectors are the list column `key`, or the only one, or all numeric columns.
+    """
+    lists, text, whole = (
+        [n for n, kind in kinds.items() if kind == wanted] for wanted in ("list", "string", "integer")
+    )
+    ids, rivals = choose_ids(text, whole)
+    if key is not None and key not in lists:
+        raise ValueError(f"{source} has no list column {key!r}; it has {', '.join(lists) or 'none'}")
+    if key is None and len(lists) > 1:
+        listed = ", ".join(f"{source}:{name}" for name in lists)
+        raise ValueError(f"{source} has {len(lists)} list columns; name one of {listed}, or keep one")
+    if lists:
+        return [key or lists[0]], ids, rivals
+    numeric = [name for name in kinds if name != ids]
+    for name in numeric:
+        if kinds[name] not in ("integer", "float"):
+            raise ValueError(
+                f"{source}: column {name!r} is of type {kinds[name]}, no number; "
+                "keep one column of lists, or numeric columns, and a column of ids"
+            )
+    return numeric, ids, []
 
 
 def which_ids(source: str, rivals: list[str]) -> ValueError:

@@ -13,7 +13,7 @@ from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_e
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import Cells, read_cells, read_table
+from nearkin.data.tables import Table, read_table
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -53,11 +53,10 @@ def _read_hits(where: Locator) -> np.ndarray | None:
         return None
     columns = read_table(where.path, header=None if where.suffix == ".parquet" else True).columns
     queries, rank, ids = (columns[name].values for name in _HITS)
-    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
-    if len(starts) != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
-        raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
     row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
-    found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
+    if row[-1] + 1 != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
+        raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
+    found = np.full((row[-1] + 1, int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
     found[row, rank - 1] = ids
     return found
 
@@ -85,13 +84,12 @@ def read_judgements(path: StrPath) -> Judgements:
             f"{table.name} grades {rows[row]!r} for {queries[row]!r} with {grades[row]:g}; grades are 0 (of no use) or "
             "more: write 0 for what is below"
         )
-    order = np.lexsort((rows, queries))
-    twice = (queries[order][1:] == queries[order][:-1]) & (rows[order][1:] == rows[order][:-1])
-    if (odd := twice & (np.diff(grades[order]) != 0)).any():
-        row = order[int(odd.argmax())]
-        raise ValueError(f"{table.name} has two grades of {rows[row]!r} for {queries[row]!r}; leave one of them")
-    keep = np.sort(order[np.r_[True, ~twice]])
-    return Judgements(queries[keep], rows[keep], grades[keep])
+    judged: dict[tuple[str, str], float] = {}
+    for query, row, grade in zip(queries.tolist(), rows.tolist(), grades.tolist(), strict=True):
+        if judged.setdefault((query, row), grade) != grade:
+            raise ValueError(f"{table.name} has two grades of {row!r} for {query!r}; leave one of them")
+    pairs = np.array(list(judged), dtype=object)
+    return Judgements(pairs[:, 0], pairs[:, 1], np.array(list(judged.values())))
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
@@ -102,18 +100,13 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     which none is named, and for numbers that are not whole.
     """
     where = locate(path, tables=True)
-    readers = {
-        ".npy": _load,
-        ".npz": _load,
-        ".parquet": _read_frame_column,
-        **dict.fromkeys(FRAMES, _read_frame_column),
-    }
     if where.suffix in TEXT:
         return _read_text_column(where, n)
-    if where.suffix not in readers:
-        raise unknown_ending(where, (*readers, *TEXT))
+    arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
+    if where.suffix not in (*arrays, *frames):
+        raise unknown_ending(where, (*arrays, *frames, *TEXT))
     with reading(where):
-        array = readers[where.suffix](where)
+        array = _load(where) if where.suffix in arrays else _read_frame_column(where)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not len(array):
@@ -127,35 +120,35 @@ def _load(where: Locator) -> np.ndarray:
 
 
 def _read_text_column(where: Locator, n: int | None) -> np.ndarray:
-    with reading(where):
-        with where.open() as file:
+    if where.suffix == ".txt" and where.key is None:
+        with reading(where), where.open() as file:
             text = file.read().decode("utf-8-sig")
         if "\0" in text:
             raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-        if where.suffix == ".txt" and where.key is None:
-            cells = [line.strip() for line in text.split("\n") if line.strip()]
-        else:
-            cells = _cells(where, read_cells(where, None if where.suffix == ".csv" else "\t"))
-        if where.key is None and n is not None and len(cells) == n + 1:
-            cells = cells[1:]
-        if not cells:
-            raise ValueError(f"{where} holds no values; it must have one a row")
-        return _whole_or_text(text_column(str(where), cells).values, where)
+        cells = [line.strip() for line in text.split("\n") if line.strip()]
+    else:
+        delimiter = None if where.suffix == ".csv" else "\t"
+        cells = _only_column(where, read_table(where.path, header=where.key is not None, delimiter=delimiter))
+    if where.key is None and n is not None and len(cells) == n + 1:
+        cells = cells[1:]
+    if not cells:
+        raise ValueError(f"{where} holds no values; it must have one a row")
+    return _whole_or_text(text_column(str(where), cells).values, where)
 
 
-def _cells(where: Locator, found: Cells) -> list[str]:
-    """The only column of a text table, or without its name the one that the locator names."""
-    first = found.first
-    if where.key is None and len(first) > 1:
-        listed = ", ".join(first[:6]) + (", ..." if len(first) > 6 else "")
+def _only_column(where: Locator, table: Table) -> list[str]:
+    """The cells of the column that the locator names, or of the only one of a table without a header."""
+    if where.key is not None:
+        return list(map(str, table.column(where.key, "the column").values.tolist()))
+    first, *others = table.columns.values()
+    if others:
+        names = [str(column.values[0]) for column in (first, *others)]
+        listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
-            f"{where} has several columns ({listed}); name the one to read, {where.path}:{first[0]}, or give a file of "
+            f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
             "one value a line"
         )
-    if where.key is not None and first.count(where.key) != 1:
-        raise ValueError(f"{where.path} has no single column {where.key!r}; its columns are {', '.join(first)}")
-    place = 0 if where.key is None else first.index(where.key)
-    return found.texts(place)[where.key is not None :]
+    return list(map(str, first.values.tolist()))
 
 
 def _read_frame_column(where: Locator) -> np.ndarray:
@@ -214,7 +207,7 @@ def described_features(
     names: list[str] = []
     words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
-        numbers = None if is_code(values) else values.maybe_numbers()
+        numbers = None if is_code(values) else values.maybe_numbers
         block, labels = _categories(values) if numbers is None else _number(numbers, column, table.name)
         blocks.append(block)
         names += labels
@@ -235,17 +228,14 @@ def described_features(
 def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, list[str]]:
     numbers = values.astype(np.float64)
     known = np.isfinite(numbers)
-    if np.isinf(numbers).any() or not known.any():
-        bad = np.flatnonzero(np.isinf(numbers) | ~known.any())
+    if len(bad := np.flatnonzero(np.isinf(numbers) | ~known.any())):
         raise ValueError(
             f"column {column!r} of {path} has {len(bad)} infinite numbers, or no number, the first in row {bad[0]}; "
             "fill them, or leave the column out"
         )
     numbers = np.where(known, numbers, numbers[known].mean())
-    largest = np.abs(numbers).max()
-    numbers = numbers / (largest if largest > 0 else 1.0)  # squares of 1e300 are beyond float64
-    spread = numbers.std()
-    return ((numbers - numbers.mean()) / (spread if spread > 0 else 1.0))[:, None].astype(np.float32), [column]
+    numbers = numbers / (np.abs(numbers).max() or 1.0)  # squares of 1e300 are beyond float64
+    return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column]
 
 
 def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:

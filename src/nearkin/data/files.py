@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 
 from nearkin._fields import StrPath
@@ -62,12 +64,10 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
     keyed = (*_WITH_KEYS, *TEXT, *FRAMES) if tables else _WITH_KEYS
-    if colon and not os.path.exists(text) and Locator(Path(head)).suffix in keyed:
-        if not key:
-            raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
-        found = Locator(Path(head), key)
-    else:
-        found = Locator(Path(text))
+    named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in keyed
+    if named and not key:
+        raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
+    found = Locator(Path(head), key) if named else Locator(Path(text))
     size = regular_file(found.path).stat().st_size
     if found.suffix in _UNPACK:
         how = f"type {_UNPACK[found.suffix]} {found.path}, and give what it writes"
@@ -75,6 +75,16 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
+
+
+def extra(package: str, name: str) -> ModuleType:
+    """An optional package, loaded where it is needed; ImportError that names the extra of nearkin's to install."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"this format needs {package.partition('.')[0]}, which is not installed: pip install 'nearkin[{name}]'"
+        ) from error
 
 
 def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
@@ -122,15 +132,11 @@ def reading(where: Locator) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except ValueError as error:
-        if str(where.path) in str(error):
-            raise
-        raise _damaged(where, str(error)) from error
-    except MemoryError as error:
-        raise _damaged(where, "it asks for more memory than there is") from error
     except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
-        raise _damaged(where, f"{type(error).__name__}: {error}") from error
-
-
-def _damaged(where: Locator, reason: str) -> ValueError:
-    return ValueError(f"{where} cannot be read ({' '.join(reason.split())[:300]}); the file is damaged, write it again")
+        if isinstance(error, ValueError) and str(where.path) in str(error):
+            raise
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, MemoryError):
+            reason = "it asks for more memory than there is"
+        reason = " ".join(reason.split())[:300]
+        raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error

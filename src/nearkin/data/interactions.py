@@ -11,7 +11,7 @@ import numpy as np
 from nearkin._check import check_instance, check_integer, check_real
 from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
-from nearkin._types import Record, Seed
+from nearkin._types import Seed
 from nearkin.data.column import PAIRS as SYNONYMS
 from nearkin.data.column import Column, as_decimals, normal
 from nearkin.data.columns import described_features
@@ -77,7 +77,10 @@ def read_interactions(
     parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
-    catalogues, features = _catalogues(left=left_features, right=right_features)
+    tables = {"left": left_features, "right": right_features}
+    features = {side: described_features(name) for side, name in tables.items() if name is not None}
+    catalogues = {f"{side}_ids": found[0] for side, found in features.items()}
+    catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
     pairs = Interactions.from_pairs(
         ids["left"],
         ids["right"],
@@ -87,8 +90,9 @@ def read_interactions(
         **catalogues,
     )
     source = _understood(table, columns, ids, pairs)
-    asked_back = features + ([] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers))
-    return replace(pairs, source=replace(source, questions=tuple(asked_back)))
+    stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
+    questions = (*(about for *_, about in features.values()), *stars)
+    return replace(pairs, source=replace(source, questions=questions))
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray:
@@ -161,7 +165,7 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
-    if role == "weight" and column.maybe_numbers() is None:
+    if role == "weight" and column.maybe_numbers is None:
         if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
             raise ValueError(
                 f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
@@ -175,19 +179,22 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             column.times()
             return column
         looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
-        return column if looks or column.maybe_numbers() is not None or column.date_forms() else None
+        return column if looks or column.maybe_numbers is not None or column.date_forms() else None
     return column
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
-    numbers = column.maybe_numbers() if role in ("weight", "timestamp") else None
-    if role == "weight" and numbers is None:
+    if role != "weight":
+        return column
+    numbers = column.maybe_numbers
+    if numbers is None:
         raise ValueError(
             f"{table.name} has no header, and its third column is no weight: its first value is "
             f"{str(column.values[0])[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
             "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
         )
-    if role == "weight" and numbers is not None and len(known := numbers[~np.isnan(numbers)]) and known.min() >= _UNIX:
+    known = numbers[~np.isnan(numbers)]
+    if len(known) and known.min() >= _UNIX:
         raise ValueError(
             f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
             "weight='2' or timestamp='2' (on the command line --weight 2 or --timestamp 2)"
@@ -197,12 +204,17 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
 
 def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions) -> Reading:
     roles = {role: column.name for role, column in columns.items()}
-    others = [name for name in table.columns if name not in roles.values()]
-    notes = list(table.notes) + others
+    aside = [*table.notes, *(name for name in table.columns if name not in roles.values())]
     words = [f"{_word(role, roles)} {column.values[0]}" for role, column in columns.items() if len(column)]
     rows = len(columns["left"])
     left_out = rows - len(ids["left"])
     merged = len(ids["left"]) - len(pairs)
+    notes = [
+        aside and f"left aside: {', '.join(aside)}",
+        left_out and f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs",
+        merged and f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged",
+        *(note for column in columns.values() for note in column.doubts()),
+    ]
     return table.reading(
         kind="pairs",
         roles=roles,
@@ -210,32 +222,12 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
         rows=rows,
         distinct={_word(side, roles): count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
         first=", ".join(words),
-        notes=tuple(
-            note
-            for note, told in (
-                (f"left aside: {', '.join(notes)}", notes),
-                (f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs", left_out),
-                (f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged", merged),
-                *((note, True) for column in columns.values() for note in column.doubts()),
-            )
-            if told
-        ),
+        notes=tuple(str(note) for note in notes if note),
     )
 
 
 def _word(role: str, roles: dict[str, str]) -> str:
     return role if roles[role].isdigit() else roles[role]
-
-
-def _catalogues(**paths: str | PathLike | None) -> tuple[Record, list[str]]:
-    """The ids and features of each side as `from_pairs` takes them, and a line about each."""
-    found: Record = {}
-    words = []
-    for side, path in paths.items():
-        if path is not None:
-            found[f"{side}_ids"], found[f"{side}_features"], _, about = described_features(path)
-            words.append(about)
-    return found, words
 
 
 def _parts(column: Column) -> np.ndarray:

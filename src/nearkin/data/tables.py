@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
-from importlib import import_module
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -30,7 +29,7 @@ from nearkin.data.column import (
     known,
     normal,
 )
-from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, locate, reading, unknown_ending
+from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, read_npz
 from nearkin.data.formats.parquet import read_frame
 from nearkin.records import Reading
@@ -51,10 +50,6 @@ class Table:
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     archive: bool = False
-
-    @property
-    def rows(self) -> int:
-        return max((len(column) for column in self.columns.values()), default=0)
 
     def column(self, name: str, role: str) -> Column:
         """The column called `name`, or at that position without a header; ValueError that lists what there is."""
@@ -129,11 +124,7 @@ def _read_text(where: Locator, header: bool | None, delimiter: str | None, named
 
 def _read_sheet(where: Locator) -> "Cells":
     """The cells of a workbook's first sheet as text, without empty rows and columns."""
-    try:
-        openpyxl: Any = import_module("openpyxl")  # an optional peer
-    except ImportError as error:
-        raise ImportError("this format needs openpyxl, which is not installed: pip install 'nearkin[excel]'") from error
-    with closing(openpyxl.load_workbook(where.path, read_only=True, data_only=True)) as book:
+    with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
         rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
     columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
     if not columns:
@@ -191,11 +182,6 @@ class Cells:
             return Column(name, as_text(cells[start:]) if found is None else found)
         return Column(name, _arrow_values(cells.slice(start)))
 
-    def texts(self, place: int) -> list[str]:
-        """The cells of column `place`, unchanged."""
-        cells = self.columns[place]
-        return cells if isinstance(cells, list) else cells.to_pylist()
-
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
     """Read a text table; `delimiter` None finds it. ValueError for rows of unequal length and for what is no text."""
@@ -230,8 +216,8 @@ def sniff(text: str, where: Locator) -> str:
     """The delimiter that cuts all of the first lines into equally many cells, at least two; ValueError for several."""
     lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
     lines = lines[:-1] if len(lines) > _SAMPLE else lines  # the last may be cut
-    fits = [mark for mark in DELIMITERS if mark != " " and _width(lines, mark) > 1]
-    ending = {".csv": ",", ".tsv": "\t"}.get(where.suffix)
+    marks = [mark for mark in DELIMITERS if mark != " "]
+    fits = [mark for mark in marks if _width(lines, mark) > 1]
     if len(fits) > 1:
         named = " or ".join(f"delimiter={DELIMITERS[mark]!r}" for mark in fits)
         raise ValueError(
@@ -242,9 +228,8 @@ def sniff(text: str, where: Locator) -> str:
         return fits[0]
     if where.suffix != ".csv" and _width(lines, " ") > 1:
         return " "
-    counts = {mark: lines[0].count(mark) for mark in DELIMITERS if mark != " "}
-    most = max(counts, key=lambda mark: counts[mark])
-    return most if counts[most] else ending or ","
+    most = max(marks, key=lines[0].count)
+    return most if most in lines[0] else "\t" if where.suffix == ".tsv" else ","
 
 
 def _width(lines: list[str], mark: str) -> int:
@@ -258,13 +243,13 @@ def _width(lines: list[str], mark: str) -> int:
 
 def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise ValueError(
             f"{where} cannot be read as a table ({error}): a quoted cell does not end, or one has more than {MAX_CELL} "
             "characters"
         ) from error
-    rows = [row for row in rows if len(row) > 1 or row[0].strip()]
+    rows = [row for row in rows if len(row) > 1 or "".join(row).strip()]
     if not rows:
         raise ValueError(f"{where} is empty; it must hold a table")
     width = len(rows[0])
@@ -278,13 +263,8 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
 
 def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    if (
-        len(data) >= 2**31
-        or b'"' in data
-        or delimiter == " "
-        or data.count(b"\r") != data.count(b"\r\n")
-        or not delimiter.isascii()
-    ):
+    lone = data.count(b"\r") != data.count(b"\r\n")
+    if len(data) >= 2**31 or lone or b'"' in data or delimiter == " " or not delimiter.isascii():
         return None
     try:
         import pyarrow as pa  # an optional peer

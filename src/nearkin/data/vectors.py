@@ -108,17 +108,11 @@ class VectorFile:
         cosine = metric == "cosine"
         if self.dtype.kind in "iub" and not cosine:
             return
-        bad: list[int] = []
-        zeros: list[int] = []
-        kinds: set[str] = set()
-        done = self.first
+        bad, zeros, kinds, done = list[int](), list[int](), set[str](), self.first
         for chunk in self.chunks(callback=callback):
-            with np.errstate(invalid="ignore"):  # infinities of both signs
-                total = chunk.sum(dtype=np.float64)
-            if not np.isfinite(total):
-                wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
-                kinds |= not_finite(chunk[wrong])
-                bad += (wrong + done).tolist()
+            wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
+            kinds |= not_finite(chunk[wrong])
+            bad += (wrong + done).tolist()
             if cosine:
                 zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist()
             done += len(chunk)

@@ -233,7 +233,7 @@ class RandomHyperplanes(AbstractLinearHasher):
         spread = SquaredNorm()
         for block in row_blocks(X):
             spread.update(block - mean)
-        variance = shard.group.merge(spread).finalize() / d
+        variance = float(shard.group.merge(spread).finalize()) / d
         if self.orthogonal:
             groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
             normals = np.concatenate(groups, axis=1)

@@ -28,7 +28,7 @@ from nearkin._fields import counted
 from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering, VectorCodes
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_index import read_faiss, write_faiss
@@ -251,7 +251,7 @@ def _record(
         common = f"{index.lengths.length:.4g} of every row, without a byte" if index.lengths.length else None
         record["lengths"] = "in a byte of each code" if index.lengths.codes else common
     with steps.step("judge") as callback:
-        if isinstance(fitted, Reconstructing):
+        if isinstance(fitted, VectorCodes):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
             X = normalised(X) if index.metric == "cosine" else X
             record["distortion"] = fitted.distortion(X)

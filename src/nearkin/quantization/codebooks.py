@@ -138,7 +138,7 @@ def refine(
     The rows should be centred: a mean would dominate M and hold every rotation back.
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
-    energy = group.merge(SquaredNorm().update(X, weights)).finalize()
+    energy = float(group.merge(SquaredNorm().update(X, weights)).finalize())
     inner = _INNER_ROUNDS
     if X.shape[1] > _LARGE:
         inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))

@@ -249,7 +249,7 @@ def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
 
 
 def _energy(X: np.ndarray, shard: Shard) -> float:
-    return shard.group.merge(SquaredNorm().update(X)).finalize()
+    return float(shard.group.merge(SquaredNorm().update(X)).finalize())
 
 
 def _joined(state: State, axes: np.ndarray) -> State:

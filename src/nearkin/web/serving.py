@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from nearkin._guard import handled
 from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
@@ -127,9 +128,5 @@ def run(app: Starlette, at: socket.socket) -> None:
 @contextmanager
 def until_stopped() -> Iterator[None]:
     """Ctrl-C or SIGTERM ends the block, and is no error: it is the way to stop a server."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with suppress(KeyboardInterrupt):
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with handled(signal.SIGTERM, signal.default_int_handler), suppress(KeyboardInterrupt):
+        yield

@@ -2,9 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 
@@ -111,9 +111,7 @@ def describe(
         found = read_interactions(source, header=header, delimiter=delimiter, **roles).source
     else:
         found = read_comparisons(source, header=header, delimiter=delimiter, on_invalid="drop", **roles).source
-    if found is None:
-        raise ValueError(f"{source} was read without a record of how")
-    return found
+    return cast(Reading, found)
 
 
 def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
@@ -194,9 +192,8 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     rows = table.matrices[held[0]]
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    optional = {name: table.columns[name].values for name in ("weights", "responses") if name in table.columns}
-    if "annotators" in table.columns:
-        optional["annotators"] = _names(table.columns["annotators"])
+    flat = {name: table.columns[name] for name in ("weights", "responses", "annotators") if name in table.columns}
+    optional = {name: _names(column) if name == "annotators" else column.values for name, column in flat.items()}
     for name, column in optional.items():
         if len(column) != len(rows):
             raise ValueError(f"{table.name}: {name} has {len(column)} entries; it must have {len(rows)}, one a row")
@@ -308,18 +305,20 @@ def comparisons_from_array(
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
         raise ValueError(describe_invalid(bad, rows))
-    columns = {}
-    for name, column in (("weights", weights), ("annotators", annotators)):
-        columns[name] = None if column is None else np.asarray(column)
-        if columns[name] is not None and columns[name].shape != (n_rows,):
-            raise ValueError(f"{name} has shape {columns[name].shape}; it must be {(n_rows,)}, a value for each row")
+    given = (("weights", weights), ("annotators", annotators))
+    columns = {name: np.asarray(column) for name, column in given if column is not None}
+    for name, column in columns.items():
+        if column.shape != (n_rows,):
+            raise ValueError(f"{name} has shape {column.shape}; it must be {(n_rows,)}, a value for each row")
     keep = source[~bad]
+    columns = {name: column[keep] for name, column in columns.items()}
     if len(keep) == 0:
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
     return Comparisons(
         rows[~bad],
         names,
-        **{name: None if column is None else column[keep] for name, column in columns.items()},
+        columns.get("weights"),
+        columns.get("annotators"),
         n_dropped=int(bad.sum()),
         events=keep if form == "odd-one-out" else None,
     )
@@ -333,29 +332,12 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """
     if not isinstance(comparisons, Comparisons):
         comparisons = comparisons_from_array(comparisons)
-    if y is None:
-        return comparisons
-    signs = np.asarray(y)
-    if signs.shape != (len(comparisons),):
-        raise ValueError(f"y has shape {signs.shape}; it must be ({len(comparisons)},), one response a comparison")
-    if signs.dtype.kind != "b" and not (signs.dtype.kind in "iuf" and np.isin(signs, (-1, 1)).all()):
-        shown = list(dict.fromkeys(map(repr, signs[:100].tolist())))
-        raise ValueError(
-            f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
-            "answer. For 0 and 1 pass y == 1"
-        )
-    return replace(comparisons, indices=orient(comparisons.indices, signs))
+    return comparisons if y is None else replace(comparisons, indices=orient(comparisons.indices, np.asarray(y), "y"))
 
 
-class _Way(NamedTuple):
-    """A way to read responses: in words, the rows (m,) that fit it, and the place (m,) of the object they choose."""
-
-    words: str
-    fits: np.ndarray
-    places: np.ndarray
-
-
-_NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
+Ways = Mapping[str, np.ndarray]
+"""Ways to read responses: in words, and the place (m,) of the object that each response chooses, -1 for none."""
+_NAMES = ((["left"], ["right"]), (["l"], ["r"]), (["a"], ["b"]), (["first"], ["second"]))
 _CODED = (  # in words, the response that chooses the first object, and the second
     ("+1 as in the row, -1 reversed", "1", "-1"),
     ("1 the first, 2 the second", "1", "2"),
@@ -384,7 +366,7 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
         if value not in kinds or len(kinds) > 2:
             raise ValueError(f"{source}: column {column.name!r} has {_some(kinds)}; {value!r} cannot choose the first")
         return orient(rows, np.where(texts == value, 1, -1))
-    ways = list(_of_two(column, texts, rows, names, options=roles.options))
+    ways = _of_two(column, texts, rows, names, options=roles.options)
     both = rows[:, 1:] if rows.shape[1] == 3 else rows[:, :0]
     return orient(rows, 1 - 2 * _places(column, ways, texts, both, source))
 
@@ -396,61 +378,63 @@ def _texts(column: Column) -> np.ndarray:
     return np.array([plain[cell] for cell in cells])
 
 
-def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Iterator[_Way]:
+def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Ways:
     """The ways to read responses that choose between two objects, or between two pairs."""
-    lower = np.char.lower(texts)
+    lower, ways = np.char.lower(texts), dict[str, np.ndarray]()
     for words, first, second in _CODED:
-        fits = np.isin(lower, (first, second))
         if "0" not in (first, second) or (options if first == "0" else np.isin(("0", "1"), lower).all()):
-            yield _Way(words, fits, (lower != first).astype(np.int64))
+            ways[words] = _chosen(lower, [first], [second])
     # the name of the chosen column, a word of it, or left and right, a and b, first and second
     words = [{name.lower(), *re.split(r"[^a-z0-9]+", name.lower())} for name in names[-2:]]
-    own = words[0] - words[1], words[1] - words[0]
-    called = [(np.isin(lower, list(a | b)), a) for a, b in (own, *(({a}, {b}) for a, b in _NAMES))]
-    fits, first = max(called, key=lambda way: way[0].sum())
-    yield _Way("the column of the chosen object", fits, (~np.isin(lower, list(first))).astype(np.int64))
+    called = [_chosen(lower, *pair) for pair in ((words[0] - words[1], words[1] - words[0]), *_NAMES)]
+    ways["the column of the chosen object"] = max(called, key=lambda places: (places >= 0).sum())
     if rows.shape[1] == 3:
-        named = _named(column, texts, rows[:, 1:])
-        yield _Way("the name of the chosen object", np.any(named, axis=1), np.argmax(named, axis=1))
+        ways["the name of the chosen object"] = _named(column, texts, rows[:, 1:])
+    return ways
 
 
-def _of_three(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str]) -> list[_Way]:
+def _of_three(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str]) -> Ways:
     """The ways to read responses that choose one of three objects: its position, its column, or its name."""
-    ways = [("1, 2, 3", ["1", "2", "3"]), ("0, 1, 2", ["0", "1", "2"]), ("the column of the chosen object", names)]
-    marks = [(words, np.equal(texts[:, None], values)) for words, values in ways]
-    marks.append(("the name of the chosen object", _named(column, texts, rows)))
-    return [_Way(words, np.any(mark, axis=1), np.argmax(mark, axis=1)) for words, mark in marks]
+    ways = {"1, 2, 3": ["1", "2", "3"], "0, 1, 2": ["0", "1", "2"], "the column of the chosen object": names}
+    found = {words: _chosen(texts, *([value] for value in values)) for words, values in ways.items()}
+    return found | {"the name of the chosen object": _named(column, texts, rows)}
+
+
+def _chosen(texts: np.ndarray, *names: Iterable[str]) -> np.ndarray:
+    """The first place (m,) one of whose `names` a response is, or -1."""
+    return np.select([np.isin(texts, list(own)) for own in names], range(len(names)), -1)
 
 
 def _named(column: Column, texts: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Marks (m, k) of the objects of each row that the response names."""
+    """The place (m,) of the object of each row that the response names, or -1."""
     names = rows.astype(str)
-    return (names == texts[:, None]) | (names == column.values.astype(str)[:, None])
+    marks = (names == texts[:, None]) | (names == column.values.astype(str)[:, None])
+    return np.where(marks.any(axis=1), marks.argmax(axis=1), -1)
 
 
-def _places(column: Column, ways: list[_Way], texts: np.ndarray, options: np.ndarray, source: str) -> np.ndarray:
+def _places(column: Column, ways: Ways, texts: np.ndarray, options: np.ndarray, source: str) -> np.ndarray:
     """The place (m,) of the chosen object; ValueError for responses of no reading or of several."""
-    whole = {way.places.tobytes(): way for way in ways if way.fits.all()}
-    if len(whole) == 1:
-        return next(iter(whole.values())).places
+    whole = {words: places for words, places in ways.items() if (places >= 0).all()}
+    if len({places.tobytes() for places in whole.values()}) == 1:
+        return next(iter(whole.values()))
     kinds = set(texts.tolist())
     if whole:
         value = sorted(kinds)[-1]
         typed = f"type response='{column.name}={value}' (--response {column.name}={value}) with the value that chooses"
         way = "write the names of the objects" if options.shape[1] == 3 else f"{typed} the first"
-        means = " or ".join(way.words for way in ways if way.fits.all())
+        means = " or ".join(whole)
         raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}, which can mean {means}; {way}")
-    best = max(ways, key=lambda way: way.fits.sum())
-    odd = np.flatnonzero(~best.fits)
+    best = max(ways, key=lambda words: (ways[words] >= 0).sum())
+    odd = np.flatnonzero(ways[best] < 0)
     if 2 * len(odd) > len(texts):
         rule = _PLACES if options.shape[1] == 3 else _SIGNS
         raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}. A response must be {rule}")
     wrong = list(dict.fromkeys(texts[odd].tolist()))
-    here = f" (here {' or '.join(options[odd[0]].astype(str))})" if "name" in best.words else ""
+    here = f" (here {' or '.join(options[odd[0]].astype(str))})" if "name" in best else ""
     codes = ",".join(wrong[:4])
     raise ValueError(
         f"{source}: column {column.name!r} holds {_some(wrong)} in {counted(len(odd), 'row')} of {len(texts):,} "
-        f"({_listed(odd)}); the others hold {best.words}{here}. If that means no answer, type missing={codes!r} "
+        f"({_listed(odd)}); the others hold {best}{here}. If that means no answer, type missing={codes!r} "
         f"(--missing {shlex.quote(codes)}) to leave these rows out; else correct them"
     )
 
@@ -471,17 +455,18 @@ def _listed(rows: np.ndarray) -> str:
 FORMS = ("ordered", "most-central", "odd-one-out")
 
 
-def orient(indices: np.ndarray, responses: np.ndarray) -> np.ndarray:
+def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") -> np.ndarray:
     """Turn (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j) where responses (m,) are -1 or false, not 1 or true."""
     if responses.shape != (len(indices),):
-        raise ValueError(f"responses has shape {responses.shape}; it must be ({len(indices)},), one per comparison")
-    if responses.dtype.kind == "b":
-        responses = np.where(responses, 1, -1)
-    if responses.dtype.kind not in "iuf" or not np.isin(responses, (-1, 1)).all():
-        bad = 0 if responses.dtype.kind not in "iuf" else int((~np.isin(responses, (-1, 1))).argmax())
-        raise ValueError(f"responses row {bad} is {responses[bad]!r}; it must be +1 (as in the row) or -1 (reversed)")
+        raise ValueError(f"{name} has shape {responses.shape}; it must be ({len(indices)},), one response a comparison")
+    if responses.dtype.kind != "b" and not (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all()):
+        shown = list(dict.fromkeys(map(repr, responses[:100].tolist())))
+        raise ValueError(
+            f"{name} holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the row is the "
+            f"answer. For 0 and 1 pass {name} == 1"
+        )
     turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
-    return np.where((responses < 0)[:, None], turned, indices)
+    return np.where((responses > 0)[:, None], indices, turned)
 
 
 def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:

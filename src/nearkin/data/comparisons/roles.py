@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nearkin.data.column import ASIDE, COMPARISONS, OPTIONS, Column, normal
+from nearkin.data.column import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, Column, normal
 from nearkin.data.tables import Table
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
@@ -126,7 +126,7 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
 
 def _check_shared(table: Table, objects: list[Column]) -> None:
     """ValueError for a column of objects, but the first, that shares no value with another: it holds something else."""
-    if table.rows < _SHARED_ROWS:
+    if len(objects[0]) < _SHARED_ROWS:
         return
     values = [set(map(str, column.values.tolist())) for column in objects]
     for place, column in enumerate(objects[1:], 1):
@@ -149,9 +149,8 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
                 "type form='triplet' (--form triplet) to leave it aside, with anchor=..., near=..., far=..."
             )
         raise _too_many(table, list(rest), form or "rating")
-    name = normal(rating.name)
-    words = {"similarity": "similarity", "dissimilarity": "dissimilarity", "distance": "dissimilarity"}
-    shape = form if form in ("similarity", "dissimilarity") else words.get(name)
+    words = dict.fromkeys(SIMILARITY, "similarity") | dict.fromkeys(DISSIMILARITY, "dissimilarity")
+    shape = form if form in ("similarity", "dissimilarity") else words.get(normal(rating.name))
     if shape is None:
         raise ValueError(
             f"{table.name} rates pairs in {rating.name!r}; type form='similarity' if a high rating means near, or "

@@ -11,7 +11,8 @@ from nearkin._check import check_instance
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.reading import orient
-from nearkin.records import Comparisons
+from nearkin.linalg.signs import row_blocks
+from nearkin.records import Comparisons, as_quadruplets
 
 
 def number_questions(comparisons: Comparisons) -> np.ndarray:
@@ -148,9 +149,12 @@ def comparisons_from_vectors(
     _check.check_integer(n_comparisons, "n_comparisons", low=1)
     rng = numpy_generator(random_state)
     rows = distinct_rows(len(X), n_comparisons, 4 if quadruplets else 3, rng)
-    near, far = (rows[:, :2], rows[:, 2:]) if quadruplets else (rows[:, [0, 1]], rows[:, [0, 2]])
-    wrong = _squared(X, near) > _squared(X, far)
-    rows = orient(rows, np.where(wrong, -1, 1))
+    points, wrong = X.astype(np.float64), list[np.ndarray]()
+    for block in row_blocks(rows):  # differences that fit the cache
+        i, j, l, k = as_quadruplets(block).T  # noqa: E741  the paper's letters
+        near, far = points[i] - points[j], points[l] - points[k]
+        wrong.append(np.einsum("md,md->m", near, near) > np.einsum("md,md->m", far, far))
+    rows = orient(rows, ~np.concatenate(wrong))
     return flip_answers(Comparisons(rows, np.arange(len(X))), noise, random_state=rng)
 
 
@@ -174,13 +178,3 @@ def distinct_rows(n: int, count: int, width: int, rng: np.random.Generator) -> n
             draw += draw >= before[:, place]
         rows[:, column] = draw
     return rows
-
-
-def _squared(X: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Squared distances of pairs (m, 2), in pieces that fit the cache."""
-    out = np.empty(len(pairs))
-    for start in range(0, len(pairs), 65536):
-        part = pairs[start : start + 65536]
-        difference = X[part[:, 0]].astype(np.float64) - X[part[:, 1]]
-        out[start : start + 65536] = np.einsum("md,md->m", difference, difference)
-    return out

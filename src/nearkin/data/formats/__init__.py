@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from nearkin.data.files import FRAMES, PACKED, Locator, reading, unknown_ending
-from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
+from nearkin.data.formats.binary import open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import unpacked_rows
-from nearkin.data.formats.named import open_hdf5, open_safetensors
 from nearkin.data.formats.parquet import open_frame, open_parquet
 from nearkin.data.formats.text import open_text
 

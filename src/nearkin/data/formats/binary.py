@@ -1,5 +1,6 @@
-"""NumPy's .npy: one array, memory-mapped."""
+"""Arrays in files: .npy, .npz, .fvecs and its kin, HDF5 (extra `hdf5`) and safetensors; memory-mapped but for .npz."""
 
+import json
 import math
 import os
 import zipfile
@@ -10,7 +11,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from nearkin.data.files import Locator
+from nearkin.data.files import Locator, extra
 from nearkin.data.formats.file_rows import (
     BFLOAT16,
     MAX_WIDTH,
@@ -43,10 +44,9 @@ def check_size(name: str, header: Header, offset: int, found: int) -> None:
     """ValueError if a stream of `found` bytes is not what its header, `offset` bytes long, announces."""
     shape, _, dtype = header
     needed = offset + math.prod(shape) * dtype.itemsize
-    if found < needed:
-        raise ValueError(f"{name} is truncated: it has {found} bytes, its header announces {needed}; copy it again")
-    if found > needed:
-        raise ValueError(f"{name} is damaged: it has {found} bytes, its header announces {needed}; write it again")
+    if found != needed:
+        fault, remedy = ("truncated", "copy") if found < needed else ("damaged", "write")
+        raise ValueError(f"{name} is {fault}: it has {found} bytes, its header announces {needed}; {remedy} it again")
 
 
 def _open_header(where: Locator) -> tuple[Header, int]:
@@ -205,3 +205,35 @@ def open_vecs(where: Locator) -> FileRows:
         return np.ascontiguousarray(block[:, 4:]).view(dtype)
 
     return mapped_rows(shape, dtype, lambda: np.memmap(where.path, np.uint8, "r", 0, (shape[0], record)), decode)
+
+
+_TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": BFLOAT16, "I32": "<i4", "I8": "i1", "U8": "u1"}
+
+
+def open_hdf5(where: Locator) -> FileRows:
+    """Rows of a data set of an HDF5 file, `file.h5:name` if it has several."""
+    h5py = extra("h5py", "hdf5")
+    with h5py.File(where.path, "r") as file:
+        key = choose_name(where, [name for name, found in file.items() if isinstance(found, h5py.Dataset)])
+        shape, dtype = check_layout(str(where), file[key].shape, file[key].dtype), file[key].dtype
+    return mapped_rows(shape, dtype, lambda: h5py.File(where.path, "r")[key])
+
+
+def open_safetensors(where: Locator) -> FileRows:
+    """Rows of a tensor of a .safetensors file, `file.safetensors:name` if it has several."""
+    size = where.path.stat().st_size
+    with where.path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > size - 8:
+            raise ValueError(f"{where} is truncated: it has {size} bytes, its header alone {length}; copy it again")
+        tensors = json.loads(file.read(length))
+    tensors.pop("__metadata__", None)
+    tensor = tensors[choose_name(where, list(tensors))]
+    if tensor["dtype"] not in _TENSORS:
+        raise ValueError(f"{where} has the type {tensor['dtype']}; it must be one of {', '.join(_TENSORS)}")
+    dtype = np.dtype(_TENSORS[tensor["dtype"]])
+    shape = check_layout(str(where), tuple(tensor["shape"]), dtype)
+    first, stop = tensor["data_offsets"]
+    if first < 0 or stop - first != math.prod(shape) * dtype.itemsize or 8 + length + stop > size:
+        raise ValueError(f"{where} is damaged: bytes {first} to {stop} cannot hold {shape} of {dtype}; write it again")
+    return mapped_rows(shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8 + length + first, shape))

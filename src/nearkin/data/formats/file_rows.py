@@ -98,11 +98,7 @@ def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRo
 
 def array_rows(X: np.ndarray) -> FileRows:
     """The rows of an array in memory."""
-
-    def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
-        yield from (X[start : min(start + rows, stop)] for start in range(first, stop, rows))
-
-    return FileRows((X.shape[0], X.shape[1]), X.dtype, blocks, lambda numbers: X[numbers])
+    return mapped_rows((X.shape[0], X.shape[1]), X.dtype, lambda: X)
 
 
 def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> FileRows:

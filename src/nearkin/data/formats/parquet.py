@@ -1,7 +1,7 @@
 """Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis (extra `parquet`)."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import choose_ids, frame_columns, frame_vectors, understood, which_ids
-from nearkin.data.files import Locator
+from nearkin.data.column import Column, choose_columns, frame_columns, understood, which_ids
+from nearkin.data.files import Locator, extra
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
 if TYPE_CHECKING:
@@ -23,14 +23,7 @@ _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byt
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
     """Return the modules (pyarrow, pyarrow.parquet); ImportError that names what to install."""
-    try:
-        import pyarrow  # an optional peer: 170 MB
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "this format needs pyarrow, which is not installed: pip install 'nearkin[parquet]'"
-        ) from error
-    return pyarrow, pyarrow.parquet
+    return extra("pyarrow", "parquet"), extra("pyarrow.parquet", "parquet")
 
 
 def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
@@ -53,29 +46,30 @@ def open_file(path: Path) -> "ParquetFile":
     """
     pa, parquet = import_pyarrow()
     size = path.stat().st_size
-    _check_footer(path, size)
     try:
         file = parquet.ParquetFile(
             path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
         )
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
-    try:
-        # a part of a negative number of rows, or a look at a damaged column, would end the process inside pyarrow
-        metadata = file.metadata
-        parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
-            raise ValueError(f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}")
-        names = file.schema_arrow.names
+        fault = _fault(file, size)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
+    if fault is not None:
         file.close()
-        raise error if str(path) in str(error) else ValueError(f"{path} is no Parquet file ({error})") from error
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice is not None or not names:
-        file.close()
-        fault = "no columns" if twice is None else f"two columns called {twice!r}"
-        raise ValueError(f"{path} has {fault}; write it again")
+        raise ValueError(f"{path} {fault}")
     return file
+
+
+def _fault(file: "ParquetFile", size: int) -> str | None:
+    """What makes a file of `size` bytes impossible: pyarrow would end the process at a part of a negative number of
+    rows, or at a look at a damaged column."""
+    metadata = file.metadata
+    parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
+        return f"is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}"
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        return f"has two columns called {next(name for name in names if names.count(name) > 1)!r}; write it again"
+    return None if names else "has no columns; write it again"
 
 
 def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
@@ -101,31 +95,48 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
 
 def frame_rows(source: Extra, name: str) -> FileRows:
     """The vectors of a DataFrame or an Arrow table called `name`."""
-    X, names, rivals, about = frame_vectors(source, name)
+    columns = {column.name: column for column in frame_columns(source)}
+    names, ids, rivals = choose_columns({name: column.kind for name, column in columns.items()}, name)
+    used = [columns[name] for name in names]
+    for column in used:
+        if column.missing is not None:
+            raise ValueError(f"column {column.name!r} of {name} has nulls or no numbers; vectors are numbers only")
+    if not used or not len(used[0]):
+        raise ValueError(f"{name} has no rows of numbers; it needs at least one")
+    X = _stacked(used[0]) if used[0].kind == "list" else np.stack([column.values for column in used], axis=1)
     check_layout(name, X.shape, X.dtype)
+    aside = [other for other in columns if other not in names and other != ids]
+    about = understood(name, len(X), X.shape[1], ids, aside)
+    return replace(array_rows(X), about=about, ids=_ids_of(name, rivals, None if ids is None else columns[ids].ids))
 
-    def ids() -> np.ndarray:
-        if names is None:
-            raise which_ids(name, rivals)
-        return names
 
-    return replace(array_rows(X), about=about, ids=ids if names is not None or rivals else None)
+def _stacked(column: Column) -> np.ndarray:
+    """A column of lists as (n, d)."""
+    rows = column.values.tolist()
+    widths = sorted(set(map(len, rows)))
+    if len(widths) > 1:
+        raise ValueError(f"the lists of {column.name!r} have lengths {widths[:5]}; every row needs the same")
+    try:
+        X = np.array(list(map(list, rows)))
+    except ValueError as error:
+        raise ValueError(f"the lists of {column.name!r} hold no numbers ({error})") from error
+    if X.ndim != 2 or X.dtype.kind not in "iuf":
+        raise ValueError(f"the lists of {column.name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
+    return X
+
+
+def _ids_of(source: str, rivals: list[str], read: Callable[[], np.ndarray] | None) -> Callable[[], np.ndarray] | None:
+    """The function that reads the ids of a table, or asks which of the `rivals` has them; None if there are none."""
+
+    def ask() -> np.ndarray:
+        raise which_ids(source, rivals)
+
+    return read or (ask if rivals else None)
 
 
 def open_frame(where: Locator) -> FileRows:
     """Rows of a .feather, .arrow or .jsonl file, which is read whole."""
     return frame_rows(read_frame(where), str(where))
-
-
-def _check_footer(path: Path, size: int) -> None:
-    """A Parquet file begins and ends with PAR1; before the end stands the length of its metadata."""
-    with path.open("rb") as file:
-        head = file.read(4)
-        file.seek(max(0, size - 8))
-        tail = file.read(8)
-    length = int.from_bytes(tail[:4], "little")
-    if size < 12 or head != b"PAR1" or tail[4:] != b"PAR1" or not 0 < length <= size - 12:
-        raise ValueError(f"{path} is no Parquet file (its first and last bytes are not those of one); write it again")
 
 
 def open_parquet(where: Locator) -> FileRows:
@@ -137,7 +148,8 @@ def open_parquet(where: Locator) -> FileRows:
     pa, _ = import_pyarrow()
     with open_file(where.path) as file:
         schema = file.schema_arrow
-        names, ids, rivals = _columns(pa, schema, where)
+        kinds = {field.name: _kind(pa, field.type) for field in schema}
+        names, ids, rivals = choose_columns(kinds, str(where.path), where.key)
         n = file.metadata.num_rows
         first = next(file.iter_batches(1, columns=names), None)
         block = np.empty((0, 1)) if first is None else batch_rows(pa, first, names, None, where)
@@ -153,42 +165,25 @@ def open_parquet(where: Locator) -> FileRows:
     rows = streamed_rows(shape, block.dtype, blocks)
 
     def names_of_rows() -> np.ndarray:
-        if ids is None:
-            raise which_ids(str(where.path), rivals)
         with open_file(where.path) as file:
             (found,) = frame_columns(file.read(columns=[ids]))
         return replace(found, source=str(where.path)).ids()
 
-    return replace(rows, about=about, ids=names_of_rows if ids is not None or rivals else None)
+    read = None if ids is None else names_of_rows
+    return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, read))
 
 
 def _is_list(pa: ModuleType, kind: Extra) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], str | None, list[str]]:
-    """The columns of the vectors, that of the ids or None, and those that might be it."""
-    lists = [field.name for field in schema if _is_list(pa, field.type)]
-    text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-    ids, rivals = choose_ids(text, whole)
-    if where.key is not None:
-        if where.key not in lists:
-            raise ValueError(f"{where.path} has no list column {where.key!r}; it has {', '.join(lists) or 'none'}")
-        return [where.key], ids, rivals
-    if len(lists) > 1:
-        listed = ", ".join(f"{where.path}:{name}" for name in lists)
-        raise ValueError(f"{where.path} has {len(lists)} list columns; name one of {listed}")
-    if lists:
-        return lists, ids, rivals
-    numeric = [field for field in schema if field.name != ids]
-    for field in numeric:
-        if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            raise ValueError(
-                f"{where.path}: column {field.name!r} is of type {field.type}, no number; "
-                "keep one column of lists, or numeric columns, and a column of ids"
-            )
-    return [field.name for field in numeric], ids, []
+def _kind(pa: ModuleType, kind: Extra) -> str:
+    """An Arrow type as `choose_columns` takes it."""
+    if _is_list(pa, kind):
+        return "list"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    return "integer" if pa.types.is_integer(kind) else "float" if pa.types.is_floating(kind) else str(kind)
 
 
 def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:

@@ -53,10 +53,7 @@ def cells_of(line: str, delimiter: str | None) -> list[str]:
     """The cells of one line, without quotes and the blanks around them."""
     if delimiter is None:
         return line.split()
-    try:
-        return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
-    except csv.Error:
-        return [cell.strip().strip('"') for cell in line.rstrip("\n").split(delimiter)]
+    return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
 
 
 def is_number(cell: str, commas: bool = False) -> bool:
@@ -85,20 +82,6 @@ def layout_of(where: Locator, lines: list[str]) -> Layout:
     header = _is_header(first, second, commas)
     row = second if header else first
     return Layout(delimiter, first, header, _ids(first, row, header, commas), commas)
-
-
-def looks_counted(layout: Layout, lines: list[str]) -> bool:
-    """Whether the first column may hold ids without a name: other whole numbers in every row, where the other columns
-    have fractions or the numbers simply count."""
-    table = [cells_of(line, layout.delimiter) for line in lines[layout.header :]]
-    rows = [row for row in table if len(row) == len(layout.names)]
-    if layout.ids is not None or len(layout.names) < 3 or len(rows) < 10:
-        return False
-    whole, *others = zip(*rows, strict=True)
-    if len(set(whole)) < len(rows) or not all(map(_WHOLE.fullmatch, whole)):
-        return False
-    counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
-    return counts or not any(all(map(_WHOLE.fullmatch, column)) for column in others)
 
 
 def _is_header(first: list[str], second: list[str] | None, commas: bool) -> bool:
@@ -141,7 +124,7 @@ def open_text(where: Locator) -> FileRows:
     lines = [line for _, line in numbered] or [""]
     check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
     layout = layout_of(where, lines)
-    n = _count(where, layout, looks_counted(layout, lines))
+    n = _count(where, layout, lines)
     shape = check_layout(str(where), (n, layout.d), np.dtype(np.float64))
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
@@ -167,10 +150,25 @@ def open_text(where: Locator) -> FileRows:
     return replace(rows, about=about, ids=None if layout.ids is None else ids)
 
 
-def _count(where: Locator, layout: Layout, perhaps_ids: bool) -> int:
-    """The number of rows; ValueError if `perhaps_ids`, and the first column is another whole number in every row."""
-    if not perhaps_ids:
-        return sum(1 for _ in _lines(where, layout.header))
+def _count(where: Locator, layout: Layout, lines: list[str]) -> int:
+    """The number of rows, of which `lines` are the first.
+
+    ValueError where the first column may hold ids without a name: other whole numbers in every row, where the other
+    columns have fractions or the numbers simply count.
+    """
+    table = [cells_of(line, layout.delimiter) for line in lines[layout.header :]]
+    rows = [row for row in table if len(row) == len(layout.names)]
+    if layout.ids is None and len(layout.names) >= 3 and len(rows) >= 10:
+        whole, *others = zip(*rows, strict=True)
+        if all(map(_WHOLE.fullmatch, whole)):
+            counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
+            if counts or not any(all(map(_WHOLE.fullmatch, column)) for column in others):
+                return _check_repeats(where, layout)
+    return sum(1 for _ in _lines(where, layout.header))
+
+
+def _check_repeats(where: Locator, layout: Layout) -> int:
+    """The number of rows; ValueError if the first column is another whole number in every row."""
     first = [cells_of(line, layout.delimiter)[:1] for _, line in _lines(where, layout.header)]
     whole = {cells[0] for cells in first if cells and _WHOLE.fullmatch(cells[0])}
     if len(whole) == len(first):

@@ -21,7 +21,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._storage import replacing
-from nearkin._storage.atomic import sync_folder, try_lock
+from nearkin._storage.atomic import sync, try_lock
 from nearkin._types import Fields, Record
 from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
 from nearkin.metrics.ordinal import triplet_error
@@ -156,7 +156,7 @@ class Journal:
         try:
             if not try_lock(self._file.fileno()):
                 raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another --out")
-            sync_folder(path.parent)
+            sync(path.parent)
             self._file.seek(0)
             data = self._file.read()
             self._end = data.rfind(b"\n") + 1  # a last line that was cut off was acknowledged to nobody
