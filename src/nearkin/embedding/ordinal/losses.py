@@ -255,8 +255,11 @@ def sum_values(x, q, w, code, parameter):
 
 
 @kernel
-def sum_gradients(x, q, w, code, parameter, halves, gradient, slopes):
-    """gradient += sum_q grad F_q(x); the slopes of every term are written to `slopes` (m, 2) if it is not empty."""
+def sum_gradients(x, q, w, code, parameter, halves, scale, gradient, slopes):
+    """gradient += scale grad F_q(x), term after term: with `gradient` = x and a negative scale, a pass of SGD.
+
+    The scaled slopes of every term are written to `slopes` (m, 2) if it is not empty.
+    """
     two = x.dtype.type(2)
     for t in range(len(q)):
         i, j, l, k = objects(q, t)  # noqa: E741
@@ -264,7 +267,7 @@ def sum_gradients(x, q, w, code, parameter, halves, gradient, slopes):
         s_a, s_b = loss_slopes(code, a, b, parameter, halves)
         if len(w):
             s_a, s_b = s_a * w[t], s_b * w[t]
-        s_a, s_b = two * s_a, two * s_b
+        s_a, s_b = two * scale * s_a, two * scale * s_b
         if len(slopes):
             slopes[t, 0], slopes[t, 1] = s_a, s_b
         if s_a == 0 and s_b == 0:
@@ -338,25 +341,6 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
     for row in range(n):
         catch_up(x, gradient, last, np.uintp(row), n_terms, step)
     return t
-
-
-@kernel
-def sgd_pass(x, q, w, code, parameter, halves, step):
-    """x -= step grad F_q(x) for every comparison in turn, in place."""
-    two = x.dtype.type(2)
-    for t in range(len(q)):
-        i, j, l, k = objects(q, t)  # noqa: E741
-        a, b = squared_distances(x, i, j, l, k)
-        s_a, s_b = loss_slopes(code, a, b, parameter, halves)
-        if len(w):
-            s_a, s_b = s_a * w[t], s_b * w[t]
-        s_a, s_b = two * step * s_a, two * step * s_b
-        if s_a == 0 and s_b == 0:
-            continue
-        for c in range(x.shape[1]):
-            u0, u1, u2, u3 = difference(x, i, j, c, s_a)
-            v0, v1, v2, v3 = difference(x, l, k, c, s_b)
-            add_term(x, j, i, k, l, c, u0, u1, u2, u3, v0, v1, v2, v3)
 
 
 @kernel

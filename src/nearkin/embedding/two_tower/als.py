@@ -93,7 +93,7 @@ class ALS(AbstractSolver):
         c = self.loss.at(self.P, self.Q).constants
         for X, ridge, branch in zip((self.P, self.Q), (c.ridge_left, c.ridge_right), self.branches, strict=True):
             if branch is not None:
-                mean = branch.predict()
+                mean = branch.side.branch_outputs()
                 total += float((ridge * (0.5 * mean.square() - X * mean)).sum(dtype=torch.float64))
         return total
 
@@ -134,7 +134,7 @@ class ALS(AbstractSolver):
             for follower in (branch, other):
                 if follower is not None:
                     follower.turn(turn)
-        mean = None if branch is None else branch.predict()[loss.rows]
+        mean = None if branch is None else branch.side.branch_outputs()[loss.rows]
         before, P = improve_left(
             loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
         )
@@ -142,7 +142,7 @@ class ALS(AbstractSolver):
             branch.step(P)
             unpaired = branch.weights.reshape(-1) == 0
             if unpaired.any():  # only its features determine such a row
-                P[unpaired] = branch.predict()[unpaired]
+                P[unpaired] = branch.side.branch_outputs()[unpaired]
         return P, Q, before
 
 
@@ -159,11 +159,6 @@ class BranchRegression:
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
         self.weights = (weights / mean).reshape(-1, 1).float()
         self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)
-
-    def predict(self) -> Tensor:
-        """(n_rows, k) g(x_i) of every row."""
-        with torch.no_grad():
-            return torch.cat([self.branch(self.side.feature_rows(rows)) for rows in self.side.chunks()])
 
     def turn(self, turn: Tensor) -> None:
         """Follow a rotation of the embeddings: g(x) becomes g(x) @ turn."""

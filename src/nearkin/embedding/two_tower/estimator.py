@@ -25,17 +25,19 @@ from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
 from nearkin.embedding.two_tower.choice import loss_of
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
-from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions
-from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.settings import (
+from nearkin.embedding.two_tower.fitting import (
     LOSSES,
     SOLVERS,
+    Fitted,
     Indexed,
     as_object,
     check_pairs,
     check_settings,
-    with_loss,
+    continue_fit,
+    fit_towers,
+    join_interactions,
 )
+from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
@@ -152,7 +154,7 @@ class TwoTower(BaseEstimator):
         pairs = join_interactions(self.seen_, interactions)
         settings = check_settings(self, pairs)
         if settings.auto_loss:
-            settings = with_loss(settings, self.loss_)
+            settings = settings.with_loss(self.loss_)
         fitted = continue_fit(settings, pairs, self, max_iter, callback=callback, group=current())
         return self._keep(pairs, fitted._replace(trials=self.trials_))
 

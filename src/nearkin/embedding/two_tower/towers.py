@@ -148,6 +148,11 @@ class Side:
             raise TypeError("the side has no features; give the interactions features")
         return as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
 
+    def branch_outputs(self) -> Tensor:
+        """(n_rows, k) g(x_i) of the features of every row, without a graph."""
+        with torch.no_grad():
+            return torch.cat([self.tower.branch(self.feature_rows(rows)) for rows in self.chunks()])
+
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
         return self.tower(*self.inputs(rows))

@@ -19,7 +19,7 @@ from nearkin._check import check_choice, check_integer, check_real
 from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
-from nearkin._types import Fields, Record, Seed
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, PhasedIndex
 from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.records import Interactions
@@ -178,7 +178,7 @@ def train(
     total = max_iter or solver.max_iter or 1
     history: list[Record] = []
     best: Best | None = None
-    if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
+    if checkpoint is not None and group.exchange(checkpoint.folder.exists())[0]:
         history, best, state = checkpoint.read()
         solver.load_state(state)
     while len(history) < total:
@@ -228,42 +228,36 @@ class Checkpoint:
     """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from."""
 
     folder: Path
-    made_from: Record = field(default_factory=dict)
+    made_from: Record
     drawn_seed: int | None = None
     chosen: list[Record] = field(default_factory=list)  # records of the choice of a loss, if there was one
 
-    def exists(self) -> bool:
-        return self.folder.exists()
+    @classmethod
+    def of(cls, folder: Path, made_from: Record) -> Self:
+        """The checkpoint in that folder, or a new one; ValueError if the folder's fit was made from something else."""
+        if not folder.exists():
+            return cls(folder, made_from)
+        config = read_config(folder, KIND)
+        before = config["made_from"]
+        differing = [
+            f"{name} was {before.get(name, 'not there')}, is {made_from.get(name, 'not there')}"
+            for name in sorted({*before, *made_from})
+            if before.get(name) != made_from.get(name)
+        ]
+        if differing:
+            raise ValueError(
+                f"checkpoint={str(folder)!r} belongs to another fit; what differs: {'; '.join(differing)}. "
+                "Give the same data and settings, or another folder"
+            )
+        return cls(folder, made_from, config["drawn_seed"], config["chosen"])
 
     def seed(self, random_state: Seed, group: Group) -> Seed:
         """`random_state`, or if that is None the seed that the fit began with."""
         if random_state is not None:
             return random_state
-        drawn = read_config(self.folder, KIND)["drawn_seed"] if self.exists() else None
-        fresh = draw_seed(np.random.default_rng()) if drawn is None else drawn
+        fresh = draw_seed(np.random.default_rng()) if self.drawn_seed is None else self.drawn_seed
         self.drawn_seed = group.exchange(fresh)[0]
         return self.drawn_seed
-
-    def check(self, made_from: Fields) -> None:
-        """Remember what this fit is made from; ValueError if the folder's fit was made from something else."""
-        self.made_from = dict(made_from)
-        if not self.exists():
-            return
-        before = read_config(self.folder, KIND)["made_from"]
-        differing = [
-            f"{name} was {before.get(name, 'not there')}, is {self.made_from.get(name, 'not there')}"
-            for name in sorted({*before, *self.made_from})
-            if before.get(name) != self.made_from.get(name)
-        ]
-        if differing:
-            raise ValueError(
-                f"checkpoint={str(self.folder)!r} belongs to another fit; what differs: {'; '.join(differing)}. "
-                "Give the same data and settings, or another folder"
-            )
-
-    def trials(self) -> list[Record]:
-        """The records of the choice of a loss that the fit began with."""
-        return list(read_config(self.folder, KIND)["chosen"]) if self.exists() else []
 
     def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
         config = {
