@@ -7,8 +7,7 @@ import torch
 
 from nearkin.embedding import ALS
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import solve_left
-from nearkin.embedding.two_tower.als import DAMPINGS, BranchRegression, solve_by_cross_validation
+from nearkin.embedding.two_tower.als import DAMPINGS, BranchRegression, solve_by_cross_validation, solve_left
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
 
 

@@ -25,8 +25,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import descend_left
-from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.als import ALS, descend_left
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver
