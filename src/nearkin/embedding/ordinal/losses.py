@@ -37,7 +37,7 @@ from nearkin import _check
 from nearkin._compile import cached_njit
 
 GNMDS, STE, CKL, T_STE, SOE = range(5)
-LOSSES = ("gnmds", "ckl", "ste", "t-ste", "soe")
+LOSSES = {"gnmds": GNMDS, "ckl": CKL, "ste": STE, "t-ste": T_STE, "soe": SOE}
 MU, MARGIN = 0.05, 0.1  # of "ckl" (Tamuz et al. 2011) and "soe" (Terada and von Luxburg 2014)
 
 # NaN and infinity keep their meaning (no nnan, ninf): a diverged run must be seen as one.
@@ -90,16 +90,16 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
     `parameter` is mu > 0 for "ckl" (0.05), alpha > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49) and the
     margin > 0 for "soe" (0.1); the other losses have none. Raises ValueError for another name or a bad parameter.
     """
-    _check.check_choice(name, "loss", LOSSES)
-    defaults = {"ckl": MU, "t-ste": float(max(n_components - 1, 1)), "soe": MARGIN}
-    if name not in defaults:
+    code = LOSSES[_check.check_choice(name, "loss", LOSSES)]
+    value = {CKL: MU, T_STE: float(max(n_components - 1, 1)), SOE: MARGIN}.get(code)
+    if value is None:
         if parameter is not None:
             raise ValueError(f"loss_parameter is {parameter!r}; loss {name!r} has none, pass loss_parameter=None")
-        return OrdinalLoss(name, GNMDS if name == "gnmds" else STE, 1.0, has_model=name != "gnmds")
-    value = defaults[name] if parameter is None else _check.check_real(parameter, "loss_parameter", above=0.0)
-    code = {"ckl": CKL, "t-ste": T_STE, "soe": SOE}[name]
+        value = 1.0
+    elif parameter is not None:
+        value = _check.check_real(parameter, "loss_parameter", above=0.0)
     halves = int(value + 1) if code == T_STE and value == int(value) else 0
-    return OrdinalLoss(name, code, value, code != SOE, halves)
+    return OrdinalLoss(name, code, value, code not in (GNMDS, SOE), halves)
 
 
 @inlined

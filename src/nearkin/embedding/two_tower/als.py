@@ -1,6 +1,6 @@
 """Alternating least squares under the all-pairs loss, and the same solution for new rows with the other side fixed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
@@ -18,7 +18,7 @@ from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoin
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, TowerPair, as_tensor
-from nearkin.embedding.two_tower.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
 from nearkin.solvers.newton import armijo
 
@@ -53,6 +53,7 @@ class ALS(AbstractSolver):
 
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
+    tensors: ClassVar[Mapping[str, str]] = {"P": "P", "Q": "Q"}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -102,23 +103,13 @@ class ALS(AbstractSolver):
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.P, self.Q
 
-    def state(self) -> dict[str, Tensor]:
-        state = {"P": self.P, "Q": self.Q}
+    def parts(self) -> dict[str, Part]:
+        parts: dict[str, Part] = {}
         for side, branch in zip(("left", "right"), self.branches, strict=True):
             if branch is not None:
-                state |= {f"{side}.branch.{name}": p for name, p in branch.branch.state_dict().items()}
-                state |= pack_optimizer(branch.optimizer, f"{side}.optimizer.")
-                state[f"{side}.generator"] = branch.generator.get_state()
-        return state
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.P, self.Q = state["P"].clone(), state["Q"].clone()
-        for side, branch in zip(("left", "right"), self.branches, strict=True):
-            if branch is not None:
-                head = f"{side}.branch."
-                branch.branch.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
-                unpack_optimizer(branch.optimizer, state, f"{side}.optimizer.")
-                branch.generator.set_state(state[f"{side}.generator"])
+                parts |= {f"{side}.branch": branch.branch, f"{side}.optimizer": branch.optimizer}
+                parts[f"{side}.generator"] = branch.generator
+        return parts
 
     def _improve(self, side: int) -> AllPairsPoint:
         """Improve the rows of a side for fixed others, which are rotated with them; returns the point before."""

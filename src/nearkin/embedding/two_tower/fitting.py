@@ -151,17 +151,15 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
         if featured:
             raise ValueError("interactions has features, which loss='cosine-softmax' does not use; fit without them")
         regularization = 0.0
-    only = None
-    if custom or featured:
-        only = "features, and towers of your own, are trained by this loss only"
-    elif regularization != "auto":
-        only = "a strength of regularization was given, which this loss alone has"
-    elif k < 2:
-        only = "n_components is 1, and rows of length 1 need two"
-    elif not isinstance(given, Auto) and not isinstance(chosen, Joint):
-        only = f"solver {given.name!r} was given, which trains this loss only"
-    elif through is not None and not isinstance(chosen, Joint):
-        only = "this index is trained by this loss only"
+    joint = isinstance(chosen, Joint)
+    reasons = {
+        "features, and towers of your own, are trained by this loss only": custom or featured,
+        "a strength of regularization was given, which this loss alone has": regularization != "auto",
+        "n_components is 1, and rows of length 1 need two": k < 2,
+        f"solver {given.name!r} was given, which trains this loss only": not isinstance(given, Auto) and not joint,
+        "this index is trained by this loss only": through is not None and not joint,
+    }
+    only = next((reason for reason, holds in reasons.items() if holds), None)
     auto = isinstance(model.loss, str) and model.loss == "auto"
     return Settings(
         k, loss, auto, only, given, chosen, regularization, towers, through, model.validation_fraction,

@@ -1,5 +1,6 @@
 """Solvers of the all-pairs loss through any towers: Adam, L-BFGS, Gauss-Newton."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -133,6 +134,7 @@ class GaussNewton(AbstractAllPairs):
     start: str = "auto"
 
     through_index: ClassVar[bool] = False
+    tensors: ClassVar[Mapping[str, str]] = {"damping": "dampings"}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -153,13 +155,6 @@ class GaussNewton(AbstractAllPairs):
         for number, active in enumerate(self.blocks):
             value = self._move(number, active)
         return value
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | {"damping": self.dampings}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        super().load_state(state)
-        self.dampings = state["damping"].clone()
 
     def _move(self, number: int, active: tuple[int, ...]) -> float:
         """One Newton step of the active sides; returns the value after it."""

@@ -273,14 +273,6 @@ class TowerPair:
         adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
         return [adam] if turning is None else [adam, turning]
 
-    def modules(self) -> dict[str, nn.Module | TrainableIndex]:
-        named: dict[str, nn.Module | TrainableIndex] = {"left": self.left.tower, "right": self.right.tower}
-        return named if self.index is None else named | {"index": self.index}
-
-    def embed_left(self, rows: Tensor) -> Tensor:
-        """(b, k) embeddings of some left rows, with a graph."""
-        return self.left.embed_rows(rows)
-
     def embed_right(self, columns: Tensor) -> Tensor:
         """(b, k) embeddings of some right rows, with a graph, through the index if there is one."""
         return self.quantized(self.right.embed_rows(columns))[0]
@@ -330,18 +322,6 @@ class TowerPair:
             ),
             start=torch.zeros(()),
         )
-
-    def state(self) -> dict[str, Tensor]:
-        return {
-            f"{name}.{key}": value
-            for name, module in self.modules().items()
-            for key, value in module.state_dict().items()
-        }
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        for name, module in self.modules().items():
-            head = f"{name}."
-            module.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
 
 
 def penalised(side: Side, X: Tensor, rows: Tensor | slice = slice(None)) -> Tensor:
