@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, TowerPair, as_tensor
+from nearkin.embedding.two_tower.towers import FeatureBranch, Side, TowerPair, as_tensor
 from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
 from nearkin.solvers.newton import armijo
@@ -64,7 +64,7 @@ class ALS(AbstractSolver):
         counts = np.diff(objective.interactions.indptr), np.diff(objective.interactions.columns.indptr)
         left, right = (
             BranchRegression(side, torch.from_numpy(np.where(count > 0, ridge, 0)), generator=pair.generator)
-            if isinstance(side.tower, ResidualTower) and side.tower.branch is not None
+            if isinstance(side.encoder, FeatureBranch)
             else None
             for side, ridge, count in zip(pair.sides, objective.ridge, counts, strict=True)
         )
@@ -96,7 +96,7 @@ class ALS(AbstractSolver):
         c = self.loss.at(self.P, self.Q).constants
         for X, ridge, branch in zip((self.P, self.Q), (c.ridge_left, c.ridge_right), self.branches, strict=True):
             if branch is not None:
-                mean = branch.side.branch_outputs()
+                mean = branch.side.encoded()
                 total += float((ridge * (0.5 * mean.square() - X * mean)).sum(dtype=torch.float64))
         return total
 
@@ -121,7 +121,7 @@ class ALS(AbstractSolver):
             for follower in self.branches:
                 if follower is not None:
                     follower.turn(turn)
-        mean = None if branch is None else branch.side.branch_outputs()[loss.rows]
+        mean = None if branch is None else branch.side.encoded()[loss.rows]
         before, X = improve_left(
             loss, X, Y, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
         )
@@ -129,7 +129,7 @@ class ALS(AbstractSolver):
             branch.step(X)
             unpaired = branch.weights.reshape(-1) == 0
             if unpaired.any():  # only its features determine such a row
-                X[unpaired] = branch.side.branch_outputs()[unpaired]
+                X[unpaired] = branch.side.encoded()[unpaired]
         self.P, self.Q = (Y, X) if side else (X, Y)
         return before
 
@@ -140,10 +140,8 @@ class BranchRegression:
     then the exact last linear layer at a cost of m h^2. Rows without a pair have weight 0."""
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:
-        if not isinstance(side.tower, ResidualTower) or side.tower.branch is None:
-            raise TypeError("side has no branch of features; give the interactions features")
         self.side, self.generator, self.rows = side, generator, int((weights > 0).sum())
-        self.branch: FeatureBranch = side.tower.branch
+        self.branch = cast(FeatureBranch, side.encoder)
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
         self.weights = (weights / mean).reshape(-1, 1).float()
         self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)

@@ -19,7 +19,7 @@ from nearkin.embedding.all_pairs.loss import check_embedding, vector
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
-from nearkin.embedding.two_tower.objective import AllPairs, Objective
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
 from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
@@ -219,11 +219,6 @@ class CosineSoftmax(BaseEstimator):
         known = np.log(np.maximum(fitted, 1))
         return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
 
-    def cost(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-        """b_j of rights with these numbers of pairs, `fitted` those of the fit, over which the mean is 1."""
-        known = np.maximum(fitted, 1.0) ** self.cost_power
-        return np.maximum(degrees, 1.0) ** self.cost_power / known.mean()
-
 
 def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.csr_matrix:
     """(m, n) labels whose rows keep their sums, a share of each on its list (d,) of columns, best first, -1 for none.
@@ -370,7 +365,7 @@ def fold_in_softmax(
         bias = loss.bias(degrees, of_others)
         last = of_fit.temperature * bias
         Q = torch.from_numpy(others[:, : cosines.shape[1]])
-        scale = loss.cost(degrees, of_others) * np.exp(bias) / np.maximum(share, 1e-12)
+        scale = popularity_costs(degrees, of_others, loss.cost_power) * np.exp(bias) / np.maximum(share, 1e-12)
         scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
         masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
         shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)

@@ -38,7 +38,7 @@ from nearkin.embedding.two_tower.fitting import (
     join_interactions,
 )
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower
+from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
@@ -166,7 +166,8 @@ class TwoTower(BaseEstimator):
         self.exact_embeddings_ = (
             (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
         )
-        self.left_encoder_, self.right_encoder_ = encoder(pair.left), encoder(pair.right)
+        encoders = (None if side.features is None else side.encoder for side in pair.sides)
+        self.left_encoder_, self.right_encoder_ = (None if module is None else module.eval() for module in encoders)
         self.index_, self.solver_, self.history_ = pair.index, solver.name, fitted.history
         self.regularization_, self.omega_ = pair.strength, pair.objective.omega
         self.loss_, self.trials_ = fitted.loss, fitted.trials
@@ -317,12 +318,6 @@ class TwoTower(BaseEstimator):
     def _fitted(self) -> "TwoTower":
         check_is_fitted(self, "left_embeddings_")
         return self
-
-
-def encoder(side: Side) -> nn.Module | None:
-    """The module that embeds an unseen entity of a side from its features, if there are features."""
-    tower = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
-    return None if side.features is None or tower is None else tower.eval()
 
 
 def transform(

@@ -445,18 +445,17 @@ def continue_fit(
         table[: len(known)] = torch.from_numpy(known)
     pair = make_pair(settings, objective, before.regularization_, start, generator, group)
     for side, encoder in zip(pair.sides, (before.left_encoder_, before.right_encoder_), strict=True):
-        tower: Any = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
-        if tower is None:
+        if side.encoder is None:
             continue
         if encoder is None:
             raise ValueError(
                 "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it "
                 "features"
             )
-        tower.load_state_dict(encoder.state_dict())
+        side.encoder.load_state_dict(encoder.state_dict())
         if isinstance(side.tower, ResidualTower) and not solver.tables_only:
             with torch.no_grad():  # id embeddings are embeddings less the output of the branch
-                side.tower.table -= side.branch_outputs()
+                side.tower.table -= side.encoded()
     if max_iter is None and solver.tables_only:
         max_iter = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter
     elif max_iter is None:
