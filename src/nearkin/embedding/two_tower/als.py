@@ -248,28 +248,19 @@ def improve_left(
     elif loss.omega:
         before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
     for columns in blocks:
-        point = loss.at(_improved(loss, point, columns, mean, spectrum, cg_steps), Q)
+        gradient, direction = point.left_gradient(), torch.zeros_like(point.P)
+        if mean is not None:
+            gradient -= point.constants.ridge_left * mean
+        direction[:, columns] = _newton_steps(point, gradient[:, columns], columns, spectrum, cg_steps)
+        length = 1.0 if loss.loss == SQUARED else _step_size(loss, point, gradient, direction, mean)
+        point = loss.at(torch.add(point.P, direction, alpha=length, out=direction), Q)
     return before, gathered(point.P, loss.group)
 
 
-def _improved(
-    loss: AllPairsLoss,
-    point: AllPairsPoint,
-    columns: Tensor | slice,
-    mean: Tensor | None,
-    spectrum: Tensor | None,
-    cg_steps: int,
-) -> Tensor:
-    """P after a Newton step on some of its columns; full for a quadratic, else cut by Armijo's rule."""
-    gradient = point.left_gradient()
-    if mean is not None:
-        gradient -= point.constants.ridge_left * mean
-    P, step = point.P.clone(), _newton_steps(point, gradient, columns, spectrum, cg_steps)
-    if loss.loss == SQUARED:
-        P[:, columns] += step
-        return P
-    direction = torch.zeros_like(P)
-    direction[:, columns] = step
+def _step_size(
+    loss: AllPairsLoss, point: AllPairsPoint, gradient: Tensor, direction: Tensor, mean: Tensor | None
+) -> float:
+    """How far to go along a direction, by Armijo's rule."""
     towards = 0.0 if mean is None else float((point.constants.ridge_left * mean * direction).sum())
     sums = np.array([towards, float((gradient * direction).sum(dtype=torch.float64))])
     loss.group.all_reduce(sums)
@@ -277,22 +268,20 @@ def _improved(
     def along(t: float) -> float:
         return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
 
-    slope = min(float(sums[1]), 0.0)
-    return P.add_(direction, alpha=armijo(along, point.value(), slope).step_size)
+    return armijo(along, point.value(), min(float(sums[1]), 0.0)).step_size
 
 
 def _newton_steps(
     point: AllPairsPoint, gradient: Tensor, columns: Tensor | slice, spectrum: Tensor | None, cg_steps: int
 ) -> Tensor:
-    """The steps of all rows in some columns, by conjugate gradients if there is a spectrum, else exact."""
-    c, gradient = point.constants, gradient[:, columns].contiguous()
+    """The steps of all rows in some columns of this gradient: by conjugate gradients with a spectrum, else exact."""
+    c, out = point.constants, torch.empty(gradient.shape, dtype=gradient.dtype)
     if spectrum is None:
         kernel, Q, extra = solve_rows_exactly, point.Q[:, columns], ()
         curvature = (point.omega * point.right_gram[columns][:, columns]).to(Q)
     else:
         kernel, Q, extra = solve_rows_cg, point.Q, (cg_steps,)
         curvature = spectrum.clamp(min=0).to(Q)
-    out = torch.empty_like(gradient)
     arrays = (point.curvature, Q, curvature, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
     by_blocks(
         kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra

@@ -294,8 +294,7 @@ class TwoTower(BaseEstimator):
             if arrays:
                 write_arrays(folder / LOSS_ARRAYS, arrays)
             modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
-            if self.index_ is not None:
-                modules["index"] = self.index_
+            modules |= {} if self.index_ is None else {"index": self.index_}
             for name, module in modules.items():
                 state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
                 write_arrays(folder / f"{name}.safetensors", state)

@@ -499,7 +499,7 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
         )
     if given is None:
         return known
-    (_, width), (_, usual) = np.shape(given), np.shape(known)
+    width, usual = (features.shape[1] for features in (given, known))  # pyright: ignore[reportOptionalSubscript]
     if width != usual:
         raise ValueError(
             f"the interactions have {width} features of the {side} side, the model's pairs have {usual}; give the same "
