@@ -51,7 +51,7 @@ class SubBlocks(AbstractAllPairs):
     def _cell(self, rows: Tensor, columns: Tensor, cells: int) -> float:
         """One Adam step on a cell; returns its estimate of the whole loss a pair."""
         zero_grad(self.parameters)
-        P, E = self.pair.embed_left(rows), self.pair.right.embed_rows(columns)
+        P, E = self.pair.left.embed_rows(rows), self.pair.right.embed_rows(columns)
         Q, distortion = self.pair.quantized(E, noted=True)
         value = cells * self._loss(P, Q, rows, columns)
         for side, X, numbers, ridge in zip(self.pair.sides, (P, E), (rows, columns), self.pair.ridge, strict=True):

@@ -8,7 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.data.interactions import Parts
 from nearkin.embedding import Adam
-from nearkin.embedding.two_tower.settings import SOLVERS, as_object
+from nearkin.embedding.two_tower.fitting import SOLVERS, as_object
 
 WAYS = [
     *({"solver": name} for name in ("als", "ials++", "adam", "l-bfgs")),

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
+    from nearkin.embedding.two_tower.fitting import Auto as Auto
+    from nearkin.embedding.two_tower.fitting import Indexed as Indexed
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
-    from nearkin.embedding.two_tower.settings import Auto as Auto
-    from nearkin.embedding.two_tower.settings import Indexed as Indexed
     from nearkin.embedding.two_tower.towers import Tower as Tower
     from nearkin.embedding.two_tower.towers import feature_towers as feature_towers
 

@@ -12,7 +12,7 @@ from nearkin.embedding.two_tower import choice
 from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
     choose_regularization,
-    start_tables,
+    sweep,
     validation_ranking,
 )
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
@@ -62,7 +62,7 @@ def chosen(objective: Objective, metrics: list[float]) -> tuple[float, list[dict
     heard, left = [], list(metrics)
     judge = SimpleNamespace(metric=lambda P, Q: left.pop(0))
     found = choose_regularization(
-        objective, *tables(), judge, noise=objective.noise_level(np.random.default_rng(0)),
+        objective, tables(), judge, noise=objective.noise_level(np.random.default_rng(0)),
         callback=lambda step, record: heard.append({"number": step, **record}),
     )  # fmt: skip
     return found.strength / objective.noise_level(np.random.default_rng(0)), heard
@@ -90,13 +90,13 @@ def test_the_path_ends_where_the_metric_no_longer_rises(
 
 
 def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Objective) -> None:
-    P, Q = tables()
-    found = choose_regularization(objective, P, Q, None, noise=0.4)
+    start = tables()
+    found = choose_regularization(objective, start, None, noise=0.4)
     assert found.strength == pytest.approx(0.1)
-    assert found.P is P
-    assert found.Q is Q
+    assert found.tables is start
 
 
-def test_start_tables_lower_the_loss(objective: Objective) -> None:
-    loss, (P, Q) = objective.loss(0.005), tables()
-    assert loss.value(*start_tables(objective, 0.005, P, Q)) < 0.9 * loss.value(P, Q)
+def test_sweeps_lower_the_loss(objective: Objective) -> None:
+    loss, start = objective.loss(0.005), tables()
+    found, _ = sweep(loss, start, DEFAULTS.start_sweeps)
+    assert loss.value(*found) < 0.9 * loss.value(*start)

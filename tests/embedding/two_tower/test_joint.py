@@ -10,7 +10,7 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
-from nearkin.embedding.all_pairs.row_solves import solve_left
+from nearkin.embedding.two_tower.als import solve_left
 from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
 from nearkin.embedding.two_tower.training import Best, copied_state
 from nearkin.quantization import IndexingLayer

@@ -23,7 +23,7 @@ from nearkin.embedding import (
     Tower,
 )
 from nearkin.embedding.two_tower.estimator import _read_parameters
-from nearkin.embedding.two_tower.settings import check_settings
+from nearkin.embedding.two_tower.fitting import check_settings
 from nearkin.quantization import IndexingLayer
 
 FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions

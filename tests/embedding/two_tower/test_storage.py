@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nearkin as nk
@@ -20,3 +21,11 @@ def test_settings_are_read_as_objects_and_an_index_that_was_not_there_is_refused
     assert model.left.hidden == (8,)
     with pytest.raises(ValueError, match="was fitted without an index"):
         nk.TwoTower.load(tmp_path / "m", index=nk.quantization.IndexingLayer(4, 2, 4))
+
+
+def test_factors_of_a_prior_are_kept(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    prior = tuple(rng.normal(size=(n, 2)) for n in PAIRS.shape)
+    nk.TwoTower(4, loss=AllPairs(prior=prior), random_state=0).fit(PAIRS).save(tmp_path / "m")
+    for given, kept in zip(prior, nk.TwoTower.load(tmp_path / "m").loss.prior, strict=True):
+        np.testing.assert_array_equal(given, kept)

@@ -75,11 +75,6 @@ def test_a_branch_starts_at_zero_and_scales_its_inputs(rng: np.random.Generator)
     assert 0.1 < branch.hidden(torch.from_numpy(x)).std() < 2
 
 
-def test_an_unknown_entity_without_features_is_refused() -> None:
-    with pytest.raises(ValueError, match="rows is None; a tower without features knows only the ids"):
-        ResidualTower(3, 2, None)(None)
-
-
 DEVICES = [
     "cpu",
     "meta",

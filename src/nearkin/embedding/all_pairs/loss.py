@@ -298,14 +298,10 @@ class AllPairsLoss:
         """
         if group.size > 1 and self.group.size == 1 and self._part is None:
             rows = self.pairs.share(group)
-            self._part = self.of_lefts(rows)
+            pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
+            self._part = self._on(self.pairs.part(rows), self._exact.part(pairs, rows))
             self._part.group, self._part.rows = group, rows
         return self._part or self
-
-    def of_lefts(self, rows: slice) -> "AllPairsLoss":
-        """The loss of some left rows and their pairs; it takes P of these rows."""
-        pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
-        return self._on(self.pairs.part(rows), self._exact.part(pairs, rows))
 
     def _on(self, pairs: PairProducts, constants: Constants) -> "AllPairsLoss":
         """The same loss with other pairs."""

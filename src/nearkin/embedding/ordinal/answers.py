@@ -235,13 +235,10 @@ def join(first: Comparisons, second: Comparisons) -> Comparisons:
 
 def count_per_object(comparisons: Comparisons) -> np.ndarray:
     """(n,) the number of comparisons that each object takes part in."""
-    flat = comparisons.indices.ravel()
-    counts = np.bincount(flat, minlength=comparisons.n_objects)
-    if comparisons.indices.shape[1] == 4:  # an object may occur in both pairs of a quadruplet: count the row once
-        i, j, l, k = comparisons.indices.T  # noqa: E741  the paper's letters
-        for twice in (np.where(i == l, i, k)[(i == l) | (i == k)], np.where(j == l, j, k)[(j == l) | (j == k)]):
-            counts -= np.bincount(twice, minlength=comparisons.n_objects)
-    return counts
+    rows = np.sort(comparisons.indices, axis=1)
+    first = np.ones(rows.shape, bool)  # an object may occur in both pairs of a quadruplet: count the row once
+    first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    return np.bincount(rows[first], minlength=comparisons.n_objects)
 
 
 def group_objects(comparisons: Comparisons) -> np.ndarray:

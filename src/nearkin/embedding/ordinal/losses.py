@@ -37,7 +37,7 @@ from nearkin import _check
 from nearkin._compile import cached_njit
 
 GNMDS, STE, CKL, T_STE, SOE = range(5)
-LOSSES = ("gnmds", "ckl", "ste", "t-ste", "soe")
+LOSSES = {"gnmds": GNMDS, "ckl": CKL, "ste": STE, "t-ste": T_STE, "soe": SOE}
 MU, MARGIN = 0.05, 0.1  # of "ckl" (Tamuz et al. 2011) and "soe" (Terada and von Luxburg 2014)
 
 # NaN and infinity keep their meaning (no nnan, ninf): a diverged run must be seen as one.
@@ -90,16 +90,16 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
     `parameter` is mu > 0 for "ckl" (0.05), alpha > 0 for "t-ste" (max(n_components - 1, 1), SVRG-SBB eq. 49) and the
     margin > 0 for "soe" (0.1); the other losses have none. Raises ValueError for another name or a bad parameter.
     """
-    _check.check_choice(name, "loss", LOSSES)
-    defaults = {"ckl": MU, "t-ste": float(max(n_components - 1, 1)), "soe": MARGIN}
-    if name not in defaults:
+    code = LOSSES[_check.check_choice(name, "loss", LOSSES)]
+    value = {CKL: MU, T_STE: float(max(n_components - 1, 1)), SOE: MARGIN}.get(code)
+    if value is None:
         if parameter is not None:
             raise ValueError(f"loss_parameter is {parameter!r}; loss {name!r} has none, pass loss_parameter=None")
-        return OrdinalLoss(name, GNMDS if name == "gnmds" else STE, 1.0, has_model=name != "gnmds")
-    value = defaults[name] if parameter is None else _check.check_real(parameter, "loss_parameter", above=0.0)
-    code = {"ckl": CKL, "t-ste": T_STE, "soe": SOE}[name]
+        value = 1.0
+    elif parameter is not None:
+        value = _check.check_real(parameter, "loss_parameter", above=0.0)
     halves = int(value + 1) if code == T_STE and value == int(value) else 0
-    return OrdinalLoss(name, code, value, code != SOE, halves)
+    return OrdinalLoss(name, code, value, code not in (GNMDS, SOE), halves)
 
 
 @inlined
@@ -255,8 +255,11 @@ def sum_values(x, q, w, code, parameter):
 
 
 @kernel
-def sum_gradients(x, q, w, code, parameter, halves, gradient, slopes):
-    """gradient += sum_q grad F_q(x); the slopes of every term are written to `slopes` (m, 2) if it is not empty."""
+def sum_gradients(x, q, w, code, parameter, halves, scale, gradient, slopes):
+    """gradient += scale grad F_q(x), term after term: with `gradient` = x and a negative scale, a pass of SGD.
+
+    The scaled slopes of every term are written to `slopes` (m, 2) if it is not empty.
+    """
     two = x.dtype.type(2)
     for t in range(len(q)):
         i, j, l, k = objects(q, t)  # noqa: E741
@@ -264,7 +267,7 @@ def sum_gradients(x, q, w, code, parameter, halves, gradient, slopes):
         s_a, s_b = loss_slopes(code, a, b, parameter, halves)
         if len(w):
             s_a, s_b = s_a * w[t], s_b * w[t]
-        s_a, s_b = two * s_a, two * s_b
+        s_a, s_b = two * scale * s_a, two * scale * s_b
         if len(slopes):
             slopes[t, 0], slopes[t, 1] = s_a, s_b
         if s_a == 0 and s_b == 0:
@@ -338,25 +341,6 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
     for row in range(n):
         catch_up(x, gradient, last, np.uintp(row), n_terms, step)
     return t
-
-
-@kernel
-def sgd_pass(x, q, w, code, parameter, halves, step):
-    """x -= step grad F_q(x) for every comparison in turn, in place."""
-    two = x.dtype.type(2)
-    for t in range(len(q)):
-        i, j, l, k = objects(q, t)  # noqa: E741
-        a, b = squared_distances(x, i, j, l, k)
-        s_a, s_b = loss_slopes(code, a, b, parameter, halves)
-        if len(w):
-            s_a, s_b = s_a * w[t], s_b * w[t]
-        s_a, s_b = two * step * s_a, two * step * s_b
-        if s_a == 0 and s_b == 0:
-            continue
-        for c in range(x.shape[1]):
-            u0, u1, u2, u3 = difference(x, i, j, c, s_a)
-            v0, v1, v2, v3 = difference(x, l, k, c, s_b)
-            add_term(x, j, i, k, l, c, u0, u1, u2, u3, v0, v1, v2, v3)
 
 
 @kernel

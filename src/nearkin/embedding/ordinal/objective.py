@@ -48,6 +48,13 @@ def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None)
     return indices, weights / weights.mean()
 
 
+def check_points(n_objects: int, *points: np.ndarray) -> None:
+    """ValueError if points are not blocks (n, c, 4)."""
+    for x in points:
+        if x.ndim != 3 or x.shape != (n_objects, points[0].shape[1], BLOCK):
+            raise ValueError(f"x has shape {x.shape}; it must be ({n_objects}, blocks, {BLOCK}), made by pad_rows")
+
+
 @dataclass
 class OrdinalObjective:
     """f(x) = (n / W) sum_q w_q f_q(x) with W = sum_q w_q: the sum per object, so steps and epsilon are free of sizes.
@@ -76,7 +83,7 @@ class OrdinalObjective:
 
     def value(self, x: np.ndarray) -> float:
         """f(x), summed in float64."""
-        self.check_points(x)
+        check_points(self.n_objects, x)
         indices, weights, group = self._share()
         total = np.array([losses.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
         group.all_reduce(total)
@@ -84,22 +91,23 @@ class OrdinalObjective:
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """grad f(x), same shape as x; the processes of a group sum a share of the terms each."""
-        self.check_points(x)
         indices, weights, group = self._share()
-        gradient = np.zeros_like(x)
-        losses.sum_gradients(x, indices, weights, *self._loss, gradient, np.empty((0, 2), self.dtype))
-        group.all_reduce(gradient)
-        gradient *= self.dtype(self.n_objects / self.n_terms)
-        return gradient
+        return self._summed(x, indices, weights, np.empty((0, 2), self.dtype), group)
 
     def snapshot(self, x: np.ndarray) -> solvers.Snapshot:
         """A copy of x, the full gradient and every term's two slopes, which the passes from here reuse."""
-        self.check_points(x)
         slopes = np.empty((self.n_terms, 2), self.dtype)
+        return solvers.Snapshot(x.copy(), self._summed(x, self.indices, self._weights, slopes), slopes)
+
+    def _summed(
+        self, x: np.ndarray, indices: np.ndarray, weights: np.ndarray, slopes: np.ndarray, group: Group = ALONE
+    ) -> np.ndarray:
+        check_points(self.n_objects, x)
         gradient = np.zeros_like(x)
-        losses.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
+        losses.sum_gradients(x, indices, weights, *self._loss, self.dtype(1), gradient, slopes)
+        group.all_reduce(gradient)
         gradient *= self.dtype(self.n_objects / self.n_terms)
-        return solvers.Snapshot(x.copy(), gradient, slopes)
+        return gradient
 
     def largest_step(self, batch_size: int) -> float:
         """1 / (12 n w), w the largest weight: a bound for most losses, a rule of thumb for the others.
@@ -115,17 +123,17 @@ class OrdinalObjective:
 
     def walk(self, x: np.ndarray, rule: solvers.Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
-        self.check_points(x)
+        check_points(self.n_objects, x)
         terms = self.indices, self._weights, *self._loss
         match rule:
             case solvers.Plain(step):
-                losses.sgd_pass(x, *terms, self.dtype(step * self.n_objects))
+                losses.sum_gradients(x, *terms, -self.dtype(step * self.n_objects), x, np.empty((0, 2), self.dtype))
             case solvers.RowScaled(step, accumulator):
                 if accumulator.shape != (self.n_objects,):
                     raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
                 losses.adagrad_pass(x, accumulator, *terms, self.dtype(step))
             case solvers.VarianceReduced(step, snapshot, batch_size, n_terms):
-                self.check_points(x, snapshot.x, snapshot.gradient)
+                check_points(self.n_objects, x, snapshot.x, snapshot.gradient)
                 for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
                     _check.check_integer(value, name, low=1)  # a batch of none would never end
                 start, known = (self._position, n_terms), (snapshot.x, snapshot.gradient, snapshot.memo)
@@ -136,14 +144,6 @@ class OrdinalObjective:
         """The terms that fall to this process, and their weights."""
         rows = slice(*self.group.share(self.n_terms))
         return self.indices[rows], self._weights[rows], self.group
-
-    def check_points(self, *points: np.ndarray) -> None:
-        """ValueError if points are not blocks (n, c, 4)."""
-        for x in points:
-            if x.ndim != 3 or x.shape != (self.n_objects, points[0].shape[1], BLOCK):
-                raise ValueError(
-                    f"x has shape {x.shape}; it must be ({self.n_objects}, blocks, {BLOCK}), made by pad_rows"
-                )
 
 
 @dataclass
@@ -182,7 +182,6 @@ class EventObjective:
         sums = np.add.reduceat(weights[order], self._starts[:-1]) if len(weights) else size
         self._weights = sums / size * len(size) / (sums / size).sum()
         self._by_row = np.repeat(self._weights, size)
-        self._plain = OrdinalObjective(self.indices, self.n_objects, self.loss, dtype=np.float64)
 
     @property
     def n_terms(self) -> int:
@@ -196,12 +195,12 @@ class EventObjective:
         """grad f(x), same shape as x."""
         weights = self.event_values(x)[1] * self._by_row
         gradient, loss = np.zeros_like(x), (self.loss.code, self.loss.parameter, self.loss.halves)
-        losses.sum_gradients(x, self.indices, weights, *loss, gradient, np.empty((0, 2)))
+        losses.sum_gradients(x, self.indices, weights, *loss, 1.0, gradient, np.empty((0, 2)))
         return gradient * (self.n_objects / self.n_terms)
 
     def event_values(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """-log p of the events (e,) in the order of their numbers, and the shares (m,) of the rows in that order."""
-        self._plain.check_points(x)
+        check_points(self.n_objects, x)
         values, shares = np.empty(self.n_terms), np.empty(len(self.indices))
         losses.event_pass(x, self.indices, self._starts, self.loss.code, self.loss.parameter, values, shares)
         return values, shares
@@ -274,9 +273,8 @@ class Task:
             return
         order = rng.permutation(len(comparisons))
         weights = None if weights is None else weights[order]
-        self._dtype = (
-            np.float64 if isinstance(self._solver, solvers.LBFGS) else np.float32
-        )  # its line search needs the digits
+        line_search = isinstance(self._solver, solvers.LBFGS)  # which needs the digits of float64
+        self._dtype = np.float64 if line_search else np.float32
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
         if solver == "svrg" and isinstance(self._solver, solvers.SVRG):
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)

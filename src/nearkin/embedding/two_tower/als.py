@@ -1,8 +1,8 @@
 """Alternating least squares under the all-pairs loss, and the same solution for new rows with the other side fixed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,14 +15,17 @@ from nearkin._distributed import ALONE, Group
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
-from nearkin.embedding.all_pairs.row_solves import eigenbasis, improve_left
+from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, TowerPair, as_tensor
-from nearkin.embedding.two_tower.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.embedding.two_tower.towers import FeatureBranch, Side, TowerPair, as_tensor
+from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
+from nearkin.solvers.newton import armijo
 
 BATCH = 1024  # rows of one Adam step of a branch
 DAMPINGS = torch.logspace(-6, 1, 15, dtype=torch.float64)  # of its last layer, in units of the largest eigenvalue
+FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
+CG_STEPS = 16  # to .001 of the way to the minimum for larger k
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,6 +53,7 @@ class ALS(AbstractSolver):
 
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
+    tensors: ClassVar[Mapping[str, str]] = {"P": "P", "Q": "Q"}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -60,7 +64,7 @@ class ALS(AbstractSolver):
         counts = np.diff(objective.interactions.indptr), np.diff(objective.interactions.columns.indptr)
         left, right = (
             BranchRegression(side, torch.from_numpy(np.where(count > 0, ridge, 0)), generator=pair.generator)
-            if isinstance(side.tower, ResidualTower) and side.tower.branch is not None
+            if isinstance(side.encoder, FeatureBranch)
             else None
             for side, ridge, count in zip(pair.sides, objective.ridge, counts, strict=True)
         )
@@ -76,16 +80,15 @@ class ALS(AbstractSolver):
     ) -> Self:
         """Begin from tables P (m, k) and Q (n, k), which are copied."""
         self.loss, self.branches = loss, branches
-        self._own, self._own_turned = loss.part(group), loss.transposed().part(group)  # this process's rows
+        self._own = loss.part(group), loss.transposed().part(group)  # this process's rows
         self.P, self.Q = P.clone(), Q.clone()
         return self
 
     def step(self) -> float:
         """One sweep, the left side and then the right; returns the loss between the two, or after it with branches."""
-        left, right = self.branches
-        self.P, self.Q, _ = self._solve(self._own, self.P, self.Q, left, right)
-        self.Q, self.P, between = self._solve(self._own_turned, self.Q, self.P, right, left)
-        return between.value() if left is None and right is None else self.value()
+        self._improve(0)
+        between = self._improve(1)
+        return between.value() if self.branches == (None, None) else self.value()
 
     def value(self) -> float:
         """The loss; with branches its penalty is that of the embeddings' distance from them."""
@@ -93,57 +96,42 @@ class ALS(AbstractSolver):
         c = self.loss.at(self.P, self.Q).constants
         for X, ridge, branch in zip((self.P, self.Q), (c.ridge_left, c.ridge_right), self.branches, strict=True):
             if branch is not None:
-                mean = branch.predict()
+                mean = branch.side.encoded()
                 total += float((ridge * (0.5 * mean.square() - X * mean)).sum(dtype=torch.float64))
         return total
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.P, self.Q
 
-    def state(self) -> dict[str, Tensor]:
-        state = {"P": self.P, "Q": self.Q}
+    def parts(self) -> dict[str, Part]:
+        parts: dict[str, Part] = {}
         for side, branch in zip(("left", "right"), self.branches, strict=True):
             if branch is not None:
-                state |= {f"{side}.branch.{name}": p for name, p in branch.branch.state_dict().items()}
-                state |= pack_optimizer(branch.optimizer, f"{side}.optimizer.")
-                state[f"{side}.generator"] = branch.generator.get_state()
-        return state
+                parts |= {f"{side}.branch": branch.branch, f"{side}.optimizer": branch.optimizer}
+                parts[f"{side}.generator"] = branch.generator
+        return parts
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.P, self.Q = state["P"].clone(), state["Q"].clone()
-        for side, branch in zip(("left", "right"), self.branches, strict=True):
-            if branch is not None:
-                head = f"{side}.branch."
-                branch.branch.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
-                unpack_optimizer(branch.optimizer, state, f"{side}.optimizer.")
-                branch.generator.set_state(state[f"{side}.generator"])
-
-    def _solve(
-        self,
-        loss: AllPairsLoss,
-        P: Tensor,
-        Q: Tensor,
-        branch: "BranchRegression | None",
-        other: "BranchRegression | None",
-    ) -> tuple[Tensor, Tensor, AllPairsPoint]:
-        """Improve P for fixed Q; returns both, as Q is rotated with P, and the point before."""
-        spectrum = None
+    def _improve(self, side: int) -> AllPairsPoint:
+        """Improve the rows of a side for fixed others, which are rotated with them; returns the point before."""
+        loss, branch, spectrum = self._own[side], self.branches[side], None
+        X, Y = (self.Q, self.P) if side else (self.P, self.Q)
         if self.block_size is None:
-            spectrum, turn = eigenbasis(loss, P, Q)
-            P, Q = P @ turn, Q @ turn
-            for follower in (branch, other):
+            spectrum, turn = eigenbasis(loss, X, Y)
+            X, Y = X @ turn, Y @ turn
+            for follower in self.branches:
                 if follower is not None:
                     follower.turn(turn)
-        mean = None if branch is None else branch.predict()[loss.rows]
-        before, P = improve_left(
-            loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
+        mean = None if branch is None else branch.side.encoded()[loss.rows]
+        before, X = improve_left(
+            loss, X, Y, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
         )
         if branch is not None:
-            branch.step(P)
+            branch.step(X)
             unpaired = branch.weights.reshape(-1) == 0
             if unpaired.any():  # only its features determine such a row
-                P[unpaired] = branch.predict()[unpaired]
-        return P, Q, before
+                X[unpaired] = branch.side.encoded()[unpaired]
+        self.P, self.Q = (Y, X) if side else (X, Y)
+        return before
 
 
 class BranchRegression:
@@ -152,18 +140,11 @@ class BranchRegression:
     then the exact last linear layer at a cost of m h^2. Rows without a pair have weight 0."""
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:
-        if not isinstance(side.tower, ResidualTower) or side.tower.branch is None:
-            raise TypeError("side has no branch of features; give the interactions features")
         self.side, self.generator, self.rows = side, generator, int((weights > 0).sum())
-        self.branch: FeatureBranch = side.tower.branch
+        self.branch = cast(FeatureBranch, side.encoder)
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
         self.weights = (weights / mean).reshape(-1, 1).float()
         self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)
-
-    def predict(self) -> Tensor:
-        """(n_rows, k) g(x_i) of every row."""
-        with torch.no_grad():
-            return torch.cat([self.branch(self.side.feature_rows(rows)) for rows in self.side.chunks()])
 
     def turn(self, turn: Tensor) -> None:
         """Follow a rotation of the embeddings: g(x) becomes g(x) @ turn."""
@@ -218,6 +199,190 @@ def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> T
         if error < best:
             best, chosen = error, float(damping)
     return turn @ (turned / (spectrum + chosen)[:, None])
+
+
+# ---- rows of one side while the other is fixed ----------------------------------------------------------------------
+
+
+def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
+    """(m, k) the exact minimiser of a squared loss over P for fixed Q; of another loss one Newton step from P."""
+    return improve_left(loss.part(group), P, Q, block_size=P.shape[1])[1]
+
+
+def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
+    """(m, k) `solve_left` to a thousandth: exactly up to 64 columns, else by conjugate gradients from P."""
+    if P.shape[1] <= FEW_COLUMNS:
+        return solve_left(loss, P, Q, group)
+    part = loss.part(group)
+    spectrum, turn = eigenbasis(part, P, Q)
+    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=CG_STEPS)[1] @ turn.T
+
+
+def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Spectrum (k,) float64 and eigenvectors (k, k) of omega Q^T B Q: a basis that changes no score."""
+    spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
+    loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
+    return spectrum, turn.to(P)
+
+
+def improve_left(
+    loss: AllPairsLoss,
+    P: Tensor,
+    Q: Tensor,
+    *,
+    spectrum: Tensor | None = None,
+    cg_steps: int = 2,
+    block_size: int | None = None,
+    mean: Tensor | None = None,
+) -> tuple[AllPairsPoint, Tensor]:
+    """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
+
+    With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` of conjugate gradients; with `block_size`
+    exactly, in blocks of columns. Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets
+    an Armijo search.
+    """
+    before = point = loss.at(P[loss.rows], Q)
+    blocks: tuple[Tensor | slice, ...] = (slice(None),)
+    if spectrum is None:
+        blocks = torch.arange(P.shape[1]).split(block_size or P.shape[1])
+    elif loss.omega:
+        before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
+    for columns in blocks:
+        gradient, direction = point.left_gradient(), torch.zeros_like(point.P)
+        if mean is not None:
+            gradient -= point.constants.ridge_left * mean
+        direction[:, columns] = _newton_steps(point, gradient[:, columns], columns, spectrum, cg_steps)
+        length = 1.0 if loss.loss == SQUARED else _step_size(loss, point, gradient, direction, mean)
+        point = loss.at(torch.add(point.P, direction, alpha=length, out=direction), Q)
+    return before, gathered(point.P, loss.group)
+
+
+def _step_size(
+    loss: AllPairsLoss, point: AllPairsPoint, gradient: Tensor, direction: Tensor, mean: Tensor | None
+) -> float:
+    """How far to go along a direction, by Armijo's rule."""
+    towards = 0.0 if mean is None else float((point.constants.ridge_left * mean * direction).sum())
+    sums = np.array([towards, float((gradient * direction).sum(dtype=torch.float64))])
+    loss.group.all_reduce(sums)
+
+    def along(t: float) -> float:
+        return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
+
+    return armijo(along, point.value(), min(float(sums[1]), 0.0)).step_size
+
+
+def _newton_steps(
+    point: AllPairsPoint, gradient: Tensor, columns: Tensor | slice, spectrum: Tensor | None, cg_steps: int
+) -> Tensor:
+    """The steps of all rows in some columns of this gradient: by conjugate gradients with a spectrum, else exact."""
+    c, out = point.constants, torch.empty(gradient.shape, dtype=gradient.dtype)
+    if spectrum is None:
+        kernel, Q, extra = solve_rows_exactly, point.Q[:, columns], ()
+        curvature = (point.omega * point.right_gram[columns][:, columns]).to(Q)
+    else:
+        kernel, Q, extra = solve_rows_cg, point.Q, (cg_steps,)
+        curvature = spectrum.clamp(min=0).to(Q)
+    arrays = (point.curvature, Q, curvature, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
+    by_blocks(
+        kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra
+    )
+    return out
+
+
+@compiled
+def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
+    """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by CG, preconditioned
+    by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k)."""
+    k = Q.shape[1]
+    one = Q.dtype.type(1)
+    x, r, s = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
+    p, Hp, inverse = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
+    for i in range(start, stop):
+        for c in range(k):
+            inverse[c] = cost[i] * spectrum[c] + ridge[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            q, h = Q[indices[e]], curvature[e]
+            for c in range(k):
+                inverse[c] += h * q[c] * q[c]
+        rs = Q.dtype.type(0)
+        for c in range(k):
+            inverse[c] = one / inverse[c] if inverse[c] > 0 else one
+            x[c], r[c] = 0, -gradient[i, c]
+            p[c] = inverse[c] * r[c]
+            rs += r[c] * p[c]
+        for _ in range(steps):
+            if rs <= 1e-20:
+                break
+            for c in range(k):
+                Hp[c] = (cost[i] * spectrum[c] + ridge[i]) * p[c]
+            for e in range(indptr[i], indptr[i + 1]):
+                q = Q[indices[e]]
+                t = Q.dtype.type(0)
+                for c in range(k):
+                    t += q[c] * p[c]
+                t *= curvature[e]
+                for c in range(k):
+                    Hp[c] += t * q[c]
+            pHp = Q.dtype.type(0)
+            for c in range(k):
+                pHp += p[c] * Hp[c]
+            if pHp <= 0:
+                break
+            alpha, new = rs / pHp, Q.dtype.type(0)
+            for c in range(k):
+                x[c] += alpha * p[c]
+                r[c] -= alpha * Hp[c]
+                s[c] = inverse[c] * r[c]
+                new += r[c] * s[c]
+            for c in range(k):
+                p[c] = s[c] + (new / rs) * p[c]
+            rs = new
+        for c in range(k):
+            out[i, c] = x[c]
+
+
+@compiled
+def solve_rows_exactly(start, stop, indptr, indices, curvature, Q, gram, cost, ridge, gradient, out):
+    """Solve (cost_i gram + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by Cholesky's method, k small."""
+    k = Q.shape[1]
+    A = np.empty((k, k), Q.dtype)
+    for i in range(start, stop):
+        for c in range(k):
+            for d in range(c + 1):
+                A[c, d] = cost[i] * gram[c, d]
+            A[c, c] += ridge[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            q, h = Q[indices[e]], curvature[e]
+            for c in range(k):
+                t, row = h * q[c], A[c]
+                for d in range(c + 1):
+                    row[d] += t * q[d]
+        _cholesky_solve(A, gradient[i], out[i])
+
+
+@compiled
+def _cholesky_solve(A, gradient, x):
+    """x = -A^-1 gradient, A given by its lower triangle and overwritten; a pivot that vanishes leaves its entry 0."""
+    k = len(x)
+    for c in range(k):
+        for d in range(c):
+            t = A[c, d]
+            for b in range(d):
+                t -= A[c, b] * A[d, b]
+            A[c, d] = t * A[d, d]  # the diagonal holds the inverse pivots
+        t = A[c, c]
+        for b in range(c):
+            t -= A[c, b] * A[c, b]
+        A[c, c] = 1 / np.sqrt(t) if t > 0 else 0
+        t = -gradient[c]
+        for b in range(c):
+            t -= A[c, b] * x[b]
+        x[c] = t * A[c, c]
+    for c in range(k - 1, -1, -1):
+        t = x[c]
+        for b in range(c + 1, k):
+            t -= A[b, c] * x[b]
+        x[c] = t * A[c, c]
 
 
 # ---- new rows ------------------------------------------------------------------------------------------------------
@@ -282,12 +447,11 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
     """One row an entity, one column an entity of the known side, the weights as values; ValueError without a pair."""
     n, side = len(known.ids), known.side
     if isinstance(history, Interactions):
-        matrix = history.matrix() if side == "right" else history.matrix().T
-        ids = history.right_ids if side == "right" else history.left_ids
+        pairs, ids = sp.coo_matrix(history.matrix()), history.right_ids
+        if side == "left":
+            pairs, ids = pairs.T, history.left_ids
         columns, _ = number_ids(ids, known.ids, side)
-        coo = sp.coo_matrix(matrix)
-        count = history.shape[0] if side == "right" else history.shape[1]
-        matrix = sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
+        matrix = sp.csr_matrix((pairs.data, (pairs.row, columns[pairs.col])), (pairs.get_shape()[0], n))
     elif isinstance(history, sp.spmatrix | sp.sparray):
         matrix = sp.csr_matrix(history)
         if matrix.get_shape()[1] != n:

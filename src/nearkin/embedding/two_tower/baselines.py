@@ -58,7 +58,7 @@ class MiniBatches:
     def _step(self, places: Tensor) -> float:
         pair, rows, columns = self.pair, self.rows[places], self.columns[places]
         zero_grad(self.parameters)
-        P, E = pair.embed_left(rows), pair.right.embed_rows(columns)
+        P, E = pair.left.embed_rows(rows), pair.right.embed_rows(columns)
         Q, distortion = pair.quantized(E, noted=True)
         loss = self.batch_loss(PairBatch(rows, columns, places, P, Q, pair))
         loss = loss + pair.distortion_weight * distortion
@@ -228,7 +228,7 @@ class SOGram(AbstractTowerSolver):
             observed = completed_losses(loss.loss, c.of_pairs(batch.places), (batch.P * batch.Q).sum(1))
             rows = torch.randint(m, (size,), generator=pair.generator)
             columns = torch.randint(n, (size,), generator=pair.generator)
-            P = torch.cat([pair.embed_left(rows), c.prior_left[rows]], 1)
+            P = torch.cat([pair.left.embed_rows(rows), c.prior_left[rows]], 1)
             Q = torch.cat([pair.embed_right(columns), -c.prior_right[columns]], 1)
             P_c, Q_c = (X.T @ (w * X) * (total / size) for X, w, total in ((P, c.a[rows], m), (Q, c.b[columns], n)))
             self._average(P_c.detach(), Q_c.detach())

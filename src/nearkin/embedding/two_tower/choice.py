@@ -9,7 +9,7 @@ difference, left entity by left entity; otherwise the cheaper one does.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -20,17 +20,18 @@ from nearkin._random import draw_seed
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.data.interactions import split_random
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.settings import LOSSES, Loss, Settings
 from nearkin.metrics.ranking import ranking_metrics, ranking_values
 from nearkin.records import Interactions
 
 DEPTH = 20
 MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
+Tables: TypeAlias = tuple[Tensor, Tensor]  # P (m, k) and Q (n, k)
 
 
 @dataclass(frozen=True)
@@ -101,25 +102,20 @@ class Chosen(NamedTuple):
     """A strength of regularization, the tables that ALS reached with it, and the sweeps of all strengths."""
 
     strength: float
-    P: Tensor
-    Q: Tensor
+    tables: Tables
     sweeps: int = 0
 
 
-def start_tables(
-    objective: Objective, strength: float, P: Tensor, Q: Tensor, group: Group = ALONE
-) -> tuple[Tensor, Tensor]:
-    """Tables after a few sweeps of alternating least squares, the start of other solvers."""
-    solver = ALS().alternate(objective.loss(strength), P, Q, group=group)
-    for _ in range(DEFAULTS.start_sweeps):
-        solver.step()
-    return solver.P, solver.Q
+def sweep(loss: AllPairsLoss, tables: Tables, sweeps: int, group: Group = ALONE) -> tuple[Tables, float]:
+    """The tables after so many sweeps of alternating least squares from copies of these, and the last one's value."""
+    solver = ALS().alternate(loss, *tables, group=group)
+    values = [solver.step() for _ in range(sweeps)]
+    return solver.embeddings(), values[-1]
 
 
 def choose_regularization(
     objective: Objective,
-    P: Tensor,
-    Q: Tensor,
+    tables: Tables,
     ranking: ValidationRanking | None,
     *,
     noise: float,
@@ -130,61 +126,63 @@ def choose_regularization(
     weak, each starting from the tables of the one before, until the metric no longer rises by 2 %. Without held-out
     pairs: a quarter of the noise level and the given tables."""
     if ranking is None:
-        return Chosen(DEFAULTS.fallback * noise, P, Q)
-    best: tuple[float, Chosen] | None = None
-    done = 0
+        return Chosen(DEFAULTS.fallback * noise, tables)
+    best, chosen, done = -np.inf, Chosen(DEFAULTS.fallback * noise, tables), 0
     for number, share in enumerate(DEFAULTS.strengths, start=1):
-        solver = ALS().alternate(objective.loss(share * noise), P, Q, group=group)
-        sweeps = DEFAULTS.start_sweeps if best is None else DEFAULTS.next_sweeps
-        for _ in range(sweeps):
-            value = solver.step()
+        strength, sweeps = share * noise, DEFAULTS.next_sweeps if done else DEFAULTS.start_sweeps
+        tables, value = sweep(objective.loss(strength), tables, sweeps, group)
         done += sweeps
-        P, Q = solver.P, solver.Q
-        metric = ranking.metric(P, Q)
+        metric = ranking.metric(*tables)
         if callback is not None:
             record = {"step": number, "total": len(DEFAULTS.strengths), "phase": "regularization"}
-            callback(number, record | {"regularization": share * noise, "objective": value, "metric": metric})
-        if best is not None and metric <= DEFAULTS.margin * best[0]:
+            callback(number, record | {"regularization": strength, "objective": value, "metric": metric})
+        if number > 1 and metric <= DEFAULTS.margin * best:
             break
-        best = (metric, Chosen(share * noise, P, Q))
-    if best is None:
-        raise RuntimeError("no strength of regularization was tried")
-    return best[1]._replace(sweeps=done)
+        best, chosen = metric, Chosen(strength, tables)
+    return chosen._replace(sweeps=done)
 
 
 # ---- the loss -----------------------------------------------------------------------------------------------------
 
 
 def choose_loss(
-    settings: Settings,
+    k: int,
     interactions: Interactions,
     validation: Interactions | None,
     rng: np.random.Generator,
     *,
+    fraction: float,
     callback: Callback | None,
     group: Group,
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
 
-    It is all pairs, without a short fit, if no other loss can be trained or too few pairs judge it.
+    `fraction` of the pairs is held out if there is no `validation`. If too few pairs judge, it is all pairs, without a
+    short fit.
     """
-    if settings.only_all_pairs is not None:
-        return _all_pairs(settings.only_all_pairs)
     train, held = interactions, validation
     if held is None:
-        parts = split_random(interactions, valid=settings.validation_fraction, test=0, random_state=rng)
+        parts = split_random(interactions, valid=fraction, test=0, random_state=rng)
         train, held = parts.train, parts.valid
     lefts = judging_lefts(held, DEFAULTS.most_lefts, rng)
     if len(lefts) < DEFAULTS.fewest_lefts:
-        return _all_pairs(f"{len(lefts)} lefts have held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
-    race = _Race(settings.n_components, train, held, lefts, rng, callback, group)
-    return race.run()
+        return all_pairs_alone(f"{len(lefts)} lefts have held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
+    return _Race(k, train, held, lefts, rng, callback, group).run()
 
 
-def loss_of(trials: Sequence[Record]) -> Loss:
+def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
     """The loss that a choice's records name; all pairs if there are none."""
-    chosen = next((trial for trial in trials if "why" in trial), None)
-    return AllPairs() if chosen is None else LOSSES[chosen["loss"]]().set_params(**chosen["settings"])
+    for trial in trials:
+        if "why" in trial:
+            kind = CosineSoftmax if trial["loss"] == CosineSoftmax.name else AllPairs
+            return kind().set_params(**trial["settings"])
+    return AllPairs()
+
+
+def all_pairs_alone(why: str) -> list[Record]:
+    """The records of a choice that is all pairs for this reason, without a short fit."""
+    record: Record = {"loss": AllPairs.name, "settings": {}}
+    return [record | {"why": _in_one_line(record, why)}]
 
 
 def _named(trial: Record) -> str:
@@ -196,15 +194,10 @@ def _in_one_line(trial: Record, why: str) -> str:
     return f"loss {_named(trial)}, the choice of 'auto': {why}"
 
 
-def _all_pairs(why: str) -> list[Record]:
-    record: Record = {"loss": AllPairs.name, "settings": {}}
-    return [record | {"why": _in_one_line(record, why)}]
-
-
 class _Trial(NamedTuple):
     """A short fit."""
 
-    loss: Loss
+    loss: AllPairs | CosineSoftmax
     solver: ALS | SphereSweeps
     values: np.ndarray  # (lefts,) mean of Recall@20 and NDCG@20
     record: Record
@@ -240,11 +233,10 @@ class _Race:
         self.records: list[Record] = []
 
     def run(self) -> list[Record]:
-        finalists = [
-            self._longer(self._regularized()),  # the cheapest first
-            self._longer(self._cooled(DEFAULTS.temperatures, [X[:, :-1] for X in self.start], DEFAULTS.first_sweeps)),
-        ]
-        pairs, softmax = finalists
+        P, Q = self.start
+        pairs = self._longer(self._regularized())  # the cheapest first
+        softmax = self._longer(self._cooled(DEFAULTS.temperatures, (P[:, :-1], Q[:, :-1]), DEFAULTS.first_sweeps))
+        finalists = [pairs, softmax]
         if not pairs.beats(softmax):
             finalists.append(self._longer(self._imputed(softmax)))
         self._decide(finalists)
@@ -255,19 +247,19 @@ class _Race:
         began, loss = time.perf_counter(), AllPairs()
         objective, ranking = loss.objective(self.train), validation_ranking(self.held, self.train, self.rng)
         noise = objective.noise_level(self.rng)
-        found = choose_regularization(objective, *self.start, ranking, noise=noise, group=self.group)
-        solver = ALS().alternate(objective.loss(found.strength), found.P, found.Q, group=self.group)
+        found = choose_regularization(objective, self.start, ranking, noise=noise, group=self.group)
+        solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
         plain = self._judged(loss, solver, found.sweeps, began)
         began, loss = time.perf_counter(), AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
         objective = loss.objective(self.train)
         strength = found.strength / noise * objective.noise_level(self.rng)
-        solver = ALS().alternate(objective.loss(strength), found.P, found.Q, group=self.group)
+        solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
         return max(plain, self._swept(loss, solver, DEFAULTS.sweeps, began), key=_Trial.mean)
 
     def _cooled(
         self,
         temperatures: Sequence[float],
-        tables: Sequence[Tensor],
+        tables: Tables,
         sweeps: int,
         imputed: float = 0.0,
         lists: np.ndarray | None = None,
@@ -275,14 +267,13 @@ class _Race:
         """The best of falling temperatures, which end where one is behind the best by its standard error."""
         best: _Trial | None = None
         for temperature in temperatures:
-            loss = CosineSoftmax(temperature=temperature, imputed=imputed)
-            began = time.perf_counter()
-            softmax = loss.softmax_loss(loss.objective(self.train), lists)
+            began, loss = time.perf_counter(), CosineSoftmax(temperature=temperature, imputed=imputed)
             solver = SphereSweeps(max_iter=sweeps, n_sampled=DEFAULTS.n_sampled)
-            trial = self._swept(loss, solver.sweep_from(softmax, tables[0], tables[1], self.generator), sweeps, began)
-            if best is not None and best.beats(trial):
+            solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
+            trial = self._swept(loss, solver, sweeps, began)
+            best = max(best or trial, trial, key=_Trial.mean)
+            if best.beats(trial):
                 break
-            best = trial if best is None or trial.mean() > best.mean() else best
             tables, sweeps = (solver.P, solver.Q), DEFAULTS.sweeps
         if best is None:
             raise RuntimeError("no temperature was tried")
@@ -293,8 +284,7 @@ class _Race:
         lists = sparse_ease(self.train, OF_COSINES.imputed, **options)[1]
         first = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"])
         temperatures = DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]
-        tables = plain.solver.P, plain.solver.Q
-        return self._cooled(temperatures, tables, DEFAULTS.sweeps, DEFAULTS.imputed, lists)
+        return self._cooled(temperatures, (plain.solver.P, plain.solver.Q), DEFAULTS.sweeps, DEFAULTS.imputed, lists)
 
     def _longer(self, trial: _Trial) -> _Trial:
         began, loss, solver = time.perf_counter(), trial.loss, trial.solver
@@ -304,12 +294,12 @@ class _Race:
             return self._swept(loss, last, DEFAULTS.last_sweeps, began)
         return self._swept(loss, solver, DEFAULTS.sweeps, began)
 
-    def _swept(self, loss: Loss, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
+    def _swept(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
         for _ in range(sweeps):
             solver.step()
         return self._judged(loss, solver, sweeps, began)
 
-    def _judged(self, loss: Loss, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
+    def _judged(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
         P, Q = (X.numpy() for X in solver.embeddings())
         found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, rows=self.lefts)
         values = self.group.exchange(np.mean([found[name] for name in MEASURES], axis=0).tolist())[0]

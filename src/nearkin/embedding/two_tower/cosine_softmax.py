@@ -1,7 +1,7 @@
 """Softmax over all rights on cosines: the loss of a table of pairs, its sweeps on rows of length 1, and new rows."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -19,9 +19,9 @@ from nearkin.embedding.all_pairs.loss import check_embedding, vector
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
-from nearkin.embedding.two_tower.objective import AllPairs, Objective
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
 from nearkin.embedding.two_tower.towers import TowerPair
-from nearkin.embedding.two_tower.training import AbstractSolver
+from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
 
 BLOCK = 1024  # rows whose scores with the other side are held at a time
@@ -219,11 +219,6 @@ class CosineSoftmax(BaseEstimator):
         known = np.log(np.maximum(fitted, 1))
         return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
 
-    def cost(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-        """b_j of rights with these numbers of pairs, `fitted` those of the fit, over which the mean is 1."""
-        known = np.maximum(fitted, 1.0) ** self.cost_power
-        return np.maximum(degrees, 1.0) ** self.cost_power / known.mean()
-
 
 def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.csr_matrix:
     """(m, n) labels whose rows keep their sums, a share of each on its list (d,) of columns, best first, -1 for none.
@@ -268,6 +263,9 @@ class SphereSweeps(AbstractSolver):
     name: ClassVar[str] = "sphere"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
+    tensors: ClassVar[Mapping[str, str]] = {
+        "P": "P", "Q": "Q", "left.move": "left_move", "right.move": "right_move", "done": "done",
+    }  # fmt: skip
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         if not isinstance(loss, CosineSoftmax):
@@ -281,21 +279,21 @@ class SphereSweeps(AbstractSolver):
 
     def sweep_from(self, loss: SoftmaxLoss, P: Tensor, Q: Tensor, generator: torch.Generator) -> Self:
         """Begin from tables P (m, k) and Q (n, k), which are copied."""
-        self.loss, self.generator, self.done = loss, generator, 0
+        self.loss, self.generator, self.done = loss, generator, torch.tensor(0)
         weights = loss.left_weights, loss.right_weights
         self.shares = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
         self.P, self.Q = (torch.where(s > 0, X, 0) for X, s in zip((P, Q), self.shares, strict=True))
-        self.moves = torch.zeros_like(P), torch.zeros_like(Q)
+        self.left_move, self.right_move = torch.zeros_like(P), torch.zeros_like(Q)
         return self
 
     def step(self) -> float:
         """One sweep; returns the loss before it, estimated on the sample of rights."""
         rate = self._rate()
         left = self.loss.left(self.P, self.Q, self._sample(self.loss.rights))
-        self.P = self._moved(self.P, left.slope, 0, rate)
+        self.P = self._moved(self.P, left.slope.mul_(self.shares[0]), self.left_move, rate)
         slope = self.loss.right(self.P, self.Q, left.log_masses, self._sample(self.loss.lefts))
-        self.Q = self._moved(self.Q, slope, 1, rate)
-        self.done += 1
+        self.Q = self._moved(self.Q, slope.mul_(self.shares[1]), self.right_move, rate)
+        self.done = self.done + 1
         return left.value
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
@@ -305,21 +303,12 @@ class SphereSweeps(AbstractSolver):
         bias = (self.loss.temperature * self.loss.bias).to(self.Q)[:, None]
         return torch.cat([self.P, torch.ones_like(self.P[:, :1])], 1), torch.cat([self.Q, bias], 1)
 
-    def state(self) -> dict[str, Tensor]:
-        return {
-            "P": self.P, "Q": self.Q, "left.move": self.moves[0], "right.move": self.moves[1],
-            "done": torch.tensor(self.done), "generator": self.generator.get_state(),
-        }  # fmt: skip
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.P, self.Q = state["P"].clone(), state["Q"].clone()
-        self.moves = state["left.move"].clone(), state["right.move"].clone()
-        self.done = int(state["done"])
-        self.generator.set_state(state["generator"])
+    def parts(self) -> dict[str, Part]:
+        return {"generator": self.generator}
 
     def _rate(self) -> float:
         """1 in the first half of the sweeps, then falling linearly to `last_rate`."""
-        late, last = max(0.0, (self.done + 1) / (self.max_iter or 1) - 0.5) / 0.5, DEFAULTS.last_rate
+        late, last = max(0.0, (int(self.done) + 1) / (self.max_iter or 1) - 0.5) / 0.5, DEFAULTS.last_rate
         return max(last, 1 - (1 - last) * late)
 
     def _sample(self, numbers: Tensor) -> Tensor:
@@ -328,11 +317,10 @@ class SphereSweeps(AbstractSolver):
             return numbers
         return numbers[torch.randperm(len(numbers), generator=self.generator)[: self.n_sampled]]
 
-    def _moved(self, X: Tensor, slope: Tensor, side: int, rate: float) -> Tensor:
-        """The rows after their step, of length 1; `slope` is overwritten."""
-        step = tangent_step(X, slope.mul_(self.shares[side]))
-        self.moves[side].mul_(self.momentum).add_(step)
-        return normalize(X - rate * self.moves[side])
+    def _moved(self, X: Tensor, slope: Tensor, move: Tensor, rate: float) -> Tensor:
+        """The rows after their step, of length 1; `slope` and `move`, the step before, are overwritten."""
+        move.mul_(self.momentum).add_(tangent_step(X, slope))
+        return normalize(X - rate * move)
 
 
 def tangent_step(X: Tensor, slope: Tensor) -> Tensor:
@@ -377,7 +365,7 @@ def fold_in_softmax(
         bias = loss.bias(degrees, of_others)
         last = of_fit.temperature * bias
         Q = torch.from_numpy(others[:, : cosines.shape[1]])
-        scale = loss.cost(degrees, of_others) * np.exp(bias) / np.maximum(share, 1e-12)
+        scale = popularity_costs(degrees, of_others, loss.cost_power) * np.exp(bias) / np.maximum(share, 1e-12)
         scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
         masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
         shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import faiss
 import numpy as np
@@ -25,18 +25,20 @@ from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
 from nearkin.embedding.two_tower.choice import loss_of
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
-from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions
-from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.settings import (
+from nearkin.embedding.two_tower.fitting import (
     LOSSES,
     SOLVERS,
+    Fitted,
     Indexed,
     as_object,
     check_pairs,
     check_settings,
-    with_loss,
+    continue_fit,
+    fit_towers,
+    join_interactions,
 )
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower
+from nearkin.embedding.two_tower.objective import AllPairs
+from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
@@ -144,7 +146,7 @@ class TwoTower(BaseEstimator):
         and `max_iter` steps are taken, by default two sweeps of ALS, or a quarter of the steps of any other solver. An
         index is learned again.
         """
-        if not self.__sklearn_is_fitted__():
+        if not hasattr(self, "left_embeddings_"):
             return self.fit(interactions, y, callback=callback)
         if max_iter is not None:
             check_integer(max_iter, "max_iter", low=1)
@@ -152,7 +154,7 @@ class TwoTower(BaseEstimator):
         pairs = join_interactions(self.seen_, interactions)
         settings = check_settings(self, pairs)
         if settings.auto_loss:
-            settings = with_loss(settings, self.loss_)
+            settings = settings.with_loss(self.loss_)
         fitted = continue_fit(settings, pairs, self, max_iter, callback=callback, group=current())
         return self._keep(pairs, fitted._replace(trials=self.trials_))
 
@@ -164,7 +166,8 @@ class TwoTower(BaseEstimator):
         self.exact_embeddings_ = (
             (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
         )
-        self.left_encoder_, self.right_encoder_ = encoder(pair.left), encoder(pair.right)
+        encoders = (None if side.features is None else side.encoder for side in pair.sides)
+        self.left_encoder_, self.right_encoder_ = (None if module is None else module.eval() for module in encoders)
         self.index_, self.solver_, self.history_ = pair.index, solver.name, fitted.history
         self.regularization_, self.omega_ = pair.strength, pair.objective.omega
         self.loss_, self.trials_ = fitted.loss, fitted.trials
@@ -264,9 +267,9 @@ class TwoTower(BaseEstimator):
         Parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json.
         """
         self._fitted()
-        encoders = {
-            side: encoder for side in ("left", "right") if (encoder := getattr(self, f"{side}_encoder_")) is not None
-        }
+        sides = ("left", "right")
+        given = zip(sides, (self.left_encoder_, self.right_encoder_), strict=True)
+        encoders = {side: module for side, module in given if module is not None}
         config = {
             "parameters": _written_parameters(self),
             "fitted": {"solver": self.solver_, "regularization": self.regularization_, "omega": self.omega_},
@@ -283,16 +286,15 @@ class TwoTower(BaseEstimator):
             ids = pack_ids("left", self.left_ids_) | pack_ids("right", self.right_ids_)
             pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
             write_arrays(folder / "pairs.safetensors", ids | pairs)
-            sides = zip(("left", "right"), self.costs_, strict=True)
-            arrays = {f"{side}_costs": costs for side, costs in sides if (costs != 1).any()}
+            costs = zip(sides, self.costs_, strict=True)
+            arrays = {f"{side}_costs": own for side, own in costs if (own != 1).any()}
             prior = self.loss_.prior if isinstance(self.loss_, AllPairs) else None
             if isinstance(prior, tuple | list):
-                arrays |= {f"prior_{side}": np.asarray(x) for side, x in zip(("left", "right"), prior, strict=True)}
+                arrays |= {f"prior_{side}": np.asarray(x) for side, x in zip(sides, prior, strict=True)}
             if arrays:
                 write_arrays(folder / LOSS_ARRAYS, arrays)
             modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
-            if self.index_ is not None:
-                modules["index"] = self.index_
+            modules |= {} if self.index_ is None else {"index": self.index_}
             for name, module in modules.items():
                 state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
                 write_arrays(folder / f"{name}.safetensors", state)
@@ -315,15 +317,6 @@ class TwoTower(BaseEstimator):
     def _fitted(self) -> "TwoTower":
         check_is_fitted(self, "left_embeddings_")
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "left_embeddings_")
-
-
-def encoder(side: Side) -> nn.Module | None:
-    """The module that embeds an unseen entity of a side from its features, if there are features."""
-    tower = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
-    return None if side.features is None or tower is None else tower.eval()
 
 
 def transform(
@@ -348,6 +341,7 @@ def name_ids(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 LOSS_ARRAYS = "loss.safetensors"
+Module = TypeVar("Module", nn.Module, TrainableIndex)
 PLAIN = (int, float, str, bool, type(None))  # types of parameters that JSON holds
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
@@ -372,10 +366,10 @@ def _read(
     sides = (("left", model.left_ids_), ("right", model.right_ids_))
     model.costs_ = tuple(arrays.get(f"{side}_costs", np.ones(len(ids))) for side, ids in sides)
     if index is not None:
-        model.index_ = _filled(
-            index.trainable(len(model.right_ids_)) if isinstance(index, IndexMaker) else deepcopy(index),
-            folder / "index.safetensors",
-        )
+        if not (folder / "index.safetensors").is_file():
+            raise ValueError(f"{folder} was fitted without an index; load it without index=")
+        module = index.trainable(len(model.right_ids_)) if isinstance(index, IndexMaker) else deepcopy(index)
+        model.index_ = _filled(module, read_arrays(folder / "index.safetensors"))
     for side, own in (("left", left), ("right", right)):
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
@@ -387,11 +381,16 @@ def _written_parameters(model: TwoTower) -> Record:
     written = {}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, SETTINGS):
-            own = {part: v for part, v in value.get_params(deep=False).items() if isinstance(v, (*PLAIN, tuple, list))}
+            own = {part: v for part, v in value.get_params(deep=False).items() if _is_plain(v)}
             written[name] = {"class": type(value).__name__} | own
         elif isinstance(value, PLAIN):
             written[name] = value
     return written
+
+
+def _is_plain(value: object) -> bool:
+    """Whether JSON holds it: factors of a prior, for example, are arrays of a file of their own."""
+    return isinstance(value, PLAIN) or (isinstance(value, tuple | list) and all(map(_is_plain, value)))
 
 
 def _read_parameters(written: Record, given: Record) -> Record:
@@ -412,25 +411,18 @@ def _read_parameters(written: Record, given: Record) -> Record:
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:
-    state = {
-        name: torch.from_numpy(value) for name, value in read_arrays(folder / f"{side}_encoder.safetensors").items()
-    }
     if kind == "own" and own is None:
         raise ValueError(f"{folder} was fitted with your own {side} tower; load it with {side}=a module of that class")
+    arrays = read_arrays(folder / f"{side}_encoder.safetensors")
     if kind == "branch":
-        hidden = tuple(
-            len(state[f"layers.{i}.weight"]) for i in range(sum(key.endswith("weight") for key in state) - 1)
-        )
-        own = FeatureBranch(len(state["shift"]), len(state["last.bias"]), hidden, torch.Generator())
-    module = own
-    if module is None:
+        n_layers = sum(name.startswith("layers.") and name.endswith("weight") for name in arrays)
+        hidden = tuple(len(arrays[f"layers.{layer}.weight"]) for layer in range(n_layers))
+        own = FeatureBranch(len(arrays["shift"]), len(arrays["last.bias"]), hidden, torch.Generator())
+    if own is None:
         raise ValueError(f"{folder} names an unknown kind of encoder, {kind!r}; it is damaged")
-    module.load_state_dict(state)
-    return module.eval()
+    return _filled(own, arrays)
 
 
-def _filled(module: TrainableIndex, file: Path) -> TrainableIndex:
-    if not file.is_file():
-        raise ValueError(f"{file.parent} was fitted without an index; load it without index=")
-    module.load_state_dict({name: torch.from_numpy(value) for name, value in read_arrays(file).items()})
+def _filled(module: Module, arrays: dict[str, np.ndarray]) -> Module:
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     return module.eval()

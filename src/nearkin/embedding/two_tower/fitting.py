@@ -1,38 +1,288 @@
-"""One fit of two towers: held-out pairs, the strength of regularization, the start, training; and its continuation."""
+"""One fit of two towers: `TwoTower`'s parameters checked, pairs held out, choices, training; and its continuation."""
 
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
-from torch import Tensor, nn
+from torch import nn
 
+from nearkin._check import check_choice, check_integer, check_real
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
-from nearkin._types import Record
-from nearkin.contracts import Callback
+from nearkin._types import Record, Seed
+from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
 from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
+from nearkin.embedding.two_tower.choice import DEFAULTS as OF_CHOICES
 from nearkin.embedding.two_tower.choice import (
+    Tables,
     ValidationRanking,
+    all_pairs_alone,
     choose_loss,
     choose_regularization,
     loss_of,
-    start_tables,
+    sweep,
     validation_ranking,
 )
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
+from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.settings import Loss, Settings, with_loss
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower, TowerPair
+from nearkin.embedding.two_tower.towers import HIDDEN, ResidualTower, Side, Tower, TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
 from nearkin.records import Interactions
+
+Made = TypeVar("Made")
+_INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")
+_PHASED = ("phase", "rotation_parameters", "rotation_optimizer")
+_JOINT = ("start", "descend", "can_descend")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Auto(BaseEstimator):
+    """`TwoTower(solver=Auto(max_iter=...))`: the solver that "auto" means, with other limits.
+
+    That is ALS for the default towers, `Joint` for id tables with an `IndexingLayer`, and otherwise Adam. max_iter:
+    steps at most, None for the solver's own number; max_seconds, patience: as in `ALS`.
+    """
+
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int = 10
+
+    name: ClassVar[str] = "auto"
+
+
+@dataclass(eq=False, repr=False)
+class Indexed(BaseEstimator):
+    """`TwoTower(index=Indexed(module, distortion_weight=...))`: the index through which the right side is trained.
+
+    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`, or `nk.SemanticIds`;
+    distortion_weight: weight of its distortion, in units of the mean loss of an observed pair.
+    """
+
+    module: TrainableIndex | IndexMaker
+    distortion_weight: float = 1.0
+
+
+Loss: TypeAlias = AllPairs | CosineSoftmax | InBatchSoftmax | InBatchHinge | SampledBCE
+
+LOSSES: dict[str, Callable[[], Loss]] = {  # "auto" is all pairs where nothing is chosen
+    "auto": AllPairs,
+    **{kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)},
+}
+SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
+    "auto": Auto,
+    "als": ALS,
+    "ials++": partial(ALS, block_size=16),
+    "adam": Adam,
+    "l-bfgs": LBFGS,
+    "joint": Joint,
+    "gauss-newton": GaussNewton,
+    "gauss-newton-joint": partial(GaussNewton, alternating=False),
+    "sogram": SOGram,
+    "sphere": SphereSweeps,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a fit except its pairs: every parameter checked, every default filled in."""
+
+    n_components: int
+    loss: Loss
+    auto_loss: bool  # `loss` is all pairs until one is chosen
+    only_all_pairs: str | None  # why "auto" cannot choose another loss
+    given: AbstractSolver | Auto
+    solver: AbstractSolver  # a copy, which the fit changes
+    regularization: float | str  # a number, or "auto"
+    towers: tuple[nn.Module | Tower, nn.Module | Tower]
+    index: Indexed | None
+    validation_fraction: float
+    random_state: Seed
+
+    @property
+    def from_als(self) -> bool:
+        """Whether tables begin with the result of a few sweeps of ALS."""
+        custom = any(isinstance(tower, nn.Module) for tower in self.towers)
+        return self.solver.start == "als" or (
+            self.solver.start == "auto" and isinstance(self.loss, AllPairs) and not custom
+        )
+
+    def with_loss(self, loss: Loss) -> "Settings":
+        """The settings with the loss that "auto" chose, on id tables."""
+        if isinstance(loss, AllPairs):
+            return replace(self, loss=loss)
+        solver = _solver_for(loss, self.given, False, self.index)
+        return replace(self, loss=loss, solver=solver, regularization=0.0)
+
+
+def check_settings(model: Any, interactions: Interactions, validation: Interactions | None = None) -> Settings:
+    """The parameters of a `TwoTower` on these pairs; ValueError or TypeError for a bad value or combination."""
+    check_pairs(interactions, validation)
+    k, regularization = check_integer(model.n_components, "n_components", low=1), model.regularization
+    check_real(model.validation_fraction, "validation_fraction", above=0, high=0.5)
+    if regularization != "auto":
+        check_real(regularization, "regularization", low=0)
+    loss = as_object(model.loss, "loss", LOSSES)
+    through = None if model.index is None else _checked_index(model.index, interactions.shape[1])
+    featured = interactions.left_features is not None or interactions.right_features is not None
+    towers = _checked_tower(model.left, "left", featured), _checked_tower(model.right, "right", featured)
+    given = as_object(model.solver, "solver", SOLVERS)
+    custom = any(isinstance(tower, nn.Module) for tower in towers)
+    chosen = _solver_for(loss, given, custom or (featured and through is not None), through)
+    if isinstance(loss, CosineSoftmax):
+        if regularization not in ("auto", 0):
+            raise ValueError(
+                f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
+                "CosineSoftmax(temperature=...) sets their strength"
+            )
+        if featured:
+            raise ValueError("interactions has features, which loss='cosine-softmax' does not use; fit without them")
+        regularization = 0.0
+    joint = isinstance(chosen, Joint)
+    reasons = {
+        "features, and towers of your own, are trained by this loss only": custom or featured,
+        "a strength of regularization was given, which this loss alone has": regularization != "auto",
+        "n_components is 1, and rows of length 1 need two": k < 2,
+        f"solver {given.name!r} was given, which trains this loss only": not isinstance(given, Auto) and not joint,
+        "this index is trained by this loss only": through is not None and not joint,
+    }
+    only = next((reason for reason, holds in reasons.items() if holds), None)
+    auto = isinstance(model.loss, str) and model.loss == "auto"
+    return Settings(
+        k, loss, auto, only, given, chosen, regularization, towers, through, model.validation_fraction,
+        model.random_state,
+    )  # fmt: skip
+
+
+def check_pairs(interactions: object, validation: object = None) -> None:
+    """TypeError unless both are `Interactions`, of which the second may be None; ValueError unless of one shape."""
+    for name, pairs in (("interactions", interactions), ("validation", validation)):
+        if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
+            raise TypeError(
+                f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
+                "use nk.read_interactions(path) or Interactions.from_matrix(matrix)"
+            )
+    if validation is not None and validation.shape != interactions.shape:
+        raise ValueError(
+            f"validation has shape {validation.shape}; it must be {interactions.shape}, as interactions. "
+            "Split one record, for example with nk.data.split_random"
+        )
+
+
+def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
+    """The object of that name, or `given` if it is one, or a solver of your own; ValueError or TypeError otherwise."""
+    if isinstance(given, str):
+        return known[check_choice(given, name, known)]()
+    kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
+    if not isinstance(given, (*kinds, AbstractSolver) if known is SOLVERS else kinds):  # pyright: ignore[reportArgumentType]
+        names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
+        raise TypeError(
+            f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "
+            f"objects {', '.join(names)} of nearkin.embedding"
+        )
+    return given  # pyright: ignore[reportReturnType]
+
+
+def _solver_for(
+    loss: Loss, solver: AbstractSolver | Auto, beyond_tables: bool, index: Indexed | None
+) -> AbstractSolver:
+    """A checked copy of `solver` or of what "auto" means; ValueError for towers `beyond_tables` that it cannot fit."""
+    name, module = solver.name, None if index is None else index.module
+    on_cosines = isinstance(loss, CosineSoftmax)
+    if isinstance(solver, Auto):
+        kind: type[AbstractSolver] = Adam
+        if on_cosines:
+            kind = SphereSweeps if module is None else Joint
+        elif isinstance(loss, AllPairs) and not beyond_tables:
+            joint = isinstance(module, JointIndex) and module.can_descend()
+            kind = ALS if module is None else Joint if joint else Adam
+        limits = {"max_seconds": solver.max_seconds, "patience": solver.patience}
+        solver = kind(**limits) if solver.max_iter is None else kind(max_iter=solver.max_iter, **limits)
+    if on_cosines != isinstance(solver, SphereSweeps) and not (on_cosines and isinstance(solver, Joint)):
+        raise ValueError(
+            f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together, or with an "
+            "index 'cosine-softmax' and 'joint'"
+        )
+    if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
+        raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
+    if isinstance(solver, Joint):
+        needs = "solver is 'joint', which needs index=nk.quantization.IndexingLayer(...)"
+        if module is None:
+            raise ValueError(needs)
+        if not isinstance(module, JointIndex):
+            raise ValueError(f"{needs}; {type(module).__name__} lacks {_lacking(module, _JOINT)}")
+        if not module.can_descend():
+            raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
+    if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
+        raise ValueError(
+            f"index is learned by solver='joint' alone, and solver {name!r} with loss={loss.name!r} is not that; take "
+            "loss='auto' and solver='auto', and leave out features and towers of your own"
+        )
+    if module is not None and not solver.through_index:
+        raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='adam' or 'auto'")
+    if solver.tables_only and beyond_tables:
+        raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='adam' or 'auto'")
+    solver = type(solver)(**solver.get_params())
+    solver.check(isinstance(loss, AllPairs | CosineSoftmax))
+    return solver
+
+
+def _checked_index(index: object, n_rights: int) -> Indexed:
+    """The index as an `Indexed`; TypeError that names the methods that the module lacks."""
+    wrapped = index if isinstance(index, Indexed) else Indexed(index)  # pyright: ignore[reportArgumentType]
+    check_real(wrapped.distortion_weight, "distortion_weight", low=0)
+    module, kind = wrapped.module, type(wrapped.module).__name__
+    if isinstance(module, IndexMaker):
+        return Indexed(module.trainable(n_rights), wrapped.distortion_weight)
+    if not isinstance(module, TrainableIndex):
+        raise TypeError(
+            f"index is of type {kind}, which lacks {_lacking(module, _INDEX)}; it must be a torch.nn.Module with "
+            "forward(Q) -> (quantized Q, distortion), such as nk.quantization.IndexingLayer"
+        )
+    if not isinstance(module, PhasedIndex) and set(_PHASED) & set(dir(module)):
+        raise TypeError(
+            f"index is of type {kind}, which has some of {', '.join(_PHASED)} but lacks {_lacking(module, _PHASED)}; "
+            "give it all of them or none, see nearkin.contracts.PhasedIndex"
+        )
+    return wrapped
+
+
+def _lacking(thing: object, names: tuple[str, ...]) -> str:
+    present = set(dir(thing))
+    return ", ".join(name for name in names if name not in present)
+
+
+def _checked_tower(tower: object, side: str, featured: bool) -> nn.Module | Tower:
+    """The tower of a side; ValueError for widths of hidden layers where no side is `featured`."""
+    if tower is None:
+        return Tower()
+    if not isinstance(tower, nn.Module | Tower):
+        raise TypeError(
+            f"{side} is of type {type(tower).__name__}; it must be None, nk.embedding.Tower(hidden=...) or a "
+            "torch.nn.Module"
+        )
+    if isinstance(tower, Tower) and tuple(tower.hidden) != HIDDEN and not featured:
+        raise ValueError(
+            f"{side} is Tower(hidden={tower.hidden!r}), but the interactions have no features to put through it; "
+            "leave it out, or pass interactions.with_features(left=..., right=...)"
+        )
+    return tower
+
+
+# ---- fitting ----
 
 UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interrupted fit continues
 
@@ -72,17 +322,19 @@ def fit_towers(
     """Hold pairs out if something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
     saved, seed, trials = None, settings.random_state, list[Record]()
     if checkpoint is not None:
-        saved = Checkpoint(Path(checkpoint))
-        saved.check(made_from(settings, interactions, validation))
-        seed = saved.seed(seed, group)
+        saved = Checkpoint.of(Path(checkpoint), made_from(settings, interactions, validation))
+        seed, trials = saved.seed(seed, group), saved.chosen
     if settings.auto_loss:
-        trials = [] if saved is None else saved.trials()
-        if not trials:
-            rng = shared_generator(seed, group)
-            trials = choose_loss(settings, interactions, validation, rng, callback=callback, group=group)
+        if settings.only_all_pairs is not None:
+            trials = all_pairs_alone(settings.only_all_pairs)
+        elif not trials:
+            trials = choose_loss(
+                settings.n_components, interactions, validation, shared_generator(seed, group),
+                fraction=settings.validation_fraction, callback=callback, group=group,
+            )  # fmt: skip
         if saved is not None:
             saved.chosen = trials
-        settings = with_loss(settings, loss_of(trials))
+        settings = settings.with_loss(loss_of(trials))
     rng, solver = shared_generator(seed, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
@@ -111,34 +363,27 @@ def fit_towers(
 def _strength_and_start(
     settings: Settings,
     objective: Objective,
-    random_start: tuple[Tensor, Tensor],
+    random_start: Tables,
     ranking: ValidationRanking | None,
     rng: np.random.Generator,
     callback: Callback | None,
     group: Group,
-) -> tuple[float, tuple[Tensor, Tensor]]:
+) -> tuple[float, Tables]:
     strength, start = settings.regularization, random_start
     if not isinstance(settings.loss, AllPairs):
         strength = DEFAULTS.sampled * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
-        found = choose_regularization(
-            objective, *random_start, ranking, noise=objective.noise_level(rng), callback=callback, group=group
-        )
-        strength, start = found.strength, (found.P, found.Q)
+        noise = objective.noise_level(rng)
+        found = choose_regularization(objective, start, ranking, noise=noise, callback=callback, group=group)
+        strength, start = found.strength, found.tables
     elif settings.from_als:
-        start = start_tables(objective, float(strength), *random_start, group)
-    if not settings.from_als:  # a new ALS of few sweeps ranks better than one that has gone through all strengths
-        start = random_start
-    return float(strength), (start[0], start[1])
+        start = sweep(objective.loss(float(strength)), start, OF_CHOICES.start_sweeps, group)[0]
+    # a new ALS of few sweeps ranks better than one that has gone through all strengths
+    return float(strength), start if settings.from_als else random_start
 
 
 def make_pair(
-    settings: Settings,
-    objective: Objective,
-    strength: float,
-    start: tuple[Tensor, Tensor],
-    generator: torch.Generator,
-    group: Group,
+    settings: Settings, objective: Objective, strength: float, start: Tables, generator: torch.Generator, group: Group
 ) -> TowerPair:
     """The towers, with copies of the user's modules; id tables begin at `start`."""
     pairs, k, sides = objective.interactions, settings.n_components, []
@@ -148,10 +393,11 @@ def make_pair(
         if isinstance(tower, ResidualTower):
             tower.table.data.copy_(table)
         sides.append(Side(tower, size, own, group))
-    index = settings.index
-    options = {} if index is None else {"index": deepcopy(index.module), "distortion_weight": index.distortion_weight}
     left, right = sides
-    return TowerPair(left, right, objective, strength, generator, **options)
+    pair = TowerPair(left, right, objective, strength, generator)
+    if settings.index is not None:
+        pair.index, pair.distortion_weight = deepcopy(settings.index.module), settings.index.distortion_weight
+    return pair
 
 
 def made_from(settings: Settings, interactions: Interactions, validation: Interactions | None) -> Record:
@@ -165,8 +411,7 @@ def made_from(settings: Settings, interactions: Interactions, validation: Intera
         named |= {"loss": "auto"} | _parameters("solver", settings.given)
     else:
         named |= _parameters("loss", settings.loss) | _parameters("solver", settings.solver)
-    left, right = settings.towers
-    for name, given in (("left", left), ("right", right), ("index", settings.index)):
+    for name, given in (*zip(("left", "right"), settings.towers, strict=True), ("index", settings.index)):
         named |= {part if part == name else f"{name}.{part}": v for part, v in _parameters(name, given).items()}
     return {name: described(value) for name, value in named.items()}
 
@@ -200,25 +445,23 @@ def continue_fit(
         table[: len(known)] = torch.from_numpy(known)
     pair = make_pair(settings, objective, before.regularization_, start, generator, group)
     for side, encoder in zip(pair.sides, (before.left_encoder_, before.right_encoder_), strict=True):
-        tower: Any = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
-        if tower is not None and encoder is None:
+        if side.encoder is None:
+            continue
+        if encoder is None:
             raise ValueError(
                 "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it "
                 "features"
             )
-        if tower is not None:
-            tower.load_state_dict(encoder.state_dict())
-    steps = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter or 1
-    if not solver.tables_only:
-        steps = max(1, round(DEFAULTS.update_share * steps))
-        for side in pair.sides:
-            if isinstance(side.tower, ResidualTower) and isinstance(side.tower.branch, FeatureBranch):
-                with torch.no_grad():  # id embeddings are embeddings less the output of the branch
-                    branch = side.tower.branch
-                    side.tower.table -= torch.cat([branch(side.feature_rows(rows)) for rows in side.chunks()])
+        side.encoder.load_state_dict(encoder.state_dict())
+        if isinstance(side.tower, ResidualTower) and not solver.tables_only:
+            with torch.no_grad():  # id embeddings are embeddings less the output of the branch
+                side.tower.table -= side.encoded()
+    if max_iter is None and solver.tables_only:
+        max_iter = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter
+    elif max_iter is None:
+        max_iter = max(1, round(DEFAULTS.update_share * (solver.max_iter or 1)))
     solver.begin(pair, settings.loss)
-    steps = steps if max_iter is None else max_iter
-    history = train(solver, callback=callback, group=group, max_iter=steps)
+    history = train(solver, callback=callback, group=group, max_iter=max_iter)
     return Fitted(solver, pair, history, settings.loss, [])
 
 
@@ -256,10 +499,11 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
         )
     if given is None:
         return known
-    if known.shape[1] != given.shape[1]:  # pyright: ignore[reportOptionalSubscript]
+    width, usual = (features.shape[1] for features in (given, known))  # pyright: ignore[reportOptionalSubscript]
+    if width != usual:
         raise ValueError(
-            f"the interactions have {given.shape[1]} features of the {side} side, the model's pairs have "  # pyright: ignore[reportOptionalSubscript]
-            f"{known.shape[1]}; give the same features as in fit"  # pyright: ignore[reportOptionalSubscript]
+            f"the interactions have {width} features of the {side} side, the model's pairs have {usual}; give the same "
+            "features as in fit"
         )
     if sp.issparse(known) or sp.issparse(given):
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(known), sp.csr_matrix(given)[new]]))

@@ -1,6 +1,6 @@
 """Solvers of the all-pairs loss through any towers: Adam, L-BFGS, Gauss-Newton."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -13,7 +13,7 @@ from nearkin.embedding.all_pairs.loss import AllPairsPoint
 from nearkin.embedding.two_tower.baselines import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, zero_grad
 from nearkin.embedding.two_tower.training import AbstractTowerSolver
-from nearkin.solvers.newton import newton_step
+from nearkin.solvers.newton import Linear, newton_step
 
 STEPS, EPOCHS = 200, 30  # of Adam: full-batch steps, epochs of a sampled loss
 RATE, BATCH_RATE, BATCH = 1e-3, 3e-3, 4096  # PyTorch's rate on the full batch; on batches; pairs a batch
@@ -134,6 +134,7 @@ class GaussNewton(AbstractAllPairs):
     start: str = "auto"
 
     through_index: ClassVar[bool] = False
+    tensors: ClassVar[Mapping[str, str]] = {"damping": "dampings"}
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -146,7 +147,7 @@ class GaussNewton(AbstractAllPairs):
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
         super().begin(pair.alone(torch.Generator().manual_seed(0)), loss)
-        self.blocks = [(True, False), (False, True)] if self.alternating else [(True, True)]
+        self.blocks = ((0,), (1,)) if self.alternating else ((0, 1),)  # numbers of the sides that move together
         self.dampings = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
         return self
 
@@ -155,20 +156,10 @@ class GaussNewton(AbstractAllPairs):
             value = self._move(number, active)
         return value
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | {"damping": self.dampings}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        super().load_state(state)
-        self.dampings = state["damping"].clone()
-
-    def _move(self, number: int, active: tuple[bool, bool]) -> float:
+    def _move(self, number: int, active: tuple[int, ...]) -> float:
         """One Newton step of the active sides; returns the value after it."""
-        parameters = [
-            p for side, on in zip(self.pair.sides, active, strict=True) if on for p in side.parameters().values()
-        ]
-        zero_grad(self.parameters)
-        before = self.pair.value_and_gradient(self.loss, self.scale)
+        parameters = [p for side in active for p in self.pair.sides[side].parameters().values()]
+        before = self.gradient()
         gradient = torch.cat([p.grad.reshape(-1) for p in parameters])  # pyright: ignore[reportOptionalMemberAccess]
         point = self.loss.at(*self.pair.embeddings())
         x = torch.cat([p.detach().reshape(-1) for p in parameters])
@@ -188,43 +179,46 @@ class GaussNewton(AbstractAllPairs):
         self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
-    def _matvec(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
+    def _sizes(self, active: tuple[int, ...]) -> list[int]:
+        """The numbers of parameters of the active sides."""
+        return [sum(p.numel() for p in self.pair.sides[side].parameters().values()) for side in active]
+
+    def _matvec(self, point: AllPairsPoint, active: tuple[int, ...]) -> Linear:
         """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
+        sizes = self._sizes(active)
 
         def matvec(d: Tensor) -> Tensor:
-            pushed, directions, offset = [], [], 0
-            for side, on, X in zip(self.pair.sides, active, (point.P, point.Q), strict=True):
-                size = _size(side) if on else 0
-                directions.append(_named(side, d[offset : offset + size]) if on else {})
-                pushed.append(side.push_forward(directions[-1]) if on else torch.zeros_like(X))
-                offset += size
-            parts = []
-            for number, U in enumerate(point.gauss_newton_product(*pushed)):
-                if active[number]:
-                    side, ridge = self.pair.sides[number], self.pair.ridge[number]
-                    tables = isinstance(side.tower, ResidualTower)
-                    pulled = side.pulled_back(U if tables else U + ridge * pushed[number])
-                    if tables:
-                        pulled["table"] = pulled["table"] + ridge * directions[number]["table"]
-                    parts += [self.scale * part.reshape(-1) for part in pulled.values()]
+            pushed, directions = [torch.zeros_like(point.P), torch.zeros_like(point.Q)], {}
+            for number, part in zip(active, d.split(sizes), strict=True):
+                directions[number] = _named(self.pair.sides[number], part)
+                pushed[number] = self.pair.sides[number].push_forward(directions[number])
+            products, parts = point.gauss_newton_product(*pushed), []
+            for number in active:
+                side, ridge, U = self.pair.sides[number], self.pair.ridge[number], products[number]
+                if isinstance(side.tower, ResidualTower):
+                    pulled = side.pulled_back(U)
+                    pulled["table"] = pulled["table"] + ridge * directions[number]["table"]
+                else:
+                    pulled = side.pulled_back(U + ridge * pushed[number])
+                parts += [self.scale * part.reshape(-1) for part in pulled.values()]
             return torch.cat(parts)
 
         return matvec
 
-    def _preconditioner(
-        self, point: AllPairsPoint, active: tuple[bool, bool], matvec: Callable[[Tensor], Tensor], damping: float
-    ) -> Callable[[Tensor], Tensor]:
-        size = sum(_size(side) for side, on in zip(self.pair.sides, active, strict=True) if on)
+    def _preconditioner(self, point: AllPairsPoint, active: tuple[int, ...], matvec: Linear, damping: float) -> Linear:
+        sizes = self._sizes(active)
+        size = sum(sizes)
         signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(PROBES)]
         diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
         diagonal = diagonal + damping + 0.01 * diagonal.mean()
-        solves: list[tuple[slice, Callable[[Tensor], Tensor]]] = []
+        solves: list[tuple[slice, Linear]] = []
         offset = 0
-        for number, (side, on) in enumerate(zip(self.pair.sides, active, strict=True)):
-            if on and isinstance(side.tower, ResidualTower):
-                count = side.tower.table.numel()
-                solves.append((slice(offset, offset + count), self._table_solve(point, number, damping)))
-            offset += _size(side) if on else 0
+        for number, length in zip(active, sizes, strict=True):
+            tower = self.pair.sides[number].tower
+            if isinstance(tower, ResidualTower):
+                table = slice(offset, offset + tower.table.numel())
+                solves.append((table, self._table_solve(point, number, damping)))
+            offset += length
 
         def solve(r: Tensor) -> Tensor:
             z = r / diagonal
@@ -234,7 +228,7 @@ class GaussNewton(AbstractAllPairs):
 
         return solve
 
-    def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Callable[[Tensor], Tensor]:
+    def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Linear:
         """Row i by (w_i M + damping I)^-1, M the mean curvature of a row and w_i its weight against the mean's."""
         pairs, c, ridge = point.pairs, point.constants, self.pair.ridge[number]
         if number == 0:
@@ -257,10 +251,6 @@ class GaussNewton(AbstractAllPairs):
             return (((R @ turn) * inverse) @ turn.T).reshape(-1)
 
         return solve
-
-
-def _size(side: Side) -> int:
-    return sum(p.numel() for p in side.parameters().values())
 
 
 def _named(side: Side, flat: Tensor) -> dict[str, Tensor]:

@@ -11,8 +11,9 @@ an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq
 is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -25,11 +26,10 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import descend_left
-from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.als import ALS, descend_left
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.towers import TowerPair
-from nearkin.embedding.two_tower.training import AbstractSolver
+from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions, RowForms
 
@@ -66,6 +66,7 @@ class Joint(AbstractSolver):
 
     name: ClassVar[str] = "joint"
     tables_only: ClassVar[bool] = True
+    tensors: ClassVar[Mapping[str, str]] = {"left": "left", "right": "right"}
 
     def check(self, all_pairs: bool) -> None:
         super().check(all_pairs)
@@ -97,8 +98,6 @@ class Joint(AbstractSolver):
         self._observed_weight = float(np.sum(weights))
         self.done, self.distortion = 0, 0.0
         self.left, self.right = teacher.embeddings()
-        self._student: AllPairsLoss | None = None
-        self._zero_loss: float | None = None  # the student's loss if all scores are 0
         return self
 
     def step(self) -> float:
@@ -115,8 +114,6 @@ class Joint(AbstractSolver):
             self.right = self.index.descend(self.right, targets, right_forms(self.student, self.left, self.right))[0]
         self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
         self.left = descend_left(self.student, self.left, self.right, self.group)
-        if self._zero_loss is None:
-            self._zero_loss = self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
         return self.student.value(self.left, self.right) / self._zero_loss
 
     def exact(self) -> tuple[Tensor, Tensor]:
@@ -132,28 +129,33 @@ class Joint(AbstractSolver):
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.left, self.right
 
+    def parts(self) -> dict[str, Part]:
+        return {"index": self.index}
+
     def state(self) -> dict[str, Tensor]:
-        index = {f"index.{name}": value for name, value in self.index.state_dict().items()}
         progress = torch.tensor([self.done, self.distortion], dtype=torch.float64)
-        return self.teacher.state() | index | {"left": self.left, "right": self.right, "progress": progress}
+        return self.teacher.state() | super().state() | {"progress": progress}
 
     def settled(self) -> Collection[str]:
         """The teacher's tables, once it has learned."""
         return self.teacher.state().keys() if self.ready() else ()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._student = self._zero_loss = None
+        super().load_state(state)
         self.teacher.load_state(state)
-        self.index.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("index.")})
-        self.left, self.right = state["left"].clone(), state["right"].clone()
+        for name in ("student", "_zero_loss"):
+            vars(self).pop(name, None)
         self.done, self.distortion = int(state["progress"][0]), float(state["progress"][1])
 
-    @property
+    @cached_property
     def student(self) -> AllPairsLoss:
         """The student's loss, made after the teacher's last sweep."""
-        if self._student is None:
-            self._student = student_loss(*self.exact(), self.seen)
-        return self._student
+        return student_loss(*self.exact(), self.seen)
+
+    @cached_property
+    def _zero_loss(self) -> float:
+        """The student's loss if all scores are 0."""
+        return self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
 
     def _start(self) -> None:
         Q = self.exact()[1]
@@ -176,16 +178,13 @@ def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
 
 def listed(P: np.ndarray, Q: np.ndarray, depth: int, seen: Interactions) -> sp.csr_matrix:
     """(m, n) scores of each left row's first `depth` unseen rights, sorted by number; a block of rows at a time."""
-    scores, numbers, counts = [], [], [np.zeros(1, np.int64)]
+    blocks = []
     for first in range(0, len(P), BLOCK):
-        near, found = recommend(P, Q, depth, seen=seen, rows=np.arange(first, min(first + BLOCK, len(P))))
-        order = np.argsort(found, axis=1)
-        found, near = (np.take_along_axis(x, order, axis=1) for x in (found, near))
-        scores.append(near[found >= 0])
-        numbers.append(found[found >= 0].astype(np.int32))
-        counts.append((found >= 0).sum(axis=1))
-    starts = np.cumsum(np.concatenate(counts))
-    return sp.csr_matrix((np.concatenate(scores), np.concatenate(numbers), starts), (len(P), len(Q)))
+        scores, numbers = recommend(P, Q, depth, seen=seen, rows=np.arange(first, min(first + BLOCK, len(P))))
+        rows, places = np.nonzero(numbers >= 0)
+        entries = scores[rows, places], (rows, numbers[rows, places])
+        blocks.append(sp.csr_matrix(entries, (len(scores), len(Q))))
+    return sp.csr_matrix(sp.vstack(blocks))
 
 
 def right_forms(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> RowForms:

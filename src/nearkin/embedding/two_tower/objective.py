@@ -136,8 +136,7 @@ class AllPairs(BaseEstimator):
         a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
         b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
         if check_real(self.cost_power, "cost_power"):
-            popularity = np.maximum(right_counts, 1.0) ** self.cost_power
-            b = b * (popularity / popularity.mean())
+            b = b * popularity_costs(right_counts, right_counts, self.cost_power)
         omega, mass = self.omega, a.sum() * b.sum()
         if omega == "auto":
             omega = DEFAULTS.unobserved_mass * weights.sum() / mass if mass else 0.0
@@ -150,6 +149,11 @@ class AllPairs(BaseEstimator):
         ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # rows without any weight must not move
         Y = interactions.weights.astype(np.float64) if self.labels == "weights" else 1.0
         return Objective(interactions, self.pair_loss, omega, Y, weights, a, b, self.prior, ridge)  # pyright: ignore[reportArgumentType]
+
+
+def popularity_costs(degrees: np.ndarray, fitted: np.ndarray, power: float) -> np.ndarray:
+    """d_j^power of rights with these numbers of pairs, over the mean of the `fitted` ones."""
+    return np.maximum(degrees, 1.0) ** power / (np.maximum(fitted, 1.0) ** power).mean()
 
 
 def initial_tables(interactions: Interactions, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

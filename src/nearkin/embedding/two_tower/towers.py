@@ -61,17 +61,16 @@ class FeatureBranch(nn.Module):
 
     def hidden(self, features: Tensor) -> Tensor:
         """(b, h) inputs of the last layer."""
-        x = features
+        layers = cast(list[nn.Linear], list(self.layers))
         if not features.is_sparse:
             x = (features - self.shift) * self.scale
-        elif not self.layers:
+        elif not layers:
             return torch.sparse.mm(features, torch.diag(self.scale))
-        for layer in self.layers:
-            if x.is_sparse:
-                x = torch.sparse.mm(x, self.scale[:, None] * cast(nn.Linear, layer).weight.T) + layer.bias
-            else:
-                x = layer(x)
-            x = torch.relu(x)
+        else:
+            first = layers.pop(0)
+            x = torch.relu(torch.sparse.mm(features, self.scale[:, None] * first.weight.T) + first.bias)
+        for layer in layers:
+            x = torch.relu(layer(x))
         return x
 
     def forward(self, features: Tensor) -> Tensor:
@@ -79,10 +78,7 @@ class FeatureBranch(nn.Module):
 
 
 class ResidualTower(nn.Module):
-    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i).
-
-    Without features it is a plain table; called without rows, for entities never seen, it is the branch alone.
-    """
+    """An id embedding plus a zero-initialised branch of the features: p_i = e_i + g(x_i); a table without features."""
 
     def __init__(
         self, n_rows: int, n_components: int, branch: FeatureBranch | None, table: Tensor | None = None
@@ -91,11 +87,8 @@ class ResidualTower(nn.Module):
         self.table = nn.Parameter(torch.zeros(n_rows, n_components) if table is None else table.clone())
         self.branch = branch
 
-    def forward(self, rows: Tensor | slice | None, features: Tensor | None = None) -> Tensor:
-        if rows is None and (self.branch is None or features is None):
-            raise ValueError("rows is None; a tower without features knows only the ids that it was fitted on")
-        embedding = 0 if rows is None else self.table[rows]
-        return embedding if self.branch is None else embedding + self.branch(features)  # pyright: ignore[reportReturnType]
+    def forward(self, rows: Tensor | slice, features: Tensor | None = None) -> Tensor:
+        return self.table[rows] if self.branch is None else self.table[rows] + self.branch(features)
 
 
 @dataclass(eq=False, repr=False)
@@ -147,6 +140,17 @@ class Side:
         if self.features is None:
             raise TypeError("the side has no features; give the interactions features")
         return as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
+
+    @property
+    def encoder(self) -> nn.Module | None:
+        """What embeds unseen entities: the branch of a `ResidualTower`, or the module itself."""
+        return self.tower.branch if isinstance(self.tower, ResidualTower) else self.tower
+
+    def encoded(self) -> Tensor:
+        """(n_rows, k) outputs of the encoder for the features of every row, without a graph."""
+        encoder = cast(nn.Module, self.encoder)
+        with torch.no_grad():
+            return torch.cat([encoder(self.feature_rows(rows)) for rows in self.chunks()])
 
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
@@ -268,14 +272,6 @@ class TowerPair:
         adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
         return [adam] if turning is None else [adam, turning]
 
-    def modules(self) -> dict[str, nn.Module | TrainableIndex]:
-        named: dict[str, nn.Module | TrainableIndex] = {"left": self.left.tower, "right": self.right.tower}
-        return named if self.index is None else named | {"index": self.index}
-
-    def embed_left(self, rows: Tensor) -> Tensor:
-        """(b, k) embeddings of some left rows, with a graph."""
-        return self.left.embed_rows(rows)
-
     def embed_right(self, columns: Tensor) -> Tensor:
         """(b, k) embeddings of some right rows, with a graph, through the index if there is one."""
         return self.quantized(self.right.embed_rows(columns))[0]
@@ -325,18 +321,6 @@ class TowerPair:
             ),
             start=torch.zeros(()),
         )
-
-    def state(self) -> dict[str, Tensor]:
-        return {
-            f"{name}.{key}": value
-            for name, module in self.modules().items()
-            for key, value in module.state_dict().items()
-        }
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        for name, module in self.modules().items():
-            head = f"{name}."
-            module.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
 
 
 def penalised(side: Side, X: Tensor, rows: Tensor | slice = slice(None)) -> Tensor:

@@ -3,11 +3,11 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +19,13 @@ from nearkin._check import check_choice, check_integer, check_real
 from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
-from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback, PhasedIndex
+from nearkin._types import Record, Seed
+from nearkin.contracts import Callback, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.records import Interactions
 
 Evaluate = Callable[[Tensor, Tensor], float]
+Part: TypeAlias = nn.Module | TrainableIndex | torch.optim.Optimizer | torch.Generator
 KIND = "two-tower-checkpoint"
 STARTS = ("auto", "als", "random")
 _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
@@ -59,6 +60,7 @@ class AbstractSolver(BaseEstimator, ABC):
     start: ClassVar[str] = "random"  # where id tables begin: "als", "random", "auto"; a field of solvers that choose
     tables_only: ClassVar[bool] = False  # trains default towers only
     through_index: ClassVar[bool] = True  # can train through an index
+    tensors: ClassVar[Mapping[str, str]] = {}  # attributes that are tensors of `state`, by their names in it
 
     def check(self, all_pairs: bool) -> None:
         """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
@@ -96,17 +98,37 @@ class AbstractSolver(BaseEstimator, ABC):
         """Whether a step may be the best one; not before an index quantizes."""
         return True
 
-    @abstractmethod
+    def parts(self) -> dict[str, Part]:
+        """The modules, optimizers and generators that the next step depends on, by name."""
+        return {}
+
     def state(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
+        state = {name: getattr(self, attribute) for name, attribute in self.tensors.items()}
+        for name, part in self.parts().items():
+            if isinstance(part, torch.Generator):
+                state[name] = part.get_state()
+            else:
+                own = _packed(part) if isinstance(part, torch.optim.Optimizer) else part.state_dict()
+                state |= {f"{name}.{key}": value for key, value in own.items()}
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from a `state`."""
+        for name, attribute in self.tensors.items():
+            setattr(self, attribute, state[name].clone())
+        for name, part in self.parts().items():
+            own = {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
+            if isinstance(part, torch.Generator):
+                part.set_state(state[name])
+            elif isinstance(part, torch.optim.Optimizer):
+                _unpack(part, own)
+            else:
+                part.load_state_dict(own)
 
     def settled(self) -> Collection[str]:
         """Names of the tensors in `state` that no later step changes, not even in place: they need no copy."""
         return ()
-
-    @abstractmethod
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue from a `state`."""
 
 
 class AbstractTowerSolver(AbstractSolver):
@@ -115,18 +137,11 @@ class AbstractTowerSolver(AbstractSolver):
     pair: TowerPair
     optimizers: Sequence[torch.optim.Optimizer] = ()
 
-    def state(self) -> dict[str, Tensor]:
-        generator = {"generator": self.pair.generator.get_state()}
-        packed = self.pair.state() | generator
-        for number, optimizer in enumerate(self.optimizers):
-            packed |= pack_optimizer(optimizer, f"optimizer{number}.")
-        return packed
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.pair.load_state(state)
-        for number, optimizer in enumerate(self.optimizers):
-            unpack_optimizer(optimizer, state, f"optimizer{number}.")
-        self.pair.generator.set_state(state["generator"])
+    def parts(self) -> dict[str, Part]:
+        pair, parts = self.pair, dict[str, Part]()
+        parts |= {"left": pair.left.tower, "right": pair.right.tower, "generator": pair.generator}
+        parts |= {f"optimizer{number}": optimizer for number, optimizer in enumerate(self.optimizers)}
+        return parts if pair.index is None else parts | {"index": pair.index}
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.pair.embeddings()
@@ -178,7 +193,7 @@ def train(
     total = max_iter or solver.max_iter or 1
     history: list[Record] = []
     best: Best | None = None
-    if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
+    if checkpoint is not None and group.exchange(checkpoint.folder.exists())[0]:
         history, best, state = checkpoint.read()
         solver.load_state(state)
     while len(history) < total:
@@ -228,42 +243,36 @@ class Checkpoint:
     """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from."""
 
     folder: Path
-    made_from: Record = field(default_factory=dict)
+    made_from: Record
     drawn_seed: int | None = None
     chosen: list[Record] = field(default_factory=list)  # records of the choice of a loss, if there was one
 
-    def exists(self) -> bool:
-        return self.folder.exists()
+    @classmethod
+    def of(cls, folder: Path, made_from: Record) -> Self:
+        """The checkpoint in that folder, or a new one; ValueError if the folder's fit was made from something else."""
+        if not folder.exists():
+            return cls(folder, made_from)
+        config = read_config(folder, KIND)
+        before = config["made_from"]
+        differing = [
+            f"{name} was {before.get(name, 'not there')}, is {made_from.get(name, 'not there')}"
+            for name in sorted({*before, *made_from})
+            if before.get(name) != made_from.get(name)
+        ]
+        if differing:
+            raise ValueError(
+                f"checkpoint={str(folder)!r} belongs to another fit; what differs: {'; '.join(differing)}. "
+                "Give the same data and settings, or another folder"
+            )
+        return cls(folder, made_from, config["drawn_seed"], config["chosen"])
 
     def seed(self, random_state: Seed, group: Group) -> Seed:
         """`random_state`, or if that is None the seed that the fit began with."""
         if random_state is not None:
             return random_state
-        drawn = read_config(self.folder, KIND)["drawn_seed"] if self.exists() else None
-        fresh = draw_seed(np.random.default_rng()) if drawn is None else drawn
+        fresh = draw_seed(np.random.default_rng()) if self.drawn_seed is None else self.drawn_seed
         self.drawn_seed = group.exchange(fresh)[0]
         return self.drawn_seed
-
-    def check(self, made_from: Fields) -> None:
-        """Remember what this fit is made from; ValueError if the folder's fit was made from something else."""
-        self.made_from = dict(made_from)
-        if not self.exists():
-            return
-        before = read_config(self.folder, KIND)["made_from"]
-        differing = [
-            f"{name} was {before.get(name, 'not there')}, is {self.made_from.get(name, 'not there')}"
-            for name in sorted({*before, *self.made_from})
-            if before.get(name) != self.made_from.get(name)
-        ]
-        if differing:
-            raise ValueError(
-                f"checkpoint={str(self.folder)!r} belongs to another fit; what differs: {'; '.join(differing)}. "
-                "Give the same data and settings, or another folder"
-            )
-
-    def trials(self) -> list[Record]:
-        """The records of the choice of a loss that the fit began with."""
-        return list(read_config(self.folder, KIND)["chosen"]) if self.exists() else []
 
     def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
         config = {
@@ -331,26 +340,24 @@ def _tensors(file: Path) -> dict[str, Tensor]:
 # ---- the state of torch optimizers ---------------------------------------------------------------------------------
 
 
-def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Tensor]:
+def _packed(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """An optimizer's state by name, whole numbers as tensors under `name#`; options are not state."""
     saved = optimizer.state_dict()
-    own = {name: saved[name] for name in _OPTIMIZER_STATE if name in saved}
-    entries = {f"{number}.{name}": v for number, entry in saved["state"].items() for name, v in entry.items()} | own
+    entries = {f"{number}.{name}": v for number, entry in saved["state"].items() for name, v in entry.items()}
+    entries |= {name: saved[name] for name in _OPTIMIZER_STATE if name in saved}
     return {
-        f"{head}{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
+        f"{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
         for name, value in entries.items()
         if isinstance(value, Tensor | int)
     }
 
 
-def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
+def _unpack(optimizer: torch.optim.Optimizer, packed: dict[str, Tensor]) -> None:
     entries: dict[int, Record] = {}
     own: Record = {}
-    for key, value in state.items():
-        if not key.startswith(head):
-            continue
-        name = key[len(head) :].removesuffix("#")
-        kept = int(value) if key.endswith("#") and value.numel() == 1 else value.clone()
+    for key, value in packed.items():
+        name = key.removesuffix("#")
+        kept = int(value) if name != key and value.numel() == 1 else value.clone()
         if name in _OPTIMIZER_STATE:
             own[name] = kept
         else:

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from nearkin.embedding.all_pairs import AllPairsLoss, row_solves
-from nearkin.embedding.all_pairs.row_solves import FEW_COLUMNS, descend_left, improve_left, solve_left
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.two_tower import als
+from nearkin.embedding.two_tower.als import FEW_COLUMNS, descend_left, improve_left, solve_left
 from nearkin.solvers.newton import Found, armijo
 
 M, N, K = 6, 8, 3
@@ -75,7 +76,7 @@ def test_the_search_is_given_the_slope_of_what_it_walks_along(
         slopes.append((slope, (along(1e-5) - along(-1e-5)) / 2e-5))
         return armijo(along, value, slope)
 
-    monkeypatch.setattr(row_solves, "armijo", watched)
+    monkeypatch.setattr(als, "armijo", watched)
     for _ in range(3):
         loss, P, Q = problem(rng)
         mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
@@ -90,7 +91,7 @@ def test_conjugate_gradients_stay_within_their_arrays(rng: np.random.Generator) 
     indptr, indices = np.array([0, 2, 3, 6]), np.array([0, 3, 1, 0, 2, 3], np.int32)
     Q, gradient, curvature = rng.normal(size=(4, 5)), rng.normal(size=(3, 5)), rng.random(6)
     found = np.empty((2, 3, 5))
-    for solve, out in zip((row_solves.solve_rows_cg, row_solves.solve_rows_cg.py_func), found, strict=True):
+    for solve, out in zip((als.solve_rows_cg, als.solve_rows_cg.py_func), found, strict=True):
         solve(0, 3, indptr, indices, curvature, Q, np.ones(5), np.ones(3), np.ones(3), gradient, out, 4)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
