@@ -40,8 +40,8 @@ def compress(
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
     its index.faiss, plain FAISS can open. The printed share of neighbours kept is that of `nearkin evaluate`.
 
-    Without a method, codes that are searched fast race at the bytes asked for, and a table shows what each keeps. The
-    same seed gives the same codes, unless the time is short: a busy machine tries fewer and learns from fewer rows.
+    Without a method, codes race for a minute at the bytes asked for, and a table shows what each keeps. The same seed
+    gives the same codes, unless the time is short: a busy machine tries fewer and learns from fewer rows.
 
     Examples:
 
@@ -57,9 +57,9 @@ def compress(
 
     - method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
       neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
-      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: the best of
-      those that are searched from tables, in the minutes given; product for fewer than 1,000 rows, bits, other
-      centroids, coarse cells or several processes]
+      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best,
+      within the minutes; product for fewer than 1,000 rows, bits, other centroids, coarse cells or several
+      processes]
     - n_bytes: Bytes of a code. [default: 16]
     - bits: Bits of a code, for hashing methods.
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
@@ -71,7 +71,7 @@ def compress(
       `nearkin embed` uses their left rows.
     - train_rows: Rows to learn from, drawn at random. [default: 65536]
     - minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
-      [default: as long as reading takes, at least 20 seconds; no limit with --method best]
+      [default: 1; no limit with --method best]
     - keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
       bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
       integers, which it holds exactly, else float32]
@@ -84,7 +84,9 @@ def compress(
     chosen = pipeline.methods.find_method(name)
     if name == "signs" and n_bytes is None and bits is None:
         size = replace(size, n_bits=given.file.shape[1])
-    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, fast_search=method is None)
+    if method is None and name == pipeline.methods.BEST:
+        minutes = pipeline.methods.MINUTES if minutes is None else minutes
+    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes)
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric

@@ -13,6 +13,7 @@ one length L, a decoded row y is taken as L y / |y|, which needs no byte. Codes 
 """
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -28,8 +29,6 @@ from nearkin.contracts import LengthCodes, OrderedCodes, VectorCodes
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
-_VISITS = 2  # of a list by several queries, from which its decoding once pays
-_LOOKED_UP = 512  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
 _TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a table, and of one decoded number
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # queries; fewer are quicker answered by FAISS's tables than by decoding allowed rows of lists once
@@ -64,24 +63,34 @@ class SumTables:
         """Squared distances and positions (q, k) of the nearest rows to queries (q, d), nearest first; -1 for none."""
         from nearkin.index.sum_tables import table_sums  # numba: only residual codes need it
 
-        inner, asked, best = self._inner, Q - self._middle, faiss.ResultHeap(len(Q), k)
+        inner, asked = self._inner, Q - self._middle
         parts, _, width = self._books.shape
         products = np.matmul(self._books, asked.reshape(len(Q), parts, width).transpose(1, 2, 0))
         tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
         visited = np.zeros((len(Q), 1), np.int64)
         if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
             visited = np.sort(_visited(inner, Q), axis=1)
-        for query, lists in enumerate(visited):
-            away = np.square(asked[query] - self._centres).sum(axis=1)
-            scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
-            for number in lists[lists >= 0].tolist():
-                codes, own, rest = self._list(number)
-                if len(own):
-                    scores.append(table_sums(codes, self._bits, tables[query], rest, away[number]))
-                    ids.append(own)
-            best.add_result_subset(np.array([query]), np.concatenate(scores)[None], np.concatenate(ids)[None])
-        best.finalize()
-        return best.D, best.I
+        rows = {number: self._list(number) for number in np.unique(visited[visited >= 0]).tolist()}
+
+        def answer(some: np.ndarray) -> faiss.ResultHeap:
+            best = faiss.ResultHeap(len(some), k)
+            for place, query in enumerate(some):
+                away = np.square(asked[query] - self._centres).sum(axis=1)
+                for number in visited[query][visited[query] >= 0].tolist():
+                    codes, own, rest = rows[number]
+                    if len(own):
+                        scores = table_sums(codes, self._bits, tables[query], rest, away[number])
+                        best.add_result_subset(np.array([place]), scores[None], own[None])
+            best.finalize()
+            return best
+
+        threads = min(len(Q), faiss.omp_get_max_threads())
+        if threads == 1:
+            found = [answer(np.arange(len(Q)))]
+        else:  # the compiled loop releases Python's lock
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(answer, np.array_split(np.arange(len(Q)), threads)))
+        return np.concatenate([best.D for best in found]), np.concatenate([best.I for best in found])
 
     def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and |r|^2 + 2 <c, r> (n,)."""
@@ -194,8 +203,7 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
     """Of all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
-        tabled = ranked and isinstance(inner, faiss.IndexPQ)
-        if tabled and len(Q) * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d:  # decoding once is quicker
+        if ranked and isinstance(inner, faiss.IndexPQ) and _decoding_pays(len(Q), inner.pq.M, inner.d):
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
@@ -260,13 +268,17 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
     inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
     if inverted and not inner.by_residual:
         return None
-    if len(Q) * inner.aq.M > _LOOKED_UP:
-        if not inverted:
-            return _flat(inner, Q, k)
-        lists = _visited(inner, Q)
-        if lists.size >= _VISITS * len(np.unique(lists)):
-            return _in_lists(inner, Q, k, lists)
+    if not inverted and _decoding_pays(len(Q), inner.aq.M, inner.d):
+        return _flat(inner, Q, k)
+    if inverted and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, inner.aq.M, inner.d):
+        return _in_lists(inner, Q, k, _visited(inner, Q))
     return kept.tables(inner).search(Q, k)
+
+
+def _decoding_pays(n_queries: int, n_codes: int, d: int) -> bool:
+    """Whether to decode rows once and form products of d numbers is quicker than to add up `n_codes` entries of tables
+    for each query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
+    return n_queries * (_TABLE * n_codes - d) > _DECODING * d
 
 
 def _flat(

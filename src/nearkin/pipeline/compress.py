@@ -42,7 +42,6 @@ from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
-_SHORTEST_RACE = 20.0  # seconds of the default one; as many as reading the file takes, if that is longer
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _FEWEST_QUERIES = 20
 _KIND = "compress checkpoint"
@@ -111,8 +110,6 @@ def compress_file(
                 kept.check(chunk)
         group.barrier()
     _check_enough(source, n_centroids)
-    if isinstance(quantizer, BestCode) and quantizer.fast_search and quantizer.seconds is None:
-        quantizer = replace(quantizer, seconds=max(_SHORTEST_RACE, steps.seconds["check"]))
     with _work_folder(checkpoint, out, job, len(file), group) as work:
         fitted = None if work is None else work.load_quantizer()
         if fitted is None:

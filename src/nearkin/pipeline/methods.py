@@ -14,6 +14,7 @@ from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
 PRODUCT, BEST = "product", "best"
+MINUTES = 1.0  # of the race without a method, beyond what product codes take: `best` of 16,384 rows takes 8 to 40 s
 _RACED_FROM = 1_000  # rows: fewer judge no race
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
@@ -58,16 +59,14 @@ class Method:
                 f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
             )
 
-    def make(
-        self, size: CodeSize, random_state: Seed, seconds: float | None = None, *, fast_search: bool = False
-    ) -> Fittable:
-        """The unfitted quantizer; `seconds` and `fast_search` of a race. ValueError for what the method lacks."""
+    def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None) -> Fittable:
+        """The unfitted quantizer; `seconds` of a race, None without a limit. ValueError for what the method lacks."""
         product, bits = self.name == PRODUCT or self.name in _ROTATIONS, self.metrics == _BITS
         if size.n_coarse is not None and (self.name in (BEST, *SCALARS) or bits):
             raise ValueError(f"coarse cells are for product quantization; leave coarse out with method {self.name}")
         if self.name == BEST:
             n_bytes = check_integer(size.bytes(), "bytes", low=1)
-            return BestCode(n_bytes, seconds, random_state, fast_search=fast_search)
+            return BestCode(n_bytes, seconds, random_state)
         if seconds is not None:
             raise ValueError(f"minutes are for the race of method best; leave them out with method {self.name}")
         if self.name in SCALARS:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -23,13 +24,11 @@ from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.axis import AxisQuantizer
-from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
-_SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
 _MOST = 10  # fits that are judged, at most
 
 
@@ -52,8 +51,6 @@ class Defaults:
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # share of the index's rows learned from, from which codes are trained for these
-    norm_bits: int = 8  # of a row's norm, if residual codes must be searched from tables
-    speed_gap: float = 0.02  # recall given up for a search ten times as fast, with `fast_search`
     queries: int = 1_000  # held out, at most
     neighbours: int = 10  # that count
     timed_queries: int = 20  # by which the speed of search is measured
@@ -157,12 +154,16 @@ class Race:
         else:
             length = row_length(judge.rows, bool(fitted.normalized_))
             recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
-        timed = judge.queries[: DEFAULTS.timed_queries]
-        searching = min(_seconds(lambda: index.search(timed, judge.k)) for _ in range(3))
+        if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
+            asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k)
+        else:
+            asked = judge.queries[: DEFAULTS.timed_queries]
+            search = partial(index.search, asked, judge.k)
+        searching = min(_seconds(search) for _ in range(3))
         return {
             "name": name, "bytes": index.sa_code_size(), "recall": recall, "rows": len(self.train),
             "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
-            "search_seconds": 1e6 * searching / len(timed) / len(judge.rows),
+            "search_seconds": 1e6 * searching / len(asked) / len(judge.rows),
         }  # fmt: skip
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
@@ -199,7 +200,6 @@ def best(
     n_rows: int | None = None,
     n_encoded: int = 0,
     metric: str = "l2",
-    fast_search: bool = False,
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
@@ -223,11 +223,6 @@ def best(
     the seconds are those beyond what the first one takes to learn and to encode them. A sum learns from as many rows as
     the time allows: 4,096, twice, four times as many, ... Given enough time the winner depends on `random_state` alone.
 
-    With `fast_search` residual codes spend a byte on the row's norm, by which FAISS searches them from tables; without
-    it decodes every row for every query, tens of times slower. By "ip" and "cosine" tables need no norm. Sums then win
-    only if the short fits have them ahead. By "l2" residual codes of 16 centroids race too, which FAISS scans ten times
-    as fast as any other: they win if they are at most .02 behind the leader.
-
     `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
     be used.
 
@@ -247,7 +242,6 @@ def best(
     known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= DEFAULTS.mostly_known else None
     plain = metric == "l2" or INNER
     settings = {
-        "norm_bits": DEFAULTS.norm_bits if fast_search and metric == "l2" else 0,
         "smoothing": 1.0 if known else 1 - race.known / 2,
         "ranking": known or plain,
         "random_state": seed,
@@ -257,7 +251,7 @@ def best(
     candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, row_length(race.train) is None)
     times = max(1.0, min(len(X), DEFAULTS.fitted_rows) / len(race.train))  # rows of a full fit
     found = _run(race, candidates, short, kept, clock, times, callback or ignore)
-    winner = _winner(found, fast_search)
+    winner = _winner(found)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     rows = X
     if isinstance(made := winner.candidate.make(), ProductResidualQuantizer):  # others learn faster
@@ -324,14 +318,9 @@ def _run(
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
-def _winner(found: list[_Entry], fast_search: bool) -> _Entry:
-    """The longest of the sums that are level with the leader; for a fast search the leader, or codes near it that are
-    searched ten times as fast."""
-    lead = found[0]
-    if fast_search:
-        scanned = (entry for entry in found if entry.candidate.name == _SCANNED)
-        return next((entry for entry in scanned if entry.recall >= lead.recall - DEFAULTS.speed_gap), lead)
-    level = [lead, *(entry for entry in found if entry.recall > _level(lead.recall))]
+def _winner(found: list[_Entry]) -> _Entry:
+    """The longest of the sums that are level with the leader."""
+    level = [found[0], *(entry for entry in found if entry.recall > _level(found[0].recall))]
     return max(level, key=lambda entry: entry.candidate.length)
 
 
@@ -359,10 +348,7 @@ def _candidates(
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
-    yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
-    short = (8 * n_bytes - settings["norm_bits"]) // 4  # codes of 4 bits
-    if settings["norm_bits"] and K > SCANNED and 1 < short <= DEFAULTS.longest:
-        yield _Candidate(_SCANNED, 1, lambda: ResidualQuantizer(short, **{**settings, "n_centroids": SCANNED}))
+    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept)
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
@@ -414,7 +400,6 @@ class BestCode(BaseEstimator):
     n_rows: int | None = None
     n_encoded: int = 0
     metric: str = "l2"
-    fast_search: bool = False
 
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
