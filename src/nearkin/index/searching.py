@@ -194,8 +194,8 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
     """Of all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
-        tabled = ranked and isinstance(inner, faiss.IndexPQ)
-        if tabled and len(Q) * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d:  # decoding once is quicker
+        tables = inner.pq.M if ranked and isinstance(inner, faiss.IndexPQ) else 0
+        if len(Q) * (_TABLE * tables - inner.d) > _DECODING * inner.d:  # one decoding is quicker than their sums
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)

@@ -158,7 +158,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     that (Procrustes), again and again - the update of OPQ and ITQ. What is learned from several starts races on
     held-out rows against no rotation, random ones and the principal axes. From the best of these, rotations for signs
     and RaBitQ go on by gradients of how well scores by codes follow distances among near rows (`order.py`), those for
-    equal steps by gradients of the ranges (`ranges.py`). The one that keeps most neighbours wins, and what was learned
+    equal steps by gradients of the ranges (`narrowed`). The one that keeps most neighbours wins, and what was learned
     learns on, from the judged rows too.
 
     Parameters

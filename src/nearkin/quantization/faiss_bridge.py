@@ -84,7 +84,7 @@ def empty_index(
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
         index = kind(lists, d, len(coarse_centroids), M, bits, code)
         index.own_fields = True
-        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows unless told
+        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows by default
         lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True

@@ -144,7 +144,7 @@ def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple
     W = _regressed(Q, A, ridge)
     if not power:
         return W.astype(np.float32), np.eye(Q.shape[1], dtype=np.float32)
-    halves = slice(0, None, 2), slice(1, None, 2)  # what is left is told by pairs that the regression did not see
+    halves = slice(0, None, 2), slice(1, None, 2)  # residuals of pairs that the regression did not see
     left = [Q[there] @ _regressed(Q[here], A[here], ridge) - A[there] for here, there in (halves, halves[::-1])]
     D = sum((part.T @ part for part in left), np.zeros((Q.shape[1],) * 2)) / len(Q)
     values, axes = np.linalg.eigh(D)

@@ -118,7 +118,7 @@ class Phases(nn.Module):
     """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
-    _known: int | None = None  # the phase, so that a device is not asked for it in every step
+    _known: int | None = None  # the phase, so that it is not read from a device in every step
     _steps: int | None = None  # those taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
