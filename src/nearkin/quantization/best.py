@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from timeit import repeat, timeit
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -151,14 +152,14 @@ class Race:
         fitted = self.fitted(quantizer, self.train, tick)
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
-        encoding = _seconds(lambda: fitted.add_to(index, judge.rows))
+        encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
         else:
             length = row_length(judge.rows, bool(fitted.normalized_))
             recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         timed = judge.queries[: DEFAULTS.timed_queries]
-        searching = min(_seconds(lambda: index.search(timed, judge.k)) for _ in range(3))
+        searching = min(repeat(lambda: index.search(timed, judge.k), repeat=3, number=1))
         return {
             "name": name, "bytes": index.sa_code_size(), "recall": recall, "rows": len(self.train),
             "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
@@ -173,12 +174,6 @@ class Race:
             uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
         return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 class Best(NamedTuple):
