@@ -35,10 +35,6 @@ def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     codec = faiss.ProductQuantizer(M * width, M, code_bits(K))
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), codec.centroids)
     packed = codec.compute_codes(np.ascontiguousarray(Z, np.float32))
-    if codec.nbits == 8:
-        return packed
-    if codec.nbits == 16:
-        return packed.view(np.uint16)
     return faiss.unpack_bitstrings(packed, codec.M, codec.nbits).astype(dtype)
 
 

@@ -162,10 +162,6 @@ class Phases(nn.Module):
         self.progress[2] = len(self.buffer)
         return len(self.buffer) >= self.wanted
 
-    def rows(self) -> Tensor:
-        """What is collected (n, d), on the CPU."""
-        return self.buffer.cpu()
-
     def finish(self) -> None:
         """Training begins; the rows are let go."""
         self._go_on(TRAIN)
@@ -353,7 +349,7 @@ class IndexingLayer(nn.Module):
         `weights` (n,) say how much a row counts, `callback` is called after each round. With fewer rows than centroids
         the layer goes on collecting, and warns.
         """
-        rows = self.phases.rows() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
+        rows = self.phases.buffer.cpu() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
             warnings.warn(
                 f"{len(rows)} rows are fewer than the {self.phases.fewest} centroids: the layer passes rows through "
