@@ -156,7 +156,7 @@ class Index:
 
     @property
     def quantizer(self) -> Quantizer | None:
-        """The fitted quantizer, or None; that of a loaded index is made when it is first asked for."""
+        """The fitted quantizer, or None; that of a loaded index is made on first use."""
         if isinstance(self._quantizer, SavedQuantizer):
             self._quantizer = self._quantizer.open()
         return self._quantizer

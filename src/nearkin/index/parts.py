@@ -61,19 +61,19 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: boo
         if metric == "hamming":
             raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
         return faiss.IndexFlatL2(d) if metric == "l2" else faiss.IndexFlatIP(d)  # the classes that FAISS reads back
-    _check_quantizer(quantizer, d, metric)
+    name = type(quantizer).__name__
+    _check_quantizer(quantizer, name, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
     if isinstance(quantizer, ScannedCodes):
         fast = quantizer.scans_fast(inner_metric) if fast_scan is None else bool(fast_scan)
         return quantizer.to_faiss(inner_metric, fast_scan=fast)
     if fast_scan:
-        raise ValueError(f"fast_scan is for product and residual codes with n_centroids=16, not for {_name(quantizer)}")
+        raise ValueError(f"fast_scan is for product and residual codes with n_centroids=16, not for {name}")
     return quantizer.to_faiss(inner_metric)  # type: ignore[attr-defined]
 
 
-def _check_quantizer(quantizer: Quantizer, d: int, metric: str) -> None:
-    name = _name(quantizer)
+def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> None:
     if not isinstance(quantizer, BitCodes | VectorCodes):
         raise TypeError(
             f"quantizer is a {name}; it must be a product quantizer, for example nk.ProductQuantizer(8), or a hasher"
@@ -88,10 +88,6 @@ def _check_quantizer(quantizer: Quantizer, d: int, metric: str) -> None:
             "metric='cosine' normalises rows, and quantizer was fitted on rows that are not; fit it on "
             "X / np.linalg.norm(X, axis=1, keepdims=True), or give Index.build one that is not fitted"
         )
-
-
-def _name(quantizer: object) -> str:
-    return type(quantizer).__name__
 
 
 @dataclass(frozen=True)

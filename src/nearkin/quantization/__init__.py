@@ -13,7 +13,7 @@ from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
 
 
 def __getattr__(name: str) -> Any:
-    """`IndexingLayer` and `optimizers`, which need torch: imported when first asked for."""
+    """`IndexingLayer` and `optimizers`, which need torch: imported on first use."""
     if name not in ("IndexingLayer", "optimizers"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from nearkin.quantization import layer

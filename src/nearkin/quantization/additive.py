@@ -366,9 +366,9 @@ class Part:
         if self.column:
             metric = np.pad(metric, ((0, 1), (0, 1)))
             metric[-1, -1] = self.column
-            told = self.codebooks[:, :, -1:] / np.float32(self.column)
-            told[0] += np.float32(self.middle / self.column)
-            codebooks = np.concatenate([codebooks, told], axis=2)
+            sizes = self.codebooks[:, :, -1:] / np.float32(self.column)
+            sizes[0] += np.float32(self.middle / self.column)
+            codebooks = np.concatenate([codebooks, sizes], axis=2)
         return codebooks, metric
 
 

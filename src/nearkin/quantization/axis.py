@@ -141,8 +141,8 @@ class AxisQuantizer(AbstractLengthCodes):
             Z = np.ascontiguousarray(rounded_product(X[first : first + _CHUNK], rotation).T)
             codes = np.zeros((self.n_bytes, Z.shape[1]), np.uint8)
             for z, (byte, place) in zip(Z, used, strict=True):
-                stride = strides[byte, place]
-                grid = self.codebooks_[byte, np.arange(levels[byte, place]) * stride, place]
+                stride, count = int(strides[byte, place]), int(levels[byte, place])
+                grid = self.codebooks_[byte, np.arange(count) * stride, place]
                 codes[byte] += (np.searchsorted((grid[1:] + grid[:-1]) / 2, z) * stride).astype(np.uint8)
             parts.append(codes.T)
         return np.ascontiguousarray(np.concatenate(parts))

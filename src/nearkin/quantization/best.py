@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from timeit import repeat, timeit
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -148,7 +149,7 @@ class Race:
         fitted = self.fitted(quantizer, self.train, tick)
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
-        encoding = _seconds(lambda: fitted.add_to(index, judge.rows))
+        encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
         else:
@@ -159,7 +160,7 @@ class Race:
         else:
             asked = judge.queries[: DEFAULTS.timed_queries]
             search = partial(index.search, asked, judge.k)
-        searching = min(_seconds(search) for _ in range(3))
+        searching = min(repeat(search, repeat=3, number=1))
         return {
             "name": name, "bytes": index.sa_code_size(), "recall": recall, "rows": len(self.train),
             "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
@@ -174,12 +175,6 @@ class Race:
             uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
         return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 class Best(NamedTuple):

@@ -416,7 +416,7 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
 
 
 def warn_of(rows: np.ndarray, where: Extent) -> None:
-    """Say which rows are learned apart; `rows` (m,) are their numbers."""
+    """Warn of the rows that are learned apart; `rows` (m,) are their numbers."""
     if len(rows):
         which = f"row {rows[0]} lies" if len(rows) == 1 else f"row {rows[0]} and {len(rows) - 1} more lie"
         warnings.warn(

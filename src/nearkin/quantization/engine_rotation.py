@@ -158,7 +158,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     that (Procrustes), again and again - the update of OPQ and ITQ. What is learned from several starts races on
     held-out rows against no rotation, random ones and the principal axes. From the best of these, rotations for signs
     and RaBitQ go on by gradients of how well scores by codes follow distances among near rows (`order.py`), those for
-    equal steps by gradients of the ranges (`ranges.py`). The one that keeps most neighbours wins, and what was learned
+    equal steps by gradients of the ranges (`narrowed`). The one that keeps most neighbours wins, and what was learned
     learns on, from the judged rows too.
 
     Parameters
@@ -218,9 +218,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
-        self.mean_: np.ndarray = np.zeros(d, np.float32)
-        if self.center:
-            self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
+        self.mean_: np.ndarray = mean.astype(np.float32)
         self.chosen_, self.recall_, self.gain_, self.n_iter_ = "none", {}, 0.0, self.max_iter
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)

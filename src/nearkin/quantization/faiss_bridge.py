@@ -35,10 +35,6 @@ def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     codec = faiss.ProductQuantizer(M * width, M, code_bits(K))
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), codec.centroids)
     packed = codec.compute_codes(np.ascontiguousarray(Z, np.float32))
-    if codec.nbits == 8:
-        return packed
-    if codec.nbits == 16:
-        return packed.view(np.uint16)
     return faiss.unpack_bitstrings(packed, codec.M, codec.nbits).astype(dtype)
 
 
@@ -84,7 +80,7 @@ def empty_index(
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
         index = kind(lists, d, len(coarse_centroids), M, bits, code)
         index.own_fields = True
-        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows unless told
+        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows by default
         lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True

@@ -147,6 +147,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     """
 
     KIND = "norm-explicit quantizer"
+    coarse_centroids_ = fast_scan_ = None  # younger than some folders
 
     n_bytes: int = 8
     n_centroids: int = 256
@@ -263,9 +264,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         return 2 if self.n_centroids == SCANNED else 1
 
     def _check_loaded(self) -> None:
-        coarse = self.__dict__.setdefault("coarse_centroids_", None)  # as `fast_scan_`, younger than some folders
-        self.__dict__.setdefault("fast_scan_", None)
-        if self.n_lists != (0 if coarse is None else len(coarse)):
+        if self.n_lists != (0 if self.coarse_centroids_ is None else len(self.coarse_centroids_)):
             raise ValueError(f"n_lists is {self.n_lists}, and coarse_centroids_ has another number")
         self._split()
         super()._check_loaded()

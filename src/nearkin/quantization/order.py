@@ -26,7 +26,7 @@ _CODE_LISTS = 32  # of a step
 _CODE_STEPS = 300
 _CODE_RATE = 0.01  # of the first step, in errors' root mean square; it falls linearly to 0
 _MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
-_JUDGED = 4_096  # rows that tell the size of errors
+_JUDGED = 4_096  # rows by which the size of errors is measured
 _CONSTANT = 1e-6  # length about the mean below which scores are equal but for rounding
 
 

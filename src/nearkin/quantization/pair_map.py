@@ -7,6 +7,7 @@ axes distances mean little; rows and queries are scaled by D^(-a/2), so that cod
 (relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
 """
 
+import itertools
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Self
 
@@ -85,14 +86,13 @@ class PairMap(SavedEstimator):
         asked, answers = Q[learned[:, 0]], X[learned[:, 1]]
         plain = judge.recall(np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32))
         found: dict[tuple[float, float], float] = {}
-        steps: list[float] = []  # tried
+        steps = itertools.count(1)
 
         def tried(ridge: float, power: float, *, coded: bool) -> float:
             maps = pair_maps(asked, answers, ridge, power)
             found[ridge, power] = judge.recall(*maps, coded=coded)
             record = {"ridge": ridge, "power": power, "total": len(_RIDGES) + len(_POWERS)}
-            steps.append(found[ridge, power])
-            callback(len(steps), {**record, "objective": -found[ridge, power]})
+            callback(next(steps), {**record, "objective": -found[ridge, power]})
             return found[ridge, power]
 
         ridge = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
@@ -144,7 +144,7 @@ def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple
     W = _regressed(Q, A, ridge)
     if not power:
         return W.astype(np.float32), np.eye(Q.shape[1], dtype=np.float32)
-    halves = slice(0, None, 2), slice(1, None, 2)  # what is left is told by pairs that the regression did not see
+    halves = slice(0, None, 2), slice(1, None, 2)  # residuals of pairs that the regression did not see
     left = [Q[there] @ _regressed(Q[here], A[here], ridge) - A[there] for here, there in (halves, halves[::-1])]
     D = sum((part.T @ part for part in left), np.zeros((Q.shape[1],) * 2)) / len(Q)
     values, axes = np.linalg.eigh(D)

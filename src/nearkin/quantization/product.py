@@ -209,7 +209,9 @@ class ProductQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         lists, codes = self._checked_codes(codes)
         rows = decode(codes, self.codebooks_) @ self.rotation_.T
-        return rows if lists is None else rows + self._coarse_quantizer().centroids[lists]
+        if lists is None or self.coarse_centroids_ is None:
+            return rows
+        return rows + self.coarse_centroids_[lists]
 
     def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
@@ -234,7 +236,7 @@ class ProductQuantizer(ReconstructingTransformer):
         if fast_scan and self.codebooks_.shape[1] != faiss_bridge.SCANNED:
             raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
         rotation = None if self.rotation is None and not self._padding else self.rotation_
-        coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
+        coarse = None if self.coarse_centroids_ is None else self.coarse_centroids_ @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
@@ -244,8 +246,7 @@ class ProductQuantizer(ReconstructingTransformer):
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
-        arrays = faiss_bridge.read_index(index)
-        return cls.from_arrays(arrays["codebooks"], arrays.get("rotation"), arrays.get("coarse_centroids"))
+        return cls.from_arrays(**faiss_bridge.read_index(index))
 
     @classmethod
     def from_arrays(
@@ -299,11 +300,6 @@ class ProductQuantizer(ReconstructingTransformer):
         """Zero columns that make d divisible by M."""
         return self.rotation_.shape[1] - self.rotation_.shape[0]
 
-    def _coarse_quantizer(self) -> CoarseQuantizer:
-        if self.coarse_centroids_ is None:
-            raise ValueError("this quantizer has no coarse centroids; fit it with n_lists > 0")
-        return CoarseQuantizer(self.coarse_centroids_)
-
     def _start_running(self) -> RunningFit:
         (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
@@ -319,7 +315,7 @@ class ProductQuantizer(ReconstructingTransformer):
             warn_of(np.flatnonzero(far), where)
         X = X[~far] if far.any() else X
         if self.coarse_centroids_ is not None:
-            X = self._coarse_quantizer().residuals(X)
+            X = CoarseQuantizer(self.coarse_centroids_).residuals(X)
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group
 
     def _square_rotation(self) -> np.ndarray:
@@ -344,9 +340,8 @@ class ProductQuantizer(ReconstructingTransformer):
             chunk = X[first : first + _CHUNK]
             lists = None
             if self.coarse_centroids_ is not None:
-                coarse = self._coarse_quantizer()
-                lists = coarse.assign(chunk)
-                chunk = chunk.astype(np.float64) - coarse.centroids[lists]
+                lists = CoarseQuantizer(self.coarse_centroids_).assign(chunk)
+                chunk = chunk.astype(np.float64) - self.coarse_centroids_[lists]
             yield chunk.astype(np.float32) if plain else rounded_product(chunk, R), lists
 
     def _checked_codes(self, codes: ArrayLike) -> tuple[np.ndarray | None, np.ndarray]:

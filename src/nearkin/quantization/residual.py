@@ -29,10 +29,10 @@ from nearkin.quantization.additive import (
     lengths,
     packed,
     parts_of,
+    query_moment,
     start,
     steady_numbers,
 )
-from nearkin.quantization.additive import query_moment as moment_of
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
@@ -116,7 +116,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_ = _check.has_unit_rows(X)
-        query_moment = moment_of(self.ranking, X, queries)
+        moment = query_moment(self.ranking, X, queries)
         generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
@@ -135,7 +135,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
         products = X.shape[0] * X.shape[1] ** 2
         with serial_products(products):
-            learned = self._learn(rows - mean, query_moment, draw_seed(generator), record)
+            learned = self._learn(rows - mean, moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         rotation, codebooks, self.metric_, self.share_ = learned
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
@@ -155,11 +155,11 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             self.fast_scan_ = faiss_bridge.may_scan_fast(X, self, "ip", asked)
         return self
 
-    def _learn(self, X: np.ndarray, query_moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
-        """The fit to centred rows X (n, d) float32; `query_moment` (d, d) is that of `Settings`."""
+    def _learn(self, X: np.ndarray, moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
+        """The fit to centred rows X (n, d) float32; `moment` (d, d) is the queries', of `Settings`."""
         settings = Settings(
             self.n_splits, self.n_codebooks, self.n_centroids, self.max_iter, self.beam_size, self.smoothing,
-            bool(self.ranking), query_moment,
+            bool(self.ranking), moment,
         )  # fmt: skip
         if self.n_splits == 1:  # a rotation of all columns changes no sum
             return learn(X, np.eye(X.shape[1], dtype=np.float32), False, settings, seed, callback)

@@ -106,7 +106,7 @@ class Space(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is asked for; the names are `ProductQuantizer`'s, `rotation` "none" for none."""
+    """The settings of a fit; the names are `ProductQuantizer`'s, `rotation` "none" for none."""
 
     n_subspaces: int
     n_centroids: int
@@ -136,7 +136,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     rows, apart, places, scale = prepared.rows, prepared.apart, prepared.places, np.float32(prepared.scale)
     shard, coarse = rows.shard, None
 
-    def heard(step: int, record: Fields) -> None:
+    def report(step: int, record: Fields) -> None:
         callback(step, unscaled(record, prepared.scale, _SQUARES))
 
     with serial_products(rows.X.size * rows.X.shape[1]):
@@ -152,7 +152,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
             rows = replace(rows, weights=(weights / average).astype(np.float32))
         rows = rows.changed(lambda X: X - mean)
-        learned = _learn(rows, plan, generator, heard)
+        learned = _learn(rows, plan, generator, report)
         rotation, codebooks = learned.rotation, learned.codebooks
         if len(apart):
             Z, far = (part @ rotation for part in (rows.X, apart - mean))

@@ -118,7 +118,7 @@ class Phases(nn.Module):
     """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
-    _known: int | None = None  # the phase, so that a device is not asked for it in every step
+    _known: int | None = None  # the phase, so that it is not read from a device in every step
     _steps: int | None = None  # those taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
@@ -161,10 +161,6 @@ class Phases(nn.Module):
         self.buffer = torch.cat([self.buffer, x[:room].to(self.buffer)])
         self.progress[2] = len(self.buffer)
         return len(self.buffer) >= self.wanted
-
-    def rows(self) -> Tensor:
-        """What is collected (n, d), on the CPU."""
-        return self.buffer.cpu()
 
     def finish(self) -> None:
         """Training begins; the rows are let go."""
@@ -353,7 +349,7 @@ class IndexingLayer(nn.Module):
         `weights` (n,) say how much a row counts, `callback` is called after each round. With fewer rows than centroids
         the layer goes on collecting, and warns.
         """
-        rows = self.phases.rows() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
+        rows = self.phases.buffer.cpu() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
             warnings.warn(
                 f"{len(rows)} rows are fewer than the {self.phases.fewest} centroids: the layer passes rows through "
