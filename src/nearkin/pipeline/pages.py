@@ -370,7 +370,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    if len(sweep.codes()) > 1:
+    if len(sweep.trials) > 1:
         searches = {trial.method: (trial.method, 1) for trial in sweep.trials}
         if (found := sweep.chosen(rescored=True)) is not None:
             name, o = found.trial.method, found.oversample
