@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
-from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from nearkin import metrics
 from nearkin._check import check_instance, check_queries
 from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import StrPath, counted
+from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import read_config
-from nearkin._types import Fields, Record
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows

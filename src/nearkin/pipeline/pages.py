@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin._fields import StrPath
+from nearkin._fields import Fields, Record, StrPath
 from nearkin._storage import one_version, read_config
-from nearkin._types import Fields, Record
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
 from nearkin.pipeline.demo import METHODS, N_QUERIES, SHOWN, DemoTrial, K, digits, explore_command

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 import nearkin
-from nearkin._fields import StrPath
+from nearkin._fields import Fields, StrPath
 from nearkin._storage import replacing
-from nearkin._types import Fields
 
 _NUMERIC = set("0123456789.,+-–×%")
 
