@@ -1,6 +1,5 @@
 """`nearkin add`, `remove`, `update` and `check`: the rows and the files of a saved folder."""
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,7 +9,7 @@ from sklearn.base import clone
 
 import nearkin as nk
 from nearkin._check import check_integer
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._storage import changing, one_version, read_config, read_manifest, replacing_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, Quantizer, ignore
@@ -31,7 +30,7 @@ from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
 
 def change_rows(
-    folder: str | os.PathLike,
+    folder: StrPath,
     how: str,
     ids: Any = None,
     file: VectorFile | None = None,
@@ -104,7 +103,7 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
     return given.astype(str) if own is not None and own.dtype.kind == "U" else given
 
 
-def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Record:
+def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` has a
@@ -198,7 +197,7 @@ class Drift(NamedTuple):
 
 
 def watch(
-    folder: str | os.PathLike, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
+    folder: StrPath, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
 ) -> Drift:
     """Judge the codes of a saved index by new rows (n, d) that it does not hold, and say what `refresh` would gain:
     half are learned from, the others judge. ValueError for an index without codes and for fewer than 100 rows."""
@@ -224,9 +223,7 @@ def watch(
     return Drift(truth.ids.shape[1], len(base), q, now, then, paired_interval(values[1], values[0]))
 
 
-def refresh(
-    folder: str | os.PathLike, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None
-) -> Record:
+def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:
     """Learn the codes of a saved index again, from its rows and those of a file, and code its rows by them. Without
     kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no change,
     for an index without codes, or of bits without vectors."""

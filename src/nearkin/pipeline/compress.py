@@ -24,7 +24,7 @@ import nearkin as nk
 from nearkin import _storage, metrics
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
@@ -53,7 +53,7 @@ _BLOCKS_PER_RANK = 8
 def compress_file(
     file: VectorFile,
     quantizer: Fittable,
-    out: str | os.PathLike,
+    out: StrPath,
     *,
     train: VectorFile | None = None,
     queries: np.ndarray | None = None,
@@ -65,7 +65,7 @@ def compress_file(
     random_state: Seed = None,
     steps: Steps | None = None,
     about: Fields | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: StrPath | None = None,
 ) -> Record:
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
@@ -260,7 +260,7 @@ def _record(
 
 @contextmanager
 def _work_folder(
-    checkpoint: str | os.PathLike | None, out: str | os.PathLike, job: Record, n_rows: int, group: Group
+    checkpoint: StrPath | None, out: StrPath, job: Record, n_rows: int, group: Group
 ) -> Iterator["WorkFolder | None"]:
     """The work folder `checkpoint`, kept if the block fails; several processes have one near `out`; else None."""
     if checkpoint is None and group.size == 1:
@@ -293,7 +293,7 @@ class WorkFolder:
     blocks, so the folder must lie on a file system that all ranks share.
     """
 
-    def __init__(self, path: str | os.PathLike, job: Record, n_rows: int, group: Group) -> None:
+    def __init__(self, path: StrPath, job: Record, n_rows: int, group: Group) -> None:
         self.path, self.group, self.n_rows = Path(path), group, n_rows
         if group.rank == 0:
             self._start(job)

@@ -1,6 +1,5 @@
 """`nearkin demo`: scikit-learn's handwritten digits searched exactly and through codes."""
 
-import os
 import shlex
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +12,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._fields import StrPath
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
@@ -112,9 +112,7 @@ def _judge(name: str, index: Index, n_bytes: int) -> DemoTrial:
     )
 
 
-def save_demo(
-    out: str | os.PathLike, random_state: Seed = 0, steps: Steps | None = None
-) -> tuple[list[DemoTrial], str]:
+def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) -> tuple[list[DemoTrial], str]:
     """Run the demo and save the folder `out`: the trials, an index of 4-byte codes, the labels and the images.
 
     Returns the trials and the command that shows the index. ValueError before any work if the folder holds other files.
@@ -130,7 +128,7 @@ def save_demo(
     return trials, explore_command(out)
 
 
-def explore_command(out: str | os.PathLike) -> str:
+def explore_command(out: StrPath) -> str:
     """The command that shows the digits in a folder of `save_demo`, with their neighbours."""
     index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
     return f"nearkin explore {index} --labels {labels} --images {images}"

@@ -1,7 +1,6 @@
 """`nearkin embed` on comparisons: a map of the objects, judged on held-out answers and saved as a folder."""
 
 import csv
-import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,9 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
-from nearkin._fields import FileOrFrame, counted
+from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
-from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
@@ -40,9 +38,9 @@ MAX_ELLIPSES = 50  # objects; more ellipses cover each other
 
 
 def embed_comparisons(
-    path: str | os.PathLike,
+    path: StrPath,
     *,
-    out: str | os.PathLike,
+    out: StrPath,
     dim: int | str | None = None,
     loss: str | None = None,
     solver: str = "auto",
@@ -163,7 +161,7 @@ def _noise_floor(answers: Comparisons) -> tuple[float | None, str]:
     return floor, f"no model errs below about {floor:.3f} on new answers, by {asked}"
 
 
-def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
+def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
     found = model.report()
     return {
         "path": str(path),
@@ -182,9 +180,7 @@ def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, m
     }
 
 
-def _write(
-    out: str | os.PathLike, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]
-) -> None:
+def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)

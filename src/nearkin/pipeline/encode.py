@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
+from nearkin._fields import Record, StrPath
 from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep, write_rows
-from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
 from nearkin.data.files import locate_all
@@ -37,8 +37,8 @@ _LOCK = ".lock"
 
 def encode_shards(
     shards: list[str],
-    model: str | os.PathLike,
-    out: str | os.PathLike,
+    model: StrPath,
+    out: StrPath,
     *,
     workers: int = 1,
     replace: bool = False,

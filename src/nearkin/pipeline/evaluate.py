@@ -1,6 +1,5 @@
 """`nearkin evaluate`: how good a saved index answers, compared with exact neighbours, labels and people's grades."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,9 +11,8 @@ import scipy.sparse as sp
 from nearkin import metrics
 from nearkin._check import check_instance, check_queries
 from nearkin._faiss import METRIC_TYPES
-from nearkin._fields import counted
+from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import read_config
-from nearkin._types import Fields, Record
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
@@ -39,7 +37,7 @@ _UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
 def evaluate_folder(
-    folder: str | os.PathLike,
+    folder: StrPath,
     Q: np.ndarray | None = None,
     *,
     truth: np.ndarray | None = None,

@@ -1,7 +1,6 @@
 """`nearkin ids`: semantic ids of a file's rows, the files that language models read, and what its report shows."""
 
 import json
-import os
 from pathlib import Path
 from textwrap import shorten
 
@@ -10,6 +9,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
+from nearkin._fields import StrPath
 from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
@@ -30,7 +30,7 @@ _FIRST, _NEXT, _EXAMPLES, _LONGEST = 6, 3, 4, 60  # in the report: first codes, 
 
 def make_ids(
     file: VectorFile,
-    out: str | os.PathLike[str],
+    out: StrPath,
     items: np.ndarray | None = None,
     *,
     levels: int = 3,

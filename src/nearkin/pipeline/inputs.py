@@ -9,7 +9,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike
 from nearkin.data import VectorFile, open_vectors, read_column
@@ -59,13 +59,13 @@ class GivenQueries(NamedTuple):
     about: str = ""
 
 
-def open_file(path: str | os.PathLike) -> VectorFile:
+def open_file(path: StrPath) -> VectorFile:
     """The vectors alone of a file or a folder."""
     return open_given(path).file if Path(path).is_dir() else open_vectors(path)
 
 
 def open_given(
-    path: str | os.PathLike, side: str | None = None, default: str = "right", ids: str | os.PathLike | None = None
+    path: StrPath, side: str | None = None, default: str = "right", ids: StrPath | None = None
 ) -> GivenVectors:
     """The vectors of a file or of a folder's `side`, and their ids, those in the file `ids` if it is given.
 
@@ -121,7 +121,7 @@ def decoded(index: nk.Index) -> np.ndarray:
     return nk.export.Source(index).decoded(np.arange(len(index)))
 
 
-def open_index(folder: str | os.PathLike) -> nk.Index:
+def open_index(folder: StrPath) -> nk.Index:
     """The index in a folder; for a folder of vectors an exact index of them (of pairs: of the right side)."""
     if read_config(folder)["kind"] == "index":
         return nk.Index.load(folder)
@@ -129,9 +129,7 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
     return nk.Index.build(given.file.read(), ids=given.ids, metric=given.metric or "l2")
 
 
-def open_queries(
-    path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None
-) -> GivenQueries:
+def open_queries(path: StrPath, side: str | None = None, ids: StrPath | None = None) -> GivenQueries:
     """The queries in a file or, of a folder of pairs, its left side."""
     given = open_given(path, side, "left", ids)
     given.file.check_finite()
@@ -141,7 +139,7 @@ def open_queries(
     return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
 
 
-def read_ids(path: str | os.PathLike, n: int | None = None, header: str | None = None) -> np.ndarray:
+def read_ids(path: StrPath, n: int | None = None, header: str | None = None) -> np.ndarray:
     """The ids in a file, without a first line that is `header` or exceeds the `n` ids wanted."""
     ids = read_column(path, n)
     if not len(ids) or ids.dtype.kind != "U" or ids[0] != header:
@@ -212,18 +210,18 @@ def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
     return positions(ids.astype(str), len(ids), np.asarray(wanted).astype(str))
 
 
-def pairs_behind(index: str | os.PathLike) -> str | None:
+def pairs_behind(index: StrPath) -> str | None:
     """The folder of pairs that an index was made of, if it is still there."""
     data = (read_record(index, RUN) or {}).get("data")
     return data if isinstance(data, str) and holds_pairs(data) else None
 
 
-def holds_pairs(folder: str | os.PathLike) -> bool:
+def holds_pairs(folder: StrPath) -> bool:
     """Whether a folder holds the vectors of both sides of pairs."""
     return (Path(folder) / "config.json").is_file() and read_config(folder)["kind"] == saved_towers.KIND
 
 
-def side_names(folder: str | os.PathLike) -> SideNames:
+def side_names(folder: StrPath) -> SideNames:
     """The names of both sides in the table that a folder was made from."""
     return SideNames(**(read_record(folder, RUN) or {}).get("words", {}))
 
@@ -234,6 +232,6 @@ def side_names_of(pairs: Interactions) -> SideNames:
     return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
 
 
-def read_history(path: str | os.PathLike, names: SideNames) -> Interactions:
+def read_history(path: StrPath, names: SideNames) -> Interactions:
     """A table of new pairs, in the columns of the first table."""
     return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))

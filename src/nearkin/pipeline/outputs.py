@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from nearkin._fields import StrPath
 from nearkin._storage import replacing
 from nearkin._types import ArrayLike, Record
 from nearkin.data.formats.parquet import import_pyarrow
@@ -34,7 +35,7 @@ Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
 """Names of the queries (b,), scores (b, k), ids (b, k)."""
 
 
-def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, foreign: bool = False) -> Path:
+def check_output(out: StrPath, inputs: Iterable[StrPath] = (), *, foreign: bool = False) -> Path:
     """Return `out` as a path; ValueError if writing there would replace one of `inputs` (FILE, FILE:KEY or a pattern)
     or a file that nearkin did not write, unless it is empty. `foreign`: the command checks this itself."""
     out = Path(out)
@@ -75,7 +76,7 @@ def _delimiter(table: Path) -> str:
     return "\t" if table.suffix.lower() == ".tsv" else ","
 
 
-def write_vectors(out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str) -> None:
+def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str) -> None:
     """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
 
     .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
@@ -97,7 +98,7 @@ def write_vectors(out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: t
                 writer.write_table(pa.table({"vector": lists}, schema=schema))
 
 
-def check_answers_path(path: str | os.PathLike) -> Path:
+def check_answers_path(path: StrPath) -> Path:
     """Return the path if answers can be written there; ValueError for another ending or a folder."""
     path = Path(path)
     if path.suffix.lower() not in ANSWER_ENDINGS:
@@ -110,9 +111,7 @@ def check_answers_path(path: str | os.PathLike) -> Path:
 
 
 def write_answers(
-    path: str | os.PathLike,
-    blocks: Iterable[tuple[ArrayLike, np.ndarray, np.ndarray]],
-    columns: Sequence[str] = COLUMNS,
+    path: StrPath, blocks: Iterable[tuple[ArrayLike, np.ndarray, np.ndarray]], columns: Sequence[str] = COLUMNS
 ) -> None:
     """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all.
 

@@ -1,7 +1,6 @@
 """The report of a saved folder, drawn from the records in it, and the page of a sweep. One line in `PAGES` per kind."""
 
 import html
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin._fields import Fields, Record, StrPath
 from nearkin._storage import one_version, read_config
-from nearkin._types import Fields, Record
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
 from nearkin.pipeline.demo import METHODS, N_QUERIES, SHOWN, DemoTrial, K, digits, explore_command
@@ -25,7 +24,7 @@ from nearkin.report import Page, Section
 from nearkin.report.page import facts, figures, paragraph, table
 
 
-def folder_page(folder: str | os.PathLike) -> Page:
+def folder_page(folder: StrPath) -> Page:
     """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
     return one_version(folder, _page)
 
@@ -209,7 +208,7 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 }
 
 
-def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
+def comparison_page(folders: Sequence[StrPath]) -> Page:
     """Several indexes: the size and the answers of each, a row per search that was judged."""
     rows: list[list[object]] = []
     missing: list[str] = []
@@ -370,7 +369,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    if len(sweep.codes()) > 1:
+    if len(sweep.trials) > 1:
         searches = {trial.method: (trial.method, 1) for trial in sweep.trials}
         if (found := sweep.chosen(rescored=True)) is not None:
             name, o = found.trial.method, found.oversample

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -16,7 +15,7 @@ from nearkin import _storage, metrics
 from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._faiss import nearest_rows
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts, VectorFile
@@ -44,15 +43,15 @@ Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measure
 
 
 def embed_pairs(
-    path: str | PathLike,
+    path: StrPath,
     *,
-    out: str | PathLike,
+    out: StrPath,
     split: str | None = None,
     dim: int | None = None,
     solver: str = "auto",
     loss: str | None = None,
     holdout: float = 0.1,
-    start: str | PathLike | None = None,
+    start: StrPath | None = None,
     tables: str | None = None,
     seed: int | None = 0,
     callback: Callback | None = None,
@@ -108,7 +107,7 @@ def embed_pairs(
     return record
 
 
-def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
+def evaluate_pairs(folder: StrPath, path: StrPath) -> Record:
     """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
     pairs, names, _ = _read_as(path, folder, {})
     quality, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
@@ -127,7 +126,7 @@ def evaluate_pairs(folder: str | PathLike, path: str | PathLike) -> Record:
 
 def train_index(
     pairs: Interactions,
-    out: str | PathLike,
+    out: StrPath,
     *,
     n_bytes: int = 16,
     ids: "nk.SemanticIds | None" = None,
@@ -174,9 +173,7 @@ def train_index(
     return record | {"seconds": steps.seconds}
 
 
-def _read_as(
-    path: str | PathLike, start: str | PathLike | None, columns: dict[str, Any]
-) -> tuple[Interactions, SideNames, Record]:
+def _read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tuple[Interactions, SideNames, Record]:
     """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
     of both sides in that folder, and the options --timestamp and --min-weight for tables of this form."""
     names = SideNames() if start is None else side_names(start)
@@ -235,12 +232,7 @@ def _fit_and_judge(
 
 
 def _trained_further(
-    pairs: Interactions,
-    start: str | PathLike,
-    dim: int | None,
-    split: str | None,
-    share: float,
-    callback: Callback | None,
+    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, share: float, callback: Callback | None
 ) -> tuple["nk.TwoTower", Record, list[str]]:
     """The model of `start` trained with new pairs, measures by a share of these, before and after training with the
     others, and notes."""

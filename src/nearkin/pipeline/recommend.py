@@ -1,6 +1,5 @@
 """`nearkin recommend` and `nearkin similar`: answers of a folder of pairs for some or all entities, block by block."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._check import check_integer
 from nearkin._faiss import nearest_rows
+from nearkin._fields import StrPath
 from nearkin._pairs import number_ids
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Fields, Record
@@ -47,15 +47,15 @@ class Sides:
 
 
 def recommend_folder(
-    folder: str | os.PathLike,
+    folder: StrPath,
     *,
-    out: str | os.PathLike | None = None,
+    out: StrPath | None = None,
     left_ids: ArrayLike | None = None,
     history: Interactions | None = None,
     k: int = 10,
     candidates: ArrayLike | None = None,
     with_seen: bool = False,
-    index: str | os.PathLike | None = None,
+    index: StrPath | None = None,
     unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
@@ -92,9 +92,9 @@ def recommend_folder(
 
 
 def similar_folder(
-    folder: str | os.PathLike,
+    folder: StrPath,
     *,
-    out: str | os.PathLike | None = None,
+    out: StrPath | None = None,
     ids: ArrayLike | None = None,
     k: int = 10,
     side: str | None = None,
@@ -139,10 +139,10 @@ def similar_folder(
 
 
 def _answer_in_blocks(
-    folder: str | os.PathLike,
+    folder: StrPath,
     rows: np.ndarray,
     answer: Callable[[np.ndarray], Answers],
-    out: str | os.PathLike | None,
+    out: StrPath | None,
     columns: Sequence[str],
     steps: Steps,
     about: Fields,
@@ -166,7 +166,7 @@ def _answer_in_blocks(
     return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers
 
 
-def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None) -> Sides:
+def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
     """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
 
     `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
@@ -185,7 +185,7 @@ def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None
 
 
 def search_left(
-    folder: str | os.PathLike, left_ids: ArrayLike, index: nk.Index, k: int = 10, *, with_seen: bool = False
+    folder: StrPath, left_ids: ArrayLike, index: nk.Index, k: int = 10, *, with_seen: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and right ids, both (b, k), that the folder's opened index gives left ids; no seen pairs unless wanted.
 
@@ -216,7 +216,7 @@ def _sides(path: Path, index: nk.Index | None = None) -> Sides:
     return Sides(arrays["vectors"], unpack_ids("left", arrays), index.faiss_index, ids_of(index), seen, names)
 
 
-def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions) -> Sides:
+def _with_history(sides: Sides, folder: StrPath, history: Interactions) -> Sides:
     """The same right side for new left entities, which are embedded from their pairs alone (fold-in, no training)."""
     if read_config(folder)["kind"] == saved_towers.KIND:
         left = nk.TwoTower.load(folder).embed_left(history)

@@ -1,16 +1,16 @@
 """`nearkin rotate` and `bridge`: vectors for other engines and encoders, from files."""
 
-import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
+from nearkin._fields import StrPath
 from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
@@ -78,7 +78,7 @@ def codec_for(engine: str, d: int) -> "str | faiss.Index":
 def rotate_file(
     file: VectorFile,
     engine: str,
-    out: str | os.PathLike,
+    out: StrPath,
     *,
     queries: np.ndarray | None = None,
     center: bool = False,
@@ -102,35 +102,32 @@ def rotate_file(
     with steps.step("learn"):
         rotation = nk.Rotation(codec, center=center, random_state=random_state)
         rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
-    with steps.step("rotate") as callback:
-        write_vectors(out, map(rotation.transform, file.chunks(callback=callback)), file.shape, "rotate")
-        with replacing_folder(folder) as fresh:
-            rotation.save(fresh)
-            write_record(fresh / ROTATED, _identity(Path(out)))
-    return _record(file, out, folder, steps) | {
-        "engine": engine, "chosen": rotation.chosen_, "recall": rotation.recall_, "gain": rotation.gain_,
-    }  # fmt: skip
+    made = _write(file, rotation.transform, out, file.shape[1], "rotate", steps)
+    with replacing_folder(folder) as fresh:
+        rotation.save(fresh)
+        write_record(fresh / ROTATED, _identity(Path(out)))
+    learned = {"chosen": rotation.chosen_, "recall": rotation.recall_, "gain": rotation.gain_}
+    return made | {"rotation": str(folder), "engine": engine, **learned}
 
 
-def rotate_with(
-    file: VectorFile, folder: str | os.PathLike, out: str | os.PathLike, *, steps: Steps | None = None
-) -> Record:
+def rotate_with(file: VectorFile, folder: StrPath, out: StrPath, *, steps: Steps | None = None) -> Record:
     """Rotate other vectors, such as queries, with the rotation that `rotate_file` saved. ValueError for another width,
     and if the rotated vectors next to the folder are of another rotation."""
     steps, rotation = steps or Steps(), nk.Rotation.load(folder)
     check_pair(Path(folder))
     _check_out(out)
     file.check_finite()
-    with steps.step("rotate") as callback:
-        write_vectors(out, map(rotation.transform, file.chunks(callback=callback)), file.shape, "rotate")
-    return _record(file, out, Path(folder), steps)
+    return _write(file, rotation.transform, out, file.shape[1], "rotate", steps) | {"rotation": str(folder)}
 
 
-def _record(file: VectorFile, out: str | os.PathLike, folder: Path, steps: Steps) -> Record:
-    return {
-        "data": file.name, "out": str(out), "rotation": str(folder), "vectors": len(file),
-        "dimensions": file.shape[1], "seconds": steps.seconds,
-    }  # fmt: skip
+def _write(
+    file: VectorFile, transform: Callable[..., np.ndarray], out: StrPath, d: int, step: str, steps: Steps
+) -> Record:
+    """Write the transformed rows (n, d) of a file to `out`; returns what all records have."""
+    with steps.step(step) as callback:
+        write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d), step)
+    record: Record = {"data": file.name, "out": str(out), "vectors": len(file), "dimensions": d}
+    return record | {"seconds": steps.seconds}
 
 
 def _identity(file: Path) -> Record:
@@ -152,7 +149,7 @@ def check_pair(folder: Path) -> None:
         )
 
 
-def _check_out(out: str | os.PathLike) -> None:
+def _check_out(out: StrPath) -> None:
     check_choice(Path(out).suffix.lower(), "the ending of --out", ENDINGS)
     if Path(out).suffix.lower() == ".parquet":
         import_pyarrow()
@@ -161,7 +158,7 @@ def _check_out(out: str | os.PathLike) -> None:
 def make_bridge(
     old: VectorFile,
     new: VectorFile,
-    out: str | os.PathLike[str],
+    out: StrPath,
     *,
     metric: str = "cosine",
     random_state: int | None = None,
@@ -182,16 +179,10 @@ def make_bridge(
     }  # fmt: skip
 
 
-def map_vectors(
-    file: VectorFile, folder: str | os.PathLike[str], out: str | os.PathLike[str], *, steps: Steps | None = None
-) -> Record:
+def map_vectors(file: VectorFile, folder: StrPath, out: StrPath, *, steps: Steps | None = None) -> Record:
     """Map the rows of a file by a saved bridge and write them to `out` (.npy); returns the record."""
     steps, bridge = steps or Steps(), nk.Bridge.load(folder)
     if Path(out).suffix.lower() != ".npy":
         raise ValueError(f"--out is {str(out)!r}; mapped vectors are written as .npy: give a name with that ending")
     file.check_finite()
-    shape = len(file), len(bridge.offset_)
-    with steps.step("map") as callback:
-        write_vectors(out, map(bridge.transform, file.chunks(callback=callback)), shape, "bridge")
-    record: dict[str, Any] = {"data": file.name, "out": str(out), "bridge": str(folder), "vectors": len(file)}
-    return record | {"dimensions": shape[1], "seconds": steps.seconds}
+    return _write(file, bridge.transform, out, len(bridge.offset_), "map", steps) | {"bridge": str(folder)}

@@ -1,16 +1,14 @@
 """One run of a job: its timed steps, and the records that lie in a saved folder: run.json and evaluation.json."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from nearkin._fields import counted
+from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
 from nearkin._storage.manifest import MANIFEST
-from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
@@ -42,7 +40,7 @@ class Steps:
 
 def save_index(
     index: Index,
-    out: str | os.PathLike,
+    out: StrPath,
     run: Fields,
     vectors: VectorFile | None = None,
     kept: KeptVectors | None = None,
@@ -58,11 +56,11 @@ def save_index(
             write_rows(fresh / KEPT, map(kept.stored, vectors.chunks(callback=callback)), shape, kept.dtype)
 
 
-def rows_in(folder: str | os.PathLike) -> int:
+def rows_in(folder: StrPath) -> int:
     return int(read_config(folder, "index")["n_rows"])
 
 
-def read_record(folder: str | os.PathLike, name: str) -> Record | None:
+def read_record(folder: StrPath, name: str) -> Record | None:
     """Read run.json or evaluation.json of a saved folder; None if there is none, ValueError if it is damaged."""
     read_config(folder)
     file = Path(folder) / name
@@ -74,13 +72,13 @@ def read_record(folder: str | os.PathLike, name: str) -> Record | None:
         raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
 
 
-def version_of(folder: str | os.PathLike) -> tuple[int, int]:
+def version_of(folder: StrPath) -> tuple[int, int]:
     """A value that changes when the folder is saved again."""
     found = (Path(folder) / "config.json").stat()
     return found.st_ino, found.st_mtime_ns
 
 
-def save_evaluation(folder: str | os.PathLike, record: Fields, judged: tuple[int, int]) -> None:
+def save_evaluation(folder: StrPath, record: Fields, judged: tuple[int, int]) -> None:
     """Write evaluation.json into an index's folder; ValueError unless its `version_of` is still the `judged` one."""
     with changing(folder):
         if version_of(folder) != judged:
@@ -96,7 +94,7 @@ def write_record(path: Path, record: Fields) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def bytes_on_disk(folder: str | os.PathLike) -> int:
+def bytes_on_disk(folder: StrPath) -> int:
     """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
     manifest = read_manifest(Path(folder))
     if manifest is not None:

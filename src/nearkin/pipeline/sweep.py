@@ -392,9 +392,6 @@ class Sweep:
         """The cheapest code that keeps enough, alone or `rescored` by kept vectors; None if none does."""
         return self.rescored if rescored else choose(self.trials, self.target, rate=self.rate)
 
-    def codes(self) -> set[Code]:
-        return {trial.code for trial in self.trials}
-
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
         rows, what = self.shape[0], "rows held out of the file" if self.queries_are_rows else "queries"
@@ -437,7 +434,7 @@ class Sweep:
             if queries is not None:
                 files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.k}{found.search_options}"
                 commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
-            word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
+            word = "Cheapest" if len(self.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
 

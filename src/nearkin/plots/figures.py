@@ -257,12 +257,13 @@ def label_points(
                 annotation_clip=False,
                 parse_math=False,  # names are other people's text
             )
-            size = text.get_window_extent().size
+            size = np.asarray(text.get_window_extent().size)
             offsets, gaps = _offsets(size / scale, _GAPS if n in lines else _GAPS[:1])
             low = places[n] + scale * offsets
             boxes = np.hstack([low, low + size])
             free = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
-            free &= ~((boxes[:, None, :2] < taken[:, 2:]) & (taken[:, :2] < boxes[:, None, 2:])).all(axis=2).any(axis=1)
+            overlap = (boxes[:, None, :2] < taken[:, 2:]) & (taken[:, :2] < boxes[:, None, 2:])  # by axis
+            free &= ~np.any(overlap.all(axis=2), axis=1)
             if not free.any():
                 text.remove()
                 continue

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from nearkin._types import Record
+from nearkin._fields import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
 # In grey print these look alike: markers and dashes tell the lines apart. The page has a lighter twin of each for dark.

@@ -1,7 +1,6 @@
 """A report as one HTML file: no script, no network, light or dark. Text is escaped here, once."""
 
 import html
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -9,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import nearkin
-from nearkin._fields import Fields, is_text, show
+from nearkin._fields import Fields, StrPath, is_text, show
 from nearkin._storage import replacing
 
 
@@ -53,7 +52,7 @@ class Page:
             made_by=f" · <code>{html.escape(self.made_by)}</code>" if self.made_by else "",
         )
 
-    def write(self, path: str | os.PathLike) -> None:
+    def write(self, path: StrPath) -> None:
         """Write the page to one .html file, whole or not at all."""
         with replacing(path) as fresh:
             fresh.write_text(self.html(), encoding="utf-8")
