@@ -68,7 +68,7 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     return X
 
 
-def _check_changeable(X: Any) -> None:
+def _check_changeable(X: ArrayLike) -> None:
     """TypeError or ValueError unless X (..., d, k) is a floating array or tensor with writable entries."""
     if not isinstance(X, np.ndarray | torch.Tensor):
         raise TypeError(f"X is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")

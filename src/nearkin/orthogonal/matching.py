@@ -164,7 +164,8 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(float(W.sum()))  # quick; only if it overflows, every entry is tested
-    if not (finite or (torch if isinstance(W, torch.Tensor) else np).isfinite(W).all()):
+    xp: Any = torch if isinstance(W, torch.Tensor) else np
+    if not (finite or xp.isfinite(W).all()):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
     if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
         raise ValueError(_ASYMMETRIC)
