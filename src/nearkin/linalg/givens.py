@@ -4,7 +4,7 @@ Convention (GCD, Definition 2): R_ij(theta) is the identity but for R[i,i] = R[j
 The flows paper writes the opposite sign, G[i,j] = sin: its G_ij(theta) is R_ij(-theta).
 """
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from typing import Any, TypeVar
 
@@ -68,7 +68,7 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     return X
 
 
-def _check_changeable(X: Any) -> None:
+def _check_changeable(X: ArrayLike) -> None:
     """TypeError or ValueError unless X (..., d, k) is a floating array or tensor with writable entries."""
     if not isinstance(X, np.ndarray | torch.Tensor):
         raise TypeError(f"X is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")
@@ -92,16 +92,16 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
         raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
     if pairs.ndim < 2 or pairs.shape[-1] != 2:
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (..., 2)")
-    outside = (pairs < 0) | (pairs >= d)
-    if outside.any():
-        raise ValueError(f"pairs holds the axis {pairs[outside][0]}; it must lie within 0..{d - 1}")
-    ordered = np.sort(pairs if overlapping else pairs.reshape(*pairs.shape[:-2], -1), axis=-1)
-    twice = ordered[..., 1:] == ordered[..., :-1]
-    if twice.any():
-        rule = (
-            "axes of one group must differ" if overlapping else "groups must be disjoint, call once for each matching"
-        )
-        raise ValueError(f"pairs holds the axis {ordered[..., 1:][twice][0]} twice; the {rule}")
+    pairs = np.ascontiguousarray(pairs, np.int64)  # one layout, so that loops compile once
+    for number in np.ndindex(pairs.shape[:-2]):
+        axis, within = _fault(pairs[number], d, overlapping)
+        if axis is not None and not within:
+            raise ValueError(f"pairs holds the axis {axis}; it must lie within 0..{d - 1}")
+        if axis is not None:
+            rule = "the axes of one group must differ"
+            if not overlapping:
+                rule = "the groups must be disjoint, call once for each matching"
+            raise ValueError(f"pairs holds the axis {axis} twice; {rule}")
     if theta.dtype.kind not in "fiu":
         raise TypeError(f"theta has dtype {theta.dtype}; it must be angles in radians")
     if theta.ndim < 1 or theta.shape[-1] != pairs.shape[-2]:
@@ -112,7 +112,21 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     theta = theta.astype(np.float64)
     if not np.isfinite(theta).all():
         raise ValueError("theta contains NaN or infinity; every angle must be finite, nothing was turned")
-    return np.ascontiguousarray(pairs, np.int64), theta  # one layout, so that loops compile once
+    return pairs, theta
+
+
+@cached_njit()
+def _fault(pairs: np.ndarray, d: int, overlapping: bool) -> tuple[int | None, bool]:
+    """The first axis of pairs (p, 2) that is wrong, and whether it lies within 0..d-1: then it stands twice."""
+    last = np.full(d, -1)
+    for p in range(len(pairs)):
+        for axis in pairs[p]:
+            if axis < 0 or axis >= d:
+                return axis, False
+            if last[axis] == p or (last[axis] >= 0 and not overlapping):
+                return axis, True
+            last[axis] = p
+    return None, True
 
 
 def _as_numpy(values: ArrayLike) -> np.ndarray:

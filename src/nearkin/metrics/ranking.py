@@ -1,6 +1,7 @@
 """Ranking metrics: recall, precision, NDCG and MRR at k over left entities, what was seen left out."""
 
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportMissingTypeStubs=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable
 

@@ -214,7 +214,7 @@ def turn_rows(
     group: Record,
     state: Record,
     *,
-    scales: Sequence[float] = (1.0,),  # of the entries of each matrix, or of all
+    scales: Sequence[float] = (),  # of the entries of each matrix; 1 if none is given
     rounds: int = 1,
     exact: bool = False,  # of pairs: by the angle that minimises <G, X>
 ) -> None:
@@ -222,17 +222,17 @@ def turn_rows(
     b, s = len(X), drawn[0].shape[1]
     rows = X.view(-1, X.shape[-1])  # of all matrices, in X's own memory
     components = torch.cat([part + n * X.shape[1] for n, part in enumerate(drawn)]).to(X.device)
-    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) == 1 and for_kernels(X):
-        length = float(group["lr"] * scales[0])
+    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) <= 1 and for_kernels(X):
+        length = group["lr"] * (scales[0] if scales else 1.0)
         if not descend_in_order(rows.numpy(), G.view(rows.shape).numpy(), components.numpy().reshape(-1), length):
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
         return
     entries, turn = (left_skew_entries, rotate_rows) if s == 2 else (skew_blocks, turn_blocks)
     block, ones = ((), ()) if s == 2 else ((s, s), (1, 1))
-    each = torch.tensor(scales, dtype=X.dtype, device=X.device).view(-1, 1, *ones)
 
     def read(V: Tensor) -> Tensor:
-        return entries(rows, V.view(rows.shape), components).view(b, -1, *block) * each
+        found = entries(rows, V.view(rows.shape), components).view(b, -1, *block)
+        return found * torch.tensor(scales, dtype=X.dtype, device=X.device).view(b, 1, *ones) if scales else found
 
     Omega = read(M)
     raw = Omega if group.get("betas") is None else read(G)

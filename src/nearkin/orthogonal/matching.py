@@ -162,10 +162,12 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
     if isinstance(W, torch.Tensor) and W.is_meta:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(float(W.sum()))  # quick; only if it overflows, every entry is tested
     xp: Any = torch if isinstance(W, torch.Tensor) else np
-    if not xp.isfinite(W).all():
+    if not (finite or xp.isfinite(W).all()):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
+    if symmetry and not xp.all(W.swapaxes(-1, -2) == W):
         raise ValueError(_ASYMMETRIC)
 
 
@@ -200,7 +202,9 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
     bar = np.zeros(n, W.dtype)
-    queue = np.full(n + 1, -1)  # matched axes; who points at one needs another partner. First nobody points at any axis
+    queue = np.full(
+        n + 1, -1
+    )  # -1, the first pointer of all axes, then matched axes: an axis that points at one looks again
     count, head, tail = 0, 0, 1
     while count < n // 2 and head < tail:  # the queue runs dry only if W is not symmetric
         taken = queue[head]

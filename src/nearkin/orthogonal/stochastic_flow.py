@@ -104,7 +104,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         M = first_moment(G, group, state)
         s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = self._draw(X, M, s, group)
-        scales = [scale for _, scale in drawn] if group["scale"] == "unbiased" else [1.0]
+        scales = [scale for _, scale in drawn] if group["scale"] == "unbiased" else []
         turn_rows(X, G, M, [parts for parts, _ in drawn], group, state, scales=scales)
         return X
 
