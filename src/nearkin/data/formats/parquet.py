@@ -170,6 +170,7 @@ def open_parquet(where: Locator) -> FileRows:
         return replace(found, source=str(where.path)).ids()
 
     read = None if ids is None else names_of_rows
+    rivals = rivals if kinds[names[0]] == "list" else []
     return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, read))
 
 
