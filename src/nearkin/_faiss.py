@@ -101,10 +101,9 @@ def clear_padding(index: FaissIndex) -> None:
         parts = [(len(ids), blocks) for ids, blocks in (_list(index, number) for number in range(index.nlist))]
     else:
         return
-    packer = _packer(index.M, index.bbs)
     for n_rows, blocks in parts:
-        if n_rows % packer.nvec:
-            _write(packer, blocks, n_rows, np.empty((0, packer.code_size), np.uint8))
+        if n_rows % index.bbs:
+            _write(index, blocks, n_rows, np.empty((0, _packer(index.M, index.bbs).code_size), np.uint8))
 
 
 BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
@@ -125,13 +124,13 @@ def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
 
 def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
     """`index.ntotal` counts the rows from the start, so that what broke off can be removed again."""
-    before, packer = index.ntotal, _packer(index.M, index.bbs)
+    before = index.ntotal
     index.ntotal = before + len(codes)
     if isinstance(index, faiss.IndexFastScan):
         n_blocks = -(-index.ntotal // index.bbs)
-        index.codes.resize(n_blocks * packer.block_size)
+        index.codes.resize(n_blocks * _packer(index.M, index.bbs).block_size)
         index.ntotal2 = n_blocks * index.bbs
-        _write(packer, _blocks(index), before, codes)
+        _write(index, _blocks(index), before, codes)
         return
     width = index.coarse_code_size()  # bytes of a list's number
     lists = faiss.unpack_bitstrings(np.ascontiguousarray(codes[:, :width]), 1, 8 * width)[:, 0]
@@ -142,7 +141,7 @@ def _add_to_blocks(index: BlockIndex, codes: np.ndarray) -> None:
         index.invlists.resize(number, size + len(rows))
         ids, blocks = _list(index, number)
         ids[size:] = before + rows
-        _write(packer, blocks, size, codes[rows, width:])
+        _write(index, blocks, size, codes[rows, width:])
 
 
 def list_codes(
@@ -150,12 +149,12 @@ def list_codes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
     ids, blocks = _list(index, number)
-    return ids[places], _read(_packer(index.M, index.bbs), blocks, np.arange(len(ids))[places])
+    return ids[places], _read(index, blocks, np.arange(len(ids))[places])
 
 
 def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:
     """Codes (n, bytes) of the rows at these positions (n,)."""
-    return _read(_packer(index.M, index.bbs), _blocks(index), positions)
+    return _read(index, _blocks(index), positions)
 
 
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
@@ -194,22 +193,33 @@ def _packer(M: int, rows: int) -> faiss.CodePacker:
     return faiss.IndexPQFastScan(M, M, 4, faiss.METRIC_L2, rows).get_CodePacker()
 
 
-def _write(packer: faiss.CodePacker, blocks: np.ndarray, first: int, codes: np.ndarray) -> None:
+def _write(index: BlockIndex, blocks: np.ndarray, first: int, codes: np.ndarray) -> None:
     """Put codes (n, bytes) into blocks as rows `first`, `first` + 1, ...; the places behind the last become zero."""
+    packer = _packer(index.M, index.bbs)
     number, before = divmod(first, packer.nvec)
-    kept = _read(packer, blocks, np.arange(first - before, first))
-    rows = np.concatenate([kept, codes])
+    rows = np.concatenate([_read(index, blocks, np.arange(first - before, first)), codes])
     rows = np.pad(rows, ((0, -len(rows) % packer.nvec), (0, 0))).reshape(-1, packer.nvec, packer.code_size)
     for block, some in zip(blocks[number:], rows, strict=True):
         block[:] = 0
         packer.pack_all(faiss.swig_ptr(some), faiss.swig_ptr(block))
 
 
-def _read(packer: faiss.CodePacker, blocks: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _read(index: BlockIndex, blocks: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Codes (n, bytes) of the rows (n,)."""
-    numbers, places = np.divmod(rows, packer.nvec)
-    met, at = np.unique(numbers, return_inverse=True)
-    codes = np.empty((len(met), packer.nvec, packer.code_size), np.uint8)
-    for block, some in zip(blocks[met], codes, strict=True):
-        packer.unpack_all(faiss.swig_ptr(block), faiss.swig_ptr(some))
-    return codes[at, places]
+    number, place = np.divmod(rows, index.bbs)
+    byte, shift = _places(index.M, index.bbs)
+    found = blocks.reshape(-1)[number[:, None] * blocks.shape[1] + byte[place]] >> shift[place] & 15
+    return faiss.pack_bitstrings(found.astype(np.int32), 4)
+
+
+@lru_cache(maxsize=64)
+def _places(M: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, M): the byte of a block that holds number m of its row r, and the bits below it there, 0 or 4."""
+    packer, names = _packer(M, rows), np.arange(1, rows * M + 1).reshape(rows, M)
+    found = np.zeros((packer.block_size, 2), np.int64)
+    for shift in range(0, 24, 4):  # `unpack_all` would take a call a block: 40 times as long for scattered rows
+        codes, block = faiss.pack_bitstrings((names >> shift & 15).astype(np.int32), 4), np.zeros(len(found), np.uint8)
+        packer.pack_all(faiss.swig_ptr(codes), faiss.swig_ptr(block))
+        found |= np.stack([block & 15, block >> 4], axis=1).astype(np.int64) << shift
+    byte, upper = np.divmod(found.ravel().argsort()[-names.size :].reshape(rows, M), 2)
+    return byte, (4 * upper).astype(np.uint8)

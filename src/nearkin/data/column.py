@@ -405,7 +405,7 @@ def choose_columns(
                 f"{source}: column {name!r} is of type {kinds[name]}, no number; "
                 "keep one column of lists, or numeric columns, and a column of ids"
             )
-    return numeric, ids, []
+    return numeric, ids, rivals
 
 
 def which_ids(source: str, rivals: list[str]) -> ValueError:

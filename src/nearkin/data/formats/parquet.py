@@ -170,20 +170,18 @@ def open_parquet(where: Locator) -> FileRows:
         return replace(found, source=str(where.path)).ids()
 
     read = None if ids is None else names_of_rows
+    rivals = rivals if kinds[names[0]] == "list" else []
     return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, read))
-
-
-def _is_list(pa: ModuleType, kind: Extra) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def _kind(pa: ModuleType, kind: Extra) -> str:
     """An Arrow type as `choose_columns` takes it."""
-    if _is_list(pa, kind):
+    types = pa.types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "list"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind):
         return "string"
-    return "integer" if pa.types.is_integer(kind) else "float" if pa.types.is_floating(kind) else str(kind)
+    return "integer" if types.is_integer(kind) else "float" if types.is_floating(kind) else str(kind)
 
 
 def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
@@ -192,10 +190,10 @@ def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, wh
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
             raise ValueError(f"{where.path}: column {name!r} has nulls; every row needs a vector")
-    if not _is_list(pa, columns[0].type):
+    if _kind(pa, columns[0].type) != "list":
         return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
     values = columns[0].flatten()
-    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+    if _kind(pa, values.type) not in ("integer", "float"):
         raise ValueError(f"{where.path}: the lists of {names[0]!r} hold {values.type}; they must hold numbers")
     lengths = np.unique([len(columns[0][0].values), *columns[0].value_lengths().to_numpy(zero_copy_only=False)])
     if len(lengths) != 1 or (d is not None and lengths[0] != d):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 
@@ -119,9 +119,7 @@ def open_text(where: Locator) -> FileRows:
     the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
     that is no number, or the line of another width, and names what to type if the first column may be ids or not.
     """
-    numbered = list(islice(_lines(where, False), _LOOK))
-    _check_quotes(numbered[:1], where)  # the header, which no block of rows has
-    lines = [line for _, line in numbered] or [""]
+    lines = [line for _, line in islice(_lines(where, False), _LOOK)] or [""]
     check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
     layout = layout_of(where, lines)
     n = _count(where, layout, lines)
@@ -130,7 +128,6 @@ def open_text(where: Locator) -> FileRows:
     def blocks(rows: int) -> Iterator[np.ndarray]:
         found = _lines(where, layout.header)
         while block := list(islice(found, rows)):
-            _check_quotes(block, where)
             try:
                 numbers = [layout.cut(line)[1] for _, line in block]
                 X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
@@ -181,28 +178,24 @@ def _check_repeats(where: Locator, layout: Layout) -> int:
 
 
 def _lines(where: Locator, header: bool) -> Iterator[tuple[int, str]]:
-    """Lines with something on them, numbered from 1 as an editor does, without the header."""
+    """Lines with something on them, numbered from 1 as an editor does, without the header.
+
+    ValueError for a quoted cell that does not end on its line: rows would be lost between two of them.
+    """
     with where.open() as packed, TextIOWrapper(packed, encoding="utf-8-sig") as file:
-        full = (
-            (number, line)
-            for number, line in enumerate(_bounded(file, where), 1)
-            if line.strip() and not (number == 1 and EXCEL_MARK.match(line))
-        )
-        yield from islice(full, int(header), None)
-
-
-def _bounded(file, where: Locator) -> Iterator[str]:
-    while line := file.readline(_MAX_LINE):
-        if len(line) == _MAX_LINE:
-            raise ValueError(f"{where} has a line of more than {_MAX_LINE} characters; it is no table of vectors")
-        yield line
-
-
-def _check_quotes(block: Iterable[tuple[int, str]], where: Locator) -> None:
-    """ValueError for a quoted cell that does not end on its line: rows would be lost between two of them."""
-    open_cell = next((number for number, line in block if line.count('"') % 2), None)
-    if open_cell is not None:
-        raise ValueError(f"{where}, line {open_cell}: a quoted cell does not end on its line; give numbers only")
+        for number in count(1):
+            line = file.readline(_MAX_LINE)
+            if len(line) == _MAX_LINE:
+                raise ValueError(f"{where} has a line of more than {_MAX_LINE} characters; it is no table of vectors")
+            if line.count('"') % 2:
+                raise ValueError(f"{where}, line {number}: a quoted cell does not end on its line; give numbers only")
+            if not line:
+                return
+            if not line.strip() or (number == 1 and EXCEL_MARK.match(line)):
+                continue
+            if not header:
+                yield number, line
+            header = False
 
 
 def _complaint(block: Iterable[tuple[int, str]], layout: Layout, where: Locator, error: Exception | None) -> str:
