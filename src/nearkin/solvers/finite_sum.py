@@ -350,11 +350,11 @@ class Sequential:
 
     def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
         """See `Solver`; with `run.validate` each part returns its best point."""
-        n_first, callback = min(self.n_first, run.max_iter), run.callback
+        n_first = min(self.n_first, run.max_iter)
 
         def renumbered(done: int) -> Callback | None:
             """The run's callback with steps counted from `done` and the total of the whole run."""
-            if callback is None:
+            if (callback := run.callback) is None:
                 return None
             return lambda step, record: callback(done + step, {**record, "total": run.max_iter})
 
