@@ -136,7 +136,14 @@ class Monitor:
         due = epoch % _INTERVAL == 0 or epoch == self._run.max_iter
         if due or self._run.callback is not None:
             value = self._current = self._value(x)
-            self._note(epoch, x, value, step)
+            record: Record = {"objective": value, "total": self._run.max_iter}
+            if not math.isnan(step):
+                record["step_size"] = step
+            if self._run.validate is not None:
+                record["validation"] = self._validate(x)
+            self.history.append({"step": epoch, **record})
+            if self._run.callback is not None:
+                self._run.callback(epoch, {**record, "x": x})
             if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
                 self.status = "diverged"
             elif due:
@@ -155,17 +162,6 @@ class Monitor:
         if best is not None and self.status != "diverged":
             x, value = best, self._value(best)
         return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
-
-    def _note(self, epoch: int, x: np.ndarray, value: float, step: float) -> None:
-        record: Record = {"objective": value, "total": self._run.max_iter}
-        if not math.isnan(step):
-            record["step_size"] = step
-        score = self._validate(x)
-        if score is not None:
-            record["validation"] = score
-        self.history.append({"step": epoch, **record})
-        if self._run.callback is not None:
-            self._run.callback(epoch, {**record, "x": x})
 
     def _validate(self, x: np.ndarray) -> float | None:
         """The validation score of x, if the run has one; the best point is kept."""
@@ -355,23 +351,22 @@ class Sequential:
     def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
         """See `Solver`; with `run.validate` each part returns its best point."""
         n_first = min(self.n_first, run.max_iter)
-        head = self.first.minimize(problem, x, replace(run, max_iter=n_first, tol=0.0, callback=_renumbered(run, 0)))
+
+        def renumbered(done: int) -> Callback | None:
+            """The run's callback with steps counted from `done` and the total of the whole run."""
+            if (callback := run.callback) is None:
+                return None
+            return lambda step, record: callback(done + step, {**record, "total": run.max_iter})
+
+        head = self.first.minimize(problem, x, replace(run, max_iter=n_first, tol=0.0, callback=renumbered(0)))
         if head.status == "diverged" or run.max_iter == n_first:
             return head
-        rest = replace(run, max_iter=run.max_iter - n_first, callback=_renumbered(run, n_first))
+        rest = replace(run, max_iter=run.max_iter - n_first, callback=renumbered(n_first))
         tail = self.second.minimize(problem, head.x, rest)
         later = [{**record, "step": n_first + record["step"]} for record in tail.history]
         return replace(
             tail, n_epochs=n_first + tail.n_epochs, history=head.history + later, steps=head.steps + tail.steps
         )
-
-
-def _renumbered(run: Run, done: int) -> Callback | None:
-    """The run's callback with steps counted from `done` and the total of the whole run."""
-    callback = run.callback
-    if callback is None:
-        return None
-    return lambda step, record: callback(done + step, {**record, "total": run.max_iter})
 
 
 @dataclass(frozen=True)

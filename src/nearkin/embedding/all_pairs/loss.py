@@ -61,13 +61,11 @@ def pair_loss(loss: str | CustomPairLoss) -> CustomPairLoss:
     """The loss of that name, or `loss` itself if it is one; ValueError or TypeError otherwise."""
     if isinstance(loss, CustomPairLoss):
         return loss
+    kinds = f"one of {', '.join(map(repr, LOSSES))} or a CustomPairLoss"
     if not isinstance(loss, str):
-        raise TypeError(
-            f"loss is of type {type(loss).__name__}; it must be one of {', '.join(map(repr, LOSSES))} "
-            "or a CustomPairLoss(value, first, second)"
-        )
+        raise TypeError(f"loss is of type {type(loss).__name__}; it must be {kinds}(value, first, second)")
     if loss not in LOSSES:
-        raise ValueError(f"loss is {loss!r}; it must be one of {', '.join(map(repr, LOSSES))} or a CustomPairLoss")
+        raise ValueError(f"loss is {loss!r}; it must be {kinds}")
     return LOSSES[loss]
 
 

@@ -209,13 +209,12 @@ def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
 
 def join(first: Comparisons, second: Comparisons) -> Comparisons:
     """Both sets of answers; objects of `first` keep their rows, new ones follow. Mixed kinds all become quadruplets."""
-    if np.array_equal(first.objects, second.objects):
-        objects, moved = first.objects, second.indices
-    else:
-        place = {name: index for index, name in enumerate(first.objects.tolist())}
-        fresh = [name for name in second.objects.tolist() if name not in place]
-        objects = np.concatenate([first.objects, np.asarray(fresh)]) if fresh else first.objects
-        place.update({name: len(first.objects) + index for index, name in enumerate(fresh)})
+    objects, moved = first.objects, second.indices
+    if not np.array_equal(objects, second.objects):
+        names = dict.fromkeys([*objects.tolist(), *second.objects.tolist()])
+        fresh = list(names)[len(objects) :]
+        objects = np.concatenate([objects, np.asarray(fresh)]) if fresh else objects
+        place = dict(zip(names, range(len(names)), strict=True))
         moved = np.array([place[name] for name in second.objects.tolist()], np.uint32)[second.indices]
     second = replace(second, indices=moved, objects=objects)
     first = replace(first, objects=objects)
@@ -268,18 +267,15 @@ def describe(comparisons: Comparisons, few: int) -> Record:
         "unplaced": names[~used],
         "few": names[used & (counts < few)],
     }
-    notes = []
-    if n_groups > 1:
-        notes.append(
-            f"{n_groups} groups of objects are not connected by any comparison: their relative place is arbitrary"
-        )
-    if (~used).any():
-        notes.append(f"{int((~used).sum())} objects have no comparison: they are put at the origin")
-    if len(report["few"]):
-        notes.append(
-            f"{len(report['few'])} objects have fewer than {few} comparisons: their place is hardly determined"
-        )
-    if report["n_contradictions"]:
-        notes.append(f"{report['n_contradictions']} questions were answered both ways")
-    report["notes"] = notes
+    unplaced, uncertain, contradictions = len(report["unplaced"]), len(report["few"]), report["n_contradictions"]
+    limits = [
+        (
+            n_groups > 1,
+            f"{n_groups} groups of objects are not connected by any comparison: their relative place is arbitrary",
+        ),
+        (unplaced, f"{unplaced} objects have no comparison: they are put at the origin"),
+        (uncertain, f"{uncertain} objects have fewer than {few} comparisons: their place is hardly determined"),
+        (contradictions, f"{contradictions} questions were answered both ways"),
+    ]
+    report["notes"] = [text for holds, text in limits if holds]
     return report

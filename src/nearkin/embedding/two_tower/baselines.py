@@ -114,8 +114,7 @@ class InBatchSoftmax(AbstractSampledLoss):
 
         def loss(batch: PairBatch) -> Tensor:
             logits = batch.P @ batch.Q.T - log_frequency[batch.columns]  # (b, b)
-            same = batch.columns[:, None] == batch.columns[None, :]
-            same.fill_diagonal_(False)
+            same = (batch.columns[:, None] == batch.columns[None, :]).fill_diagonal_(False)
             logits = logits.masked_fill(same, -torch.inf)
             losses = cross_entropy(logits, torch.arange(len(logits)), reduction="none")
             return (weights[batch.places] * losses).mean()

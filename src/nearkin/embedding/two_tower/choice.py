@@ -107,7 +107,7 @@ class Chosen(NamedTuple):
 
 
 def sweep(loss: AllPairsLoss, tables: Tables, sweeps: int, group: Group = ALONE) -> tuple[Tables, float]:
-    """The tables after so many sweeps of alternating least squares from copies of these, and the last one's value."""
+    """The tables after sweeps of alternating least squares from copies of these, and the value of the last sweep."""
     solver = ALS().alternate(loss, *tables, group=group)
     values = [solver.step() for _ in range(sweeps)]
     return solver.embeddings(), values[-1]

@@ -389,7 +389,7 @@ def _written_parameters(model: TwoTower) -> Record:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether JSON holds it: factors of a prior, for example, are arrays of a file of their own."""
+    """Whether JSON can hold it; the factors of a prior, for example, are saved as arrays."""
     return isinstance(value, PLAIN) or (isinstance(value, tuple | list) and all(map(_is_plain, value)))
 
 

@@ -152,7 +152,7 @@ class Side:
         with torch.no_grad():
             return torch.cat([encoder(self.feature_rows(rows)) for rows in self.chunks()])
 
-    def embed_rows(self, rows: Tensor) -> Tensor:
+    def embed_rows(self, rows: Tensor | slice) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
         return self.tower(*self.inputs(rows))
 
@@ -165,11 +165,10 @@ class Side:
         """(n_rows, k) embeddings, each process its share, without a graph, or with that of a single chunk."""
         first, stop = self.group.share(self.n_rows)
         if keep_graph and stop - first <= CHUNK:
-            kept: Tensor = self.tower(*self.inputs(slice(first, stop)))
-            self._kept = kept
-            return gathered(kept.detach(), self.group)
+            self._kept = self.embed_rows(slice(first, stop))
+            return gathered(self._kept.detach(), self.group)
         with torch.no_grad():
-            mine = torch.cat([self.tower(*self.inputs(rows)) for rows in self.chunks(first, stop)])
+            mine = torch.cat([self.embed_rows(rows) for rows in self.chunks(first, stop)])
         return gathered(mine, self.group)
 
     def pull_back(self, gradient: Tensor) -> None:
@@ -187,7 +186,7 @@ class Side:
         parameters, (kept, self._kept) = self.parameters(), (self._kept, None)
         total = {name: torch.zeros_like(p) for name, p in parameters.items()}
         for rows in self.chunks(first, stop):
-            outputs = self.tower(*self.inputs(rows)) if kept is None else kept
+            outputs = self.embed_rows(rows) if kept is None else kept
             parts = torch.autograd.grad(outputs, list(parameters.values()), gradient[rows], allow_unused=True)
             for sum_, part in zip(total.values(), parts, strict=True):
                 if part is not None:
@@ -283,8 +282,7 @@ class TowerPair:
     def value_and_gradient(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
         """Fill the parameters' `.grad` with the gradient of scale * L + distortion; return that value."""
         P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
-        R, distortion = self.quantized(Q, noted=True)
-        value = self._objective(loss, scale, P, Q, R, distortion)
+        value = self._objective(loss, scale, P, Q, noted=True)
         value.backward()
         for side, X in zip(self.sides, (P, Q), strict=True):
             side.pull_back(X.grad)  # pyright: ignore[reportArgumentType]
@@ -292,14 +290,11 @@ class TowerPair:
 
     def value(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
         with torch.no_grad():
-            P, Q = self.embeddings()
-            R, distortion = self.quantized(Q)
-            return float(self._objective(loss, scale, P, Q, R, distortion))
+            return float(self._objective(loss, scale, *self.embeddings()))
 
-    def _objective(
-        self, loss: AllPairsLoss, scale: float, P: Tensor, Q: Tensor, R: Tensor, distortion: Tensor | float
-    ) -> Tensor:
+    def _objective(self, loss: AllPairsLoss, scale: float, P: Tensor, Q: Tensor, *, noted: bool = False) -> Tensor:
         """scale * (L(P, R) + penalties) + distortion, R the quantized rows of Q."""
+        R, distortion = self.quantized(Q, noted=noted)
         scaled = scale * (loss.differentiable(P, R, self.left.group) + self.penalty(P, Q))
         return scaled + self.distortion_weight * distortion
 
