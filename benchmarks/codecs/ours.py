@@ -10,7 +10,7 @@ from nearkin.contracts import VectorCodes
 from nearkin.quantization import NormExplicitQuantizer, best
 
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
-_RACE = 20.0  # seconds of the race of `nearkin compress`, beyond what its first code takes
+_RACE = 60.0  # seconds of the race of `nearkin compress`, beyond what its first code takes
 Fit = Callable[[np.ndarray], tuple[str, VectorCodes]]  # rows (n, d) to the name of the codec and the codec
 
 
@@ -32,9 +32,7 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
             "ours, NormExplicitQuantizer",
             NormExplicitQuantizer(n_bytes, random_state=0).fit(X),
         ),
-        "ours, compress": lambda X: raced(
-            "ours, compress", X, seconds=_RACE, n_encoded=len(problem.searched), fast_search=True
-        ),
+        "ours, compress": lambda X: raced("ours, compress", X, seconds=_RACE, n_encoded=len(problem.searched)),
         "ours, best": lambda X: raced("ours, best", X),
     }
     if problem.metric == "cosine":  # rows of one length need no byte for it: the same codes

@@ -57,7 +57,7 @@ def test_without_a_method_codes_race(tmp_path: Path, rng: np.random.Generator) -
     record = run_json(*args)
     race = record["race"]
     assert record["method"] == "best"
-    assert race["seconds"] == 20
+    assert race["seconds"] == 60
     assert {"product", "residual"} <= {row["name"] for row in race["table"]}
     assert all(row["bytes"] == 3 and row["search_seconds"] >= 0 for row in race["table"])
     assert json.loads((tmp_path / "idx/run.json").read_text())["race"] == race

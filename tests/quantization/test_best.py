@@ -142,12 +142,11 @@ def test_axis_codes_are_judged_at_their_length(vectors):
     assert record["recall"] == pytest.approx(kept, abs=1e-3)
 
 
-def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
-    found = best(vectors[0][:400], 4, fast_search=True, random_state=0)
-    made = {record["name"]: record for record in found.table}
-    assert made["residual"]["bytes"] == made["product"]["bytes"] == 4
-    assert all(record["search_seconds"] >= 0 for record in found.table)  # 0 where the clock is coarse
-    assert found.quantizer.encode(vectors[1]).shape == (1000, 4)
+def test_the_speed_of_search_is_that_of_an_index(vectors):
+    """FAISS decodes sums for every query; an index takes tables, or decodes rows once a call."""
+    found = best(vectors[0][:400], 4, random_state=0)
+    seconds = {record["name"]: record["search_seconds"] for record in found.table}
+    assert 0 <= seconds["residual"] < 50 * max(seconds["product"], 1e-3)  # 0 where the clock is coarse
 
 
 def test_rows_that_tie_are_not_lost() -> None:
@@ -229,7 +228,7 @@ def test_recall_is_that_of_the_index(rng, metric):
 def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
     kept: dict[str, float] = {}
     seen = []
-    for name, _, _ in _candidates(n_bytes, 128, 4096, {"random_state": 0, "norm_bits": 0}, kept):
+    for name, _, _ in _candidates(n_bytes, 128, 4096, {"random_state": 0}, kept):
         kept[name] = 1.0 if name.endswith(lead) else 0.5
         seen.append(name.removeprefix("product residual, "))
     assert [name for name in seen if not name.startswith(("axes", "product", "scalar"))] == names
@@ -239,15 +238,7 @@ def test_the_longest_of_the_sums_that_are_level_wins():
     """SIFT in 8 bytes: after short fits 2 x 4 and residual are level; of other rows the residual code keeps more."""
     kept = {("2 x 4", 4): 0.653, ("residual", 8): 0.646, ("1 x 16", 16): 0.62}
     found = [_Entry({"recall": recall}, _Candidate(*key, lambda: None)) for key, recall in kept.items()]
-    assert _winner(found, fast_search=False).candidate.name == "residual"
-    assert _winner(found, fast_search=True).candidate.name == "2 x 4"
-
-
-@pytest.mark.parametrize(("behind", "name"), [(0.01, "residual, 16 centroids"), (0.03, "residual")])
-def test_a_fast_scan_wins_where_it_is_hardly_behind(behind, name):
-    ran = (("residual", 8, 0.6), ("residual, 16 centroids", 1, 0.6 - behind))
-    found = [_Entry({"recall": recall}, _Candidate(own, n, lambda: None)) for own, n, recall in ran]
-    assert _winner(found, fast_search=True).candidate.name == name
+    assert _winner(found).candidate.name == "residual"
 
 
 def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
