@@ -70,20 +70,20 @@ def _comparisons(results: Results) -> Iterator[list[str]]:
 
 
 def _bits(results: Results) -> Iterator[list[str]]:
-    """Labels of network features: OgE with its scale chosen on training labels, FAISS's ITQ and ours."""
+    """Labels of network features: OgE fitted with the training rows' labels, and FAISS's ITQ."""
     found = (results.read("hashing") or {}).get("table", {})
 
     def mean(method: str) -> float | None:
         values = [row["map"] for key, row in found.items() if key.startswith(f"network|{method}|32|")]
         return statistics.mean(values) if values else None
 
-    ours, default, peer = (mean(name) for name in ("OgE, scale by labels", "OgE", "FAISS ITQ"))
+    ours, default, peer = (mean(name) for name in ("OgE, with labels", "OgE", "FAISS ITQ"))
     if ours and default and peer:
         yield [
             "vectors and labels",
             f"32 bits an image, digits that the network never saw: ranked by bits, images of the same digit come first "
             f"with a precision of {ours:.0f} %, with FAISS's ITQ of {peer:.0f} % (mean average precision).",
-            f"`nk.hashing.search_scale(nk.OgE(32), X, y)`; the default `nk.OgE(32)` has {default:.0f} %",
+            f"`nk.OgE(32).fit(X, y)`; `fit(X)`, without labels, has {default:.0f} %",
         ]
 
 

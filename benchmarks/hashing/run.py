@@ -26,7 +26,6 @@ from benchmarks.hashing.peers import PEERS, run_peer
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.speed import measure_speed
 from benchmarks.options import RESULTS, parser
-from nearkin.hashing import search_scale
 
 CACHE = Path(__file__).parents[1] / ".cache"
 
@@ -45,17 +44,13 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "OgE": nk.OgE,
     "OgE, demo's scale": lambda n, **kw: nk.OgE(n, scale="top-eigenvalue", **kw),
 }
-SEARCHED = {  # the scale chosen by labels, or by neighbours, of the training rows
-    "OgE, scale by labels": (nk.OgE, True),
-    "OnE, scale by labels": (nk.OnE, True),
-    "OgE, scale by neighbours": (nk.OgE, False),
-}
+LABELLED = {"OgE, with labels": nk.OgE, "OnE, with labels": nk.OnE}  # which choose the scale
 
 
-def run_hasher(hasher: Any, train: np.ndarray, judge: Judge) -> dict[str, float]:
+def run_hasher(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | None = None) -> dict[str, float]:
     """Fit, encode, judge."""
     start = time.process_time()
-    hasher.fit(train)
+    hasher.fit(train, labels)
     fitted = time.process_time() - start
     codes = hasher.encode(judge.features.base)
     row = judge.codes(hasher.encode(judge.features.queries), codes, isinstance(hasher, nk.SphericalHashing))
@@ -69,25 +64,18 @@ def table_runs(
     judge: Judge, bits: list[int], seeds: list[int], n_train: int
 ) -> Iterator[tuple[str, Callable[[], dict]]]:
     """Keys and makers of all rows of the table, seed by seed so that an interrupted run is even."""
-    f, factors = judge.features, {}
+    f = judge.features
     rows = np.random.default_rng(1).permutation(len(f.base))[:n_train]
     train, labels = f.base[rows], f.base_labels[rows]
-
-    def searched(name: str, n_bits: int, seed: int) -> dict[str, float]:
-        make, with_labels = SEARCHED[name]
-        if (name, n_bits) not in factors:  # one search per row of the table, on training rows only
-            found = search_scale(make(n_bits), train, labels if with_labels else None, random_state=0)
-            factors[name, n_bits] = found.best_scale
-        scale = factors[name, n_bits]
-        return {**run_hasher(make(n_bits, scale=scale, random_state=seed), train, judge), "scale": scale}
 
     for seed in seeds:
         for n_bits in bits:
             for name, make in METHODS.items():
                 hasher = make(n_bits, random_state=seed)
                 yield f"{f.name}|{name}|{n_bits}|{seed}", lambda h=hasher: run_hasher(h, train, judge)
-            for name in SEARCHED:
-                yield f"{f.name}|{name}|{n_bits}|{seed}", lambda n=name, b=n_bits, s=seed: searched(n, b, s)
+            for name, make in LABELLED.items():
+                hasher = make(n_bits, random_state=seed)
+                yield f"{f.name}|{name}|{n_bits}|{seed}", lambda h=hasher: run_hasher(h, train, judge, labels)
             for name in PEERS:
                 key = f"{f.name}|{name}|{n_bits}|{seed}"
                 yield key, lambda n=name, b=n_bits, s=seed: run_peer(n, b, s, train, judge)

@@ -177,7 +177,7 @@ NOT = {
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": (
-        "BatchEncoder join_processes export_index push_to_hub search_scale make_target best PairMap"
+        "BatchEncoder join_processes export_index push_to_hub make_target best PairMap"
     ),
     "reads files: the readers try it": "load describe",
 }

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from nearkin.hashing.linear import PCAHash as PCAHash
     from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
     from nearkin.hashing.linear import Signs as Signs
-    from nearkin.hashing.scale_search import ScaleSearch as ScaleSearch
-    from nearkin.hashing.scale_search import search_scale as search_scale
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
     from nearkin.linalg.signs import unpack_bits as unpack_bits

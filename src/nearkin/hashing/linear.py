@@ -89,7 +89,8 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
+        """Learn from X (n, d), n > n_bits; `callback(step, record)` runs after each iteration. Labels `y` (n,) choose
+        the scale of OnE and OgE, unless it is given; others ignore them.
 
         Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError
         if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
@@ -99,7 +100,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
         spectrum.check_rank(self.n_bits, X.shape[1])
         coordinates = principal_coordinates(X, spectrum)
-        return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback)
+        return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback, y)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
@@ -127,9 +128,13 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
-    def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
+    def _scale(self, rows: CentredRows, y: object) -> float:
+        """The factor on the data; `y` are labels or None."""
+        return scale_of("eq25", rows.spectrum.variances, self.n_bits)
+
+    def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
         spectrum = rows.spectrum
-        self.scale_ = scale_of(self.get_params().get("scale", "eq25"), spectrum.variances, self.n_bits)
+        self.scale_ = self._scale(rows, y)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)

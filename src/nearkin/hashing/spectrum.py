@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from nearkin._distributed import ALONE, Group
 from nearkin.statistics import Gram, Mean
 
-SCALES = ("eq25", "top-eigenvalue")
+SCALES = ("auto", "eq25", "top-eigenvalue")
 Blocks = Callable[[], Iterable[np.ndarray]]
 
 

@@ -1,0 +1,65 @@
+"""OnE and OgE choose their scale by labels, on data built so that labels and neighbours want different ones."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.hashing import scq
+from nearkin.metrics import hamming_histograms
+
+
+@pytest.fixture(scope="module")
+def conflict():
+    """Classes lie along axes of small variance; most of the distance comes from axes without any."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 2500)
+    X = np.c_[rng.standard_normal((2500, 8)) * 3, rng.standard_normal((10, 16))[labels] * 1.2]
+    return (X + 0.3 * rng.standard_normal(X.shape)).astype(np.float32), labels
+
+
+def test_labels_gain_what_they_are_judged_by(conflict):
+    X, labels = conflict
+    train, queries = slice(0, 2000), slice(2000, 2500)
+    scores = {}
+    for name, y in (("labels", labels[train]), ("none", None)):
+        hasher = nk.OgE(8, random_state=0).fit(X[train], y)
+        codes = hasher.encode(X[queries]), hasher.encode(X[train])
+        scores[name] = hamming_histograms(*codes, labels[queries], labels[train]).average_precision().mean()
+    assert scores["labels"] > scores["none"] + 0.05, scores
+
+
+@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+def test_without_labels_the_scale_is_the_papers(conflict, make):
+    X, labels = conflict
+    plain = make(6, scale="eq25", random_state=3).fit(X[:600])
+    for y in (None, np.arange(600.0) + 0.5, np.zeros((600, 2)), np.zeros(600, int)):  # none, targets, one class
+        np.testing.assert_array_equal(make(6, random_state=3).fit(X[:600], y).projection_, plain.projection_)
+    assert make(6, scale="eq25", random_state=3).fit(X[:600], labels[:600]).scale_ == plain.scale_
+
+
+def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict):
+    X, labels = conflict
+    plain = nk.OnE(6, random_state=3).fit(X[:600])
+    one, other = (nk.OnE(6, random_state=3).fit(X[:600], labels[:600].astype(str)) for _ in range(2))
+    np.testing.assert_array_equal(one.projection_, other.projection_)
+    assert min(abs(one.scale_ / plain.scale_ - m) for m in scq.DEFAULTS.multiples) < 1e-12
+
+
+def test_a_ridge_leaves_nothing_to_choose(conflict):
+    X, labels = conflict
+    one, other = (nk.OgE(6, ridge=0.1, random_state=0).fit(X[:300], y) for y in (None, labels[:300]))
+    np.testing.assert_array_equal(one.projection_, other.projection_)
+
+
+def test_few_rows_and_rows_of_low_rank_take_the_papers_scale():
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(9, 12))
+    flat = np.r_[np.zeros((40, 12)), few]  # hardly any drawn row varies
+    for X in (few, flat):
+        hasher = nk.OgE(8, random_state=0)
+        assert hasher.fit(X, np.arange(len(X)) % 2).scale_ == nk.OgE(8, scale="eq25").fit(X).scale_
+
+
+def test_labels_of_another_length_are_refused(conflict):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        nk.OgE(8).fit(conflict[0], [1, 2])
