@@ -83,7 +83,8 @@ class AbstractEncoder(AbstractSpectralHasher):
             found.append(hamming_histograms(*codes, labels[asked], labels[base]).average_precision())
         best = max(range(len(found)), key=lambda place: found[place].mean())
         lead = found[best] - found[DEFAULTS.multiples.index(1.0)]
-        return DEFAULTS.multiples[best] * plain if lead.mean() > 2 * lead.std() / len(lead) ** 0.5 else plain
+        least = 2 * lead.std() / len(lead) ** 0.5 + 1e-9  # equal values may differ by rounding
+        return DEFAULTS.multiples[best] * plain if lead.mean() > least else plain
 
     def _columns(
         self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None
