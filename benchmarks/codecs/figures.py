@@ -16,7 +16,10 @@ from benchmarks.table import Results
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-_LINES = {"ours, best": "o-", "ours, product": "o:", "FAISS, its best": "s-", "FAISS OPQ": "s:", "ScaNN": "^:"}
+_LINES = {
+    "ours, best": "o-", "ours, compress": "o--", "ours, product": "o:", "FAISS, its best": "s-", "FAISS OPQ": "s:",
+    "ScaNN": "^:",
+}  # fmt: skip
 
 
 def draw(results: Results) -> Path:
