@@ -152,13 +152,18 @@ class LengthCodes(VectorCodes, Protocol):
 
 
 @runtime_checkable
-class OrderedCodes(VectorCodes, Protocol):
-    """Codes that may be learned for the order of rows by FAISS's own scores."""
+class ScoredCodes(VectorCodes, Protocol):
+    """Codes whose decoded rows may be compared best at the lengths that they have."""
 
     @property
-    def learned_order(self) -> bool:
-        """Whether they are; at another length decoded rows would lose that order."""
+    def keeps_lengths(self) -> bool:
+        """Whether they are: learned for the order of FAISS's own scores, or finer than the rows' lengths differ."""
         ...
+
+
+def takes_length(quantizer: object) -> bool:
+    """Whether decoded rows of a quantizer are compared at the one length of all rows, if they have one."""
+    return isinstance(quantizer, VectorCodes) and not (isinstance(quantizer, ScoredCodes) and quantizer.keeps_lengths)
 
 
 @runtime_checkable

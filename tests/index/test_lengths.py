@@ -183,3 +183,15 @@ def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
     best = nk.quantization.best(ROWS[:300], 3, seconds=0, random_state=0)
     length_known = Index.build(ROWS, best.quantizer)
     assert length_known.row_length in (1, None)  # None for codes learned for the order of these rows
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_codes_finer_than_the_rows_lengths_differ_keep_these(bits: int) -> None:
+    """Half precision of SIFT, whose lengths differ by .1 %, once lost neighbours at one length."""
+    rows = (512 * ROWS * (1 + 0.002 * np.sin(np.arange(len(ROWS)))[:, None])).astype(np.float16).astype(np.float32)
+    index = Index.build(rows, ScalarQuantizer(bits))
+    assert row_length(rows) is not None
+    assert index.row_length is None
+    exact = Index.build(rows).search(512 * QUERIES, 10)[1]
+    kept = recall_k_at_k(index.search(512 * QUERIES, 10)[1], exact, 10)
+    assert kept >= (1.0 if bits == 16 else 0.9), kept

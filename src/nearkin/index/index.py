@@ -17,11 +17,11 @@ from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore
+from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore, takes_length
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
 from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
-from nearkin.index.searching import KeptVectors, Lengths, common_length, normalised, rescore, takes_length
+from nearkin.index.searching import KeptVectors, Lengths, common_length, normalised, rescore
 from nearkin.linalg.orthonormal import has_length, row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.metrics.neighbours import ExactNeighbours

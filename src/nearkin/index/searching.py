@@ -25,7 +25,7 @@ from nearkin._check import check_choice, check_instance
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
-from nearkin.contracts import LengthCodes, OrderedCodes, VectorCodes
+from nearkin.contracts import LengthCodes
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
@@ -530,11 +530,6 @@ def normalised(X: ArrayLike) -> np.ndarray:
     """Rows divided by their norms, as float32; rows of zeros stay."""
     rows = np.asarray(X)
     return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
-
-
-def takes_length(quantizer: object) -> bool:
-    """Whether decoded rows of a quantizer are better compared at their own length."""
-    return isinstance(quantizer, VectorCodes) and not (isinstance(quantizer, OrderedCodes) and quantizer.learned_order)
 
 
 def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:

@@ -28,13 +28,13 @@ from nearkin._fields import StrPath, counted
 from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes, takes_length
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.parts import load_quantizer
-from nearkin.index.searching import KeptVectors, length_of_chunks, normalised, takes_length
+from nearkin.index.searching import KeptVectors, length_of_chunks, normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode

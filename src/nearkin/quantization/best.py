@@ -20,7 +20,7 @@ from nearkin._check import check_choice, check_integer, check_magnitude, check_q
 from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
-from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore
+from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore, takes_length
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
@@ -153,7 +153,7 @@ class Race:
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
         else:
-            length = row_length(judge.rows, bool(fitted.normalized_))
+            length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
             recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
             asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k)

@@ -145,7 +145,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
-        if self.learned_order:
+        if self.ranking in KNOWN.values():
             with serial_products(products):
                 self._learn_order(X, generator)
         if self.norm_bits:
@@ -286,7 +286,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     # ---- FAISS and folders -----------------------------------------------------------------------------------------
 
     @property
-    def learned_order(self) -> bool:
+    def keeps_lengths(self) -> bool:
         """Whether codebooks are learned for the order of rows by FAISS's own scores ("known" rankings)."""
         return self.ranking in KNOWN.values()
 
