@@ -64,10 +64,8 @@ def embed(
 
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
     - nearkin embed pairs.csv --right-features items.csv --out emb
-    - nearkin embed pairs.csv --split time --timestamp when --tables parquet --out emb
     - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
-    - nearkin embed answers.csv --next-queries 20 --out map
 
     Options:
 

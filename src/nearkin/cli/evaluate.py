@@ -34,15 +34,10 @@ def evaluate(
 
     Examples:
 
-    - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin evaluate idx --base X.npy -k 10
-    - nearkin evaluate idx data.npz:query --base data.npz:base --json
+    - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
-    - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
-    - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
-    - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate emb later.csv
-    - nearkin evaluate idx Q.parquet --base X.parquet --qrels qrels.tsv
 
     Options:
 
@@ -138,7 +133,6 @@ def sweep(
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
     - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
-    - nearkin sweep X.parquet --metric cosine --methods product,int8 --minutes 1
     - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
 
     Options:

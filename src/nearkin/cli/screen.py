@@ -21,6 +21,12 @@ from nearkin._fields import Fields, is_text, show
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
+_PHASES = {  # "phase" of a record -> words
+    "loss": "choosing the loss",
+    "regularization": "choosing the regularization",
+    "teacher": "training the towers",
+    "index": "training towers and index together",
+}
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
 
@@ -130,14 +136,22 @@ class Screen:
 
 
 def _numbered(title: str) -> Callable[[int, Fields], str]:
-    """The title of each report: where progress falls back another part has begun, and the title has its number."""
-    number, last = 1, 0.0
+    """The title of each report, with the number and the name of its phase.
+
+    A phase begins if the record names another one, or if progress falls back.
+    """
+    number, last, phase = 1, 0.0, None
 
     def titled(step: int, record: Fields) -> str:
-        nonlocal number, last
+        nonlocal number, last, phase
         share = step / record["total"] if record.get("total") else last
-        number, last = number + (share < last), share
-        return title if number == 1 else f"{title}, part {number}"
+        named = record.get("phase")
+        number += share < last or (last > 0 and named != phase)
+        last, phase = share, named
+        name = _PHASES.get(str(phase))
+        if name is None:
+            return title if number == 1 else f"{title}, part {number}"
+        return f"{title}, part {number}: {name}"
 
     return titled
 

@@ -40,8 +40,6 @@ def search(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
     - nearkin search idx Q.npy -k 10 --among in_stock.txt --out hits.csv
-    - nearkin search idx data.npz:query -k 3 --json
-    - nearkin search idx emb -k 10 --out hits.parquet
     - nearkin search idx --left-id 42 -k 10
 
     Options:

@@ -311,7 +311,7 @@ class _Race:
         self.records.append(record)
         if self.callback is not None:
             number, total = len(self.records), 5 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
-            note = f"choosing the loss: {_named(record)}"
+            note = _named(record)
             self.callback(number, {"step": number, "total": total, "phase": "loss", "note": note} | record)
         return _Trial(loss, solver, np.array(values), record)
 
