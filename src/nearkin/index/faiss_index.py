@@ -4,8 +4,8 @@ FAISS (from 1.15.1 on) checks lengths while it reads. Three checks are left to `
 disk, which a later `add` would write to; it may hold kinds of indexes that nearkin does not write; and its parts may
 contradict each other, so that a search reads outside its memory.
 
-Positions count rows in the order in which they were added. Where FAISS itself writes them down, in inverted lists, they
-are counted again after a removal.
+Positions count rows in the order in which they were added. Inverted lists of FAISS store positions, so they are
+renumbered after a removal.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,7 +25,7 @@ import numpy as np
 from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
 from nearkin._storage import open_file
 
-METRICS = ("l2", "ip", "cosine", "hamming")  # what an index compares rows by
+METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
 _ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
 _FLAT = (faiss.IndexFlat, faiss.IndexFlatL2, faiss.IndexFlatIP)
 _KINDS = (
@@ -37,7 +37,7 @@ _KINDS = (
     *(faiss.IndexIVFPQFastScan, faiss.IndexIVFResidualQuantizerFastScan),
     faiss.IndexIVFProductResidualQuantizerFastScan,
 )
-_reading = threading.Lock()  # FAISS's limits belong to the process
+_reading = threading.Lock()  # FAISS's limits are global to the process
 
 
 def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
@@ -90,7 +90,7 @@ def _read(file: BinaryIO, binary: bool) -> FaissIndex:
 
 @contextmanager
 def _limited(size: int) -> Generator[None]:
-    """FAISS allocates no array longer than the file, and makes no more lists than it has bytes."""
+    """While active, FAISS allocates no array longer than the file, and no more lists than the file has bytes."""
     limits = (faiss.set_deserialization_vector_byte_limit, faiss.set_deserialization_loop_limit)
     with _reading:
         before = faiss.get_deserialization_vector_byte_limit(), faiss.get_deserialization_loop_limit()

@@ -58,7 +58,7 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
-    """Where the ids `wanted`, of any shape, stand among `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
+    """Positions of the ids `wanted`, of any shape, in `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
     if not n or wanted.dtype.kind != ("i" if own is None else own.dtype.kind):
         return np.full(wanted.shape, -1)
     if own is None:

@@ -1,4 +1,4 @@
-"""The nearest orthonormal matrix, and how far a matrix is from being one. NumPy arrays and torch tensors alike."""
+"""The nearest orthonormal matrix, and the orthogonality error of a matrix. NumPy arrays and torch tensors alike."""
 
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 

@@ -1,4 +1,4 @@
-"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, what was seen left out."""
+"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, without seen pairs."""
 
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -15,7 +15,7 @@ from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_ran
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
-MANY = 1024  # queries from which codes are decoded once: products of matrices are then faster than tables of distances
+MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
 

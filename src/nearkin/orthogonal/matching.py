@@ -1,4 +1,4 @@
-"""Matchings on the complete graph of axes: which disjoint pairs of axes turn together.
+"""Matchings on the complete graph of axes: the disjoint pairs of axes that rotate in one step.
 
 GCD (section 2.3) calls them bipartite matchings; the pairs come from the complete graph, so they are (perfect, for even
 n) matchings. Every matching is an array of pairs (floor(n/2), 2) with i < j in each row, sorted by i; for odd n one
@@ -126,7 +126,7 @@ def heavy_matchings(
 ) -> list[torch.Tensor]:
     """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left.
 
-    Of one axis alone, an empty one.
+    For a single axis it is empty.
     """
     if len(W) == 1:
         return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]

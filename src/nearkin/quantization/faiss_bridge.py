@@ -10,8 +10,8 @@ from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
-_WIDE = 16  # columns of a subspace from which FAISS's encoder forms products of all rows
-_FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its squares are still float32
+_WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies all rows at once
+_FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
 MOST_LOST = 0.005  # share of neighbours that a fast scan may lose; it grows with the rows, to .01 at five times as many
 _ROWS, _QUERIES, _PROBES = 4096, 512, 64  # of the comparison with the exact scan
@@ -23,8 +23,8 @@ def code_bits(n_centroids: int) -> int:
 
 def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above. By FAISS's
-    own encoder where subspaces are narrow. For wide ones its product of all rows rounds as the batch falls, so the
-    nearest is decided in float64 where float32 leaves it open."""
+    own encoder where subspaces are narrow. For wide ones the rounding of its product depends on the batch, so ties
+    within float32's error are decided in float64."""
     M, K, width = codebooks.shape
     dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
     if size != 1:
@@ -80,7 +80,7 @@ def empty_index(
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
         index = kind(lists, d, len(coarse_centroids), M, bits, code)
         index.own_fields = True
-        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows by default
+        index.by_residual = True  # our codebooks encode residuals; FAISS's fast scan encodes whole rows by default
         lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True
@@ -94,7 +94,7 @@ def empty_index(
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
     """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
 
-    `index` is given away.
+    The result owns `index`.
     """
     transform = linear_transform(rotation, origin)
     chain = faiss.IndexPreTransform(transform, index)
@@ -121,7 +121,7 @@ def _without_ids(index: faiss.Index) -> faiss.Index:
 
 def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
     """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
-    "coarse_centroids" (L, d), which FAISS keeps rotated and which are turned back here.
+    "coarse_centroids" (L, d), which FAISS stores rotated and which are rotated back here.
 
     Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
     another kind, ValueError for one that is not trained or whose transform is not a rotation.

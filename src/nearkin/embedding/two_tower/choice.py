@@ -1,9 +1,9 @@
-"""Choices by held-out pairs: the strength of regularization, and by short fits what `loss="auto"` means.
+"""Choices by held-out pairs: the strength of regularization, and, by short fits, the loss of `loss="auto"`.
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures. The best of each is trained longer; unless all pairs lead,
-the softmax is also tried with imputed rights. A loss of higher cost wins only by more than one standard error of the
-difference, left entity by left entity; otherwise the cheaper one does.
+the softmax is also tried with imputed rights. A more expensive loss is chosen only if its lead exceeds one standard
+error of the difference, paired by left entity.
 """
 
 import time
@@ -54,8 +54,8 @@ class Defaults:
     n_sampled: int = 512  # rows, a quarter of a whole fit's; ml100k, three seeds: the best of 512 is level with 1,024's
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
-    most_lefts: int = 4000  # that are ranked
-    fewest_lefts: int = 100  # with fewer the standard error is itself uncertain
+    most_lefts: int = 4000  # most left entities that are ranked
+    fewest_lefts: int = 100  # least number of left entities; with fewer the standard error is uncertain
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
     ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
     fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
@@ -63,7 +63,7 @@ class Defaults:
     strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
     start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
     next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before
-    margin: float = 1.02  # gain that a weaker strength needs: warm starts favour it
+    margin: float = 1.02  # ratio by which a weaker strength must be better, because warm starts favour it
     fallback: float = 0.25  # share of the noise level with too few pairs to hold out
 
 
@@ -71,7 +71,7 @@ DEFAULTS = Defaults()
 
 
 class ValidationRanking(NamedTuple):
-    """Pairs to predict, those to leave out of the rankings, and the left entities to rank."""
+    """Held-out pairs, pairs to leave out of the rankings, and the left entities to rank."""
 
     pairs: Interactions
     seen: Interactions
@@ -171,7 +171,7 @@ def choose_loss(
 
 
 def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
-    """The loss that a choice's records name; all pairs if there are none."""
+    """The loss chosen in these records; all pairs if there are none."""
     for trial in trials:
         if "why" in trial:
             kind = CosineSoftmax if trial["loss"] == CosineSoftmax.name else AllPairs
@@ -180,7 +180,7 @@ def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
 
 
 def all_pairs_alone(why: str) -> list[Record]:
-    """The records of a choice that is all pairs for this reason, without a short fit."""
+    """The records of a choice of all pairs without a short fit, for this reason."""
     record: Record = {"loss": AllPairs.name, "settings": {}}
     return [record | {"why": _in_one_line(record, why)}]
 
@@ -264,7 +264,7 @@ class _Race:
         imputed: float = 0.0,
         lists: np.ndarray | None = None,
     ) -> _Trial:
-        """The best of falling temperatures, which end where one is behind the best by its standard error."""
+        """The best of falling temperatures; stops at one that is behind the best by its standard error."""
         best: _Trial | None = None
         for temperature in temperatures:
             began, loss = time.perf_counter(), CosineSoftmax(temperature=temperature, imputed=imputed)
