@@ -1,4 +1,4 @@
-"""Checks of what users pass in: every message names what was given, what is needed and what to type instead."""
+"""Checks of arguments: every message names the value, what is needed and what to type instead."""
 
 from __future__ import annotations  # scikit-learn is named, not loaded
 
@@ -191,7 +191,7 @@ def check_vectors(
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity. `small`: types up to 2 bytes stay."""
+    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = np.asarray(from_tensor(X, name))

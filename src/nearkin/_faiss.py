@@ -1,4 +1,4 @@
-"""What FAISS's indexes of floats and of bits have in common, which FAISS itself gives no name."""
+"""Helpers for FAISS's indexes of floats and of bits."""
 
 import ctypes
 import os

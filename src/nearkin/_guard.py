@@ -1,4 +1,5 @@
-"""Searches run together and changes alone; Ctrl-C cannot cut a change in two, and is never lost."""
+"""A readers-writer lock: searches run concurrently, changes alone. Ctrl-C cannot interrupt a change, and is never
+lost."""
 
 import os
 import signal
@@ -104,7 +105,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 def handled(number: int, handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
     """While the block runs in the main thread, the only one that may set handlers, `handler` gets this signal."""
     before = signal.getsignal(number)
-    if not _in_main_thread() or before is None:  # None: set by something that is not Python
+    if not _in_main_thread() or before is None:  # None: not set by Python
         yield
         return
     signal.signal(number, handler)

@@ -171,7 +171,7 @@ def merge_pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Sort the pairs by key and merge those that are equal, under the first of their times.
 
-    The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
+    The first time is kept for splits by time: a pair observed before the cut belongs to training.
     """
     order = np.argsort(key, kind="stable") if timestamps is None else np.lexsort((timestamps, key))
     ordered, weights = key[order], weights[order]

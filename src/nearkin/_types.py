@@ -1,4 +1,4 @@
-"""Names for what signatures take and give, so that each names what is meant."""
+"""Type names for signatures."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias

@@ -17,7 +17,7 @@ from nearkin._types import Record
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays to a .safetensors file."""
-    # not `save_file`, which makes files that nobody but their owner can read
+    # not `save_file`, which makes files that only their owner can read
     path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 

@@ -27,7 +27,7 @@ from nearkin.cli.search import recommend, search, similar
 PANELS = {  # of the list of commands
     "Make": (demo, ask, embed, train, sweep, compress),
     "Search": (search, recommend, similar),
-    "Look and judge": (evaluate, report, explore),
+    "Evaluate": (evaluate, report, explore),
     "Maintain": (add, remove, update, watch, refresh, check, doctor),
     "Other engines and models": (rotate, encode, export, bridge, ids),
 }

@@ -55,7 +55,7 @@ HELP = f"""
 - threads: Threads to use. [default: all cores]
 - index: The folder that `nearkin compress --out` wrote.
 - folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
-- side: Of a folder of `nearkin embed`: left or right of its pairs. [default: right; left of QUERIES]
+- side: Side of the pairs in a folder of `nearkin embed`: left or right. [default: right; left of QUERIES]
 - vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
   folder of `nearkin embed`: its vectors and ids.
 - queries: Query vectors: {_FORMATS}.
@@ -68,10 +68,10 @@ HELP = f"""
 - left: Pairs: the column of the left side, for example user.
 - right: Pairs: the column of the right side, for example item.
 - weight: Pairs: the column of weights, for example rating.
-- min_weight: Pairs: rows of smaller weight are left out, for example 4 of 5 stars.
+- min_weight: Pairs: leave out rows of smaller weight, for example 4 of 5 stars.
 - duplicates: Pairs: weights of a pair that occurs again: sum, last or max. [default: sum]
 - timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
-- split: Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 (train), 1
+- split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - header: Whether the first line names columns. [default: decided by its content]
 - delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]

@@ -1,4 +1,4 @@
-"""One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
+"""One column of a table and its types: ids (text or exact integers), numbers, times."""
 
 import re
 from collections.abc import Mapping, Sequence

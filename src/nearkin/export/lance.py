@@ -61,7 +61,7 @@ class Lance(Target):
 class LanceTable:
     """An exported folder, opened for search.
 
-    `dataset` is the `lance.LanceDataset` itself; `rotation` (d, d) is what queries are multiplied by.
+    `dataset` is the `lance.LanceDataset` itself; queries are multiplied by `rotation` (d, d).
     """
 
     def __init__(self, folder: StrPath) -> None:
@@ -112,7 +112,7 @@ def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
         raise ValueError(f"lance takes up to 256 centroids; this quantizer has {books.shape[1]}")
     if coarse is not None and metric != "l2":
         raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --coarse")
-    spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code names them
+    spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code uses them
     d = quantizer.n_features_in_
     centroids = np.zeros((1, d), np.float32) if coarse is None else coarse @ quantizer.rotation_
     return {

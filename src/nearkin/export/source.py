@@ -1,4 +1,4 @@
-"""What an index gives to an export: its rows in batches, questions to ask, and its own judgement of answers."""
+"""The source of an export: an index's rows in batches, test queries, and checks of the engine's answers."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from nearkin.index.searching import Kept, KeptVectors, normalised
 from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
-_TIES = 100  # times k: how many rows are looked at for ties
+_TIES = 100  # times k: rows that are searched for ties
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`nearkin embed` on comparisons: a map of the objects, judged on held-out answers and saved as a folder."""
+"""`nearkin embed` on comparisons: a map of the objects, measured on held-out answers and saved as a folder."""
 
 import csv
 from contextlib import suppress
@@ -71,7 +71,7 @@ def embed_comparisons(
     options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
-    doubted = opposite if reversed_raters == "keep" else {}  # raters by whom no map is judged
+    doubted = opposite if reversed_raters == "keep" else {}  # raters left out of the held-out error
     judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:

@@ -1,4 +1,4 @@
-"""What commands read: vectors and queries from files or saved folders, ids, and tables of new pairs."""
+"""Inputs of commands: vectors and queries from files or saved folders, ids, and tables of new pairs."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -151,7 +151,7 @@ def read_ids(path: StrPath, n: int | None = None, header: str | None = None) -> 
 
 @dataclass
 class Unknown:
-    """What happens to ids that a folder lacks: an error that names `--unknown skip`, or they are left out and noted."""
+    """The treatment of ids that a folder lacks: an error that names `--unknown skip`, or a note."""
 
     skip: bool = False
     notes: list[str] = field(default_factory=list)

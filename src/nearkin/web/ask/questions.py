@@ -1,4 +1,4 @@
-"""What people compare, and the questions about it: items, three forms of question, and what an answer means."""
+"""Items and questions: three forms of question, and the comparisons that an answer implies."""
 
 import os
 from collections import Counter

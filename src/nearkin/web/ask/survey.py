@@ -1,4 +1,5 @@
-"""A survey: who is asked what, the answers, and the model of what to ask next. Every change is in the journal first."""
+"""A survey: raters, questions, answers, and the model that chooses questions. Every change is written to the journal
+first."""
 
 import csv
 import json
@@ -61,7 +62,7 @@ def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
 
 
 class Learner:
-    """Runs `fit` in a process apart; `take` gives what it finished, once."""
+    """Runs `fit` in a separate process; `take` returns each result once."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
