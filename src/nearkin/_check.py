@@ -88,7 +88,7 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
 
 
 def not_finite(X: np.ndarray) -> set[str]:
-    """Which of NaN and infinity the array X holds, in words."""
+    """The words for the values of X that are not finite: NaN, infinity or both."""
     return {name for name, found in (("NaN", np.isnan), ("infinity (inf)", np.isinf)) if found(X).any()}
 
 
@@ -114,7 +114,7 @@ def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.nd
 
 
 def zero_rows(name: str, count: int, n: int, first: int) -> str:
-    """What is wrong with rows of zeros where rows are compared by cosine."""
+    """The error text for rows of zeros, which cosine cannot compare."""
     return (
         f"{name} has {counted(count, 'row')} of zeros among {n:,}, the first is row {first}; a zero row has no "
         "direction, so no cosine: remove such rows, or take the metric l2 or ip"

@@ -115,7 +115,7 @@ class ProcessGroup(Group):
             started = time.monotonic()
             try:
                 dist.all_reduce(torch.from_numpy(array))
-            except RuntimeError as error:  # gloo's, which knows no ranks
+            except RuntimeError as error:  # gloo's error does not name ranks
                 gone = self.who_is_gone(time.monotonic() - started, error)
                 raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
 

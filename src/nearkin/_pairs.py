@@ -11,7 +11,7 @@ from nearkin._types import ArrayLike
 Features = np.ndarray | sp.csr_matrix
 
 MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
-"""What a matrix of features or of pairs may be given as."""
+"""Types of a matrix of features or pairs."""
 
 
 def matrix_entries(matrix: MatrixLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:

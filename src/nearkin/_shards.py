@@ -24,7 +24,7 @@ class Shard:
 
     @classmethod
     def of(cls, X: np.ndarray, group: Group = ALONE) -> "Shard":
-        """Where the rows X (own, d) stand, in the order of ranks; ValueError if ranks differ in width or type."""
+        """The position of the rows X (own, d) in the order of ranks; ValueError if ranks differ in width or type."""
         if group.size == 1:
             return cls(group, 0, len(X), len(X))
         about = group.exchange([len(X), X.shape[1], X.dtype.name])

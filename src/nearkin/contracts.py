@@ -259,7 +259,7 @@ class JointIndex(TrainableIndex, Protocol):
 
 @runtime_checkable
 class IndexMaker(Protocol):
-    """What `TwoTower(index=...)` takes in place of a trainable index that is learned block by block only."""
+    """An argument of `TwoTower(index=...)` that makes a `JointIndex`, instead of a trainable index."""
 
     def trainable(self, n: int) -> JointIndex:
         """A new index of these settings for n rows; ValueError if they cannot have it."""

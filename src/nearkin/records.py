@@ -294,7 +294,7 @@ class Comparisons:
 _COLUMNS = ("weights", "annotators", "events")
 
 Answers: TypeAlias = Comparisons | ArrayLike
-"""What an ordinal embedding learns from: the record, or rows of numbers."""
+"""Training data of an ordinal embedding: the record, or rows of numbers."""
 
 
 def as_quadruplets(rows: np.ndarray) -> np.ndarray:

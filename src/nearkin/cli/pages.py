@@ -162,7 +162,7 @@ def ask(
     """Ask people which of two things is more like a third, on a page for phone and desk.
 
     Prints a link for raters and one for you (map, error and raters so far). Every answer is on disk before the page
-    goes on: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
+    continues: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
     questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` continues. `--json`
     prints one record with the links when the page is there, and one with the counts at the end.
 
@@ -180,7 +180,7 @@ def ask(
     - out: Table of the answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
     - raters: Names, separated by commas: one link for each.
-    - goal: Answers that each rater is asked for.
+    - goal: Number of answers of each rater.
     - max_raters: Number of raters after which nobody else may begin.
     - max_answers: Number of answers after which nobody else may begin.
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.

@@ -1,4 +1,4 @@
-"""What a command prints: progress on stderr while it works, then a table, or one JSON record, on stdout."""
+"""Output of commands: progress on stderr, then a table, or one JSON record, on stdout."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --ve
 
 @dataclass
 class Log:
-    """What a command prints while it works: set once, from --quiet, --verbose and --log, before it begins."""
+    """Settings and state of progress output, set once from --quiet, --verbose and --log."""
 
     quiet: bool = False
     verbose: bool = False
@@ -40,7 +40,7 @@ class Log:
     as_json: bool = False
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
-    steps: int = 0  # of which a line gave the seconds
+    steps: int = 0  # number of steps whose seconds were printed
 
 
 LOG = Log()

@@ -241,7 +241,7 @@ def is_code(column: Column) -> bool:
 
 
 def is_frame(source: Extra) -> bool:
-    """Whether `source` is a DataFrame or a query that narwhals knows (a path, a list and an array are none)."""
+    """Whether `source` is a DataFrame or a query that narwhals supports (not a path, a list or an array)."""
     import narwhals as nw  # only where tables are read
 
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)

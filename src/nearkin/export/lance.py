@@ -1,7 +1,7 @@
 """Lance: the index as an IVF-PQ of our rotation, centroids and codebooks, in a folder that object storage can hold.
 
-Lance has no rotation: its table holds rotated rows and wants rotated queries, `Q @ rotation_`, which is what
-`open_lance(...).search` does. Distances do not change under a rotation.
+Lance has no rotation: its table holds rotated rows and needs rotated queries, `Q @ rotation_`; `open_lance(...).search`
+rotates them. Distances do not change under a rotation.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ def _product(source: Source) -> ProductQuantizer:
 
 
 def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
-    """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
+    """Arguments of `create_index`; ValueError for an index that Lance cannot hold as IVF-PQ."""
     coarse, books = quantizer.coarse_centroids_, quantizer.codebooks_
     bits = 4 if books.shape[1] <= 16 else 8
     if books.shape[1] > 256:

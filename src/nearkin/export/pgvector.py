@@ -112,7 +112,8 @@ class Pgvector(Target):
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
 
     def _known(self, connection: Extra) -> Record | None:
-        """What the table of this name holds, None if there is none; ValueError for one that nearkin did not write."""
+        """The description of the table of this name, None if there is none; ValueError for one that nearkin did not
+        write."""
         comment = _comment(connection, self.name)
         try:
             return None if comment is None else dict(json.loads(comment)["nearkin"])

@@ -106,7 +106,7 @@ class Source:
         return found.hexdigest()[:16]
 
     def questions(self, n: int, random_state: int = 0) -> np.ndarray:
-        """Queries near the rows, as an engine is asked them: codes (n, bytes) with a twentieth of their bits turned,
+        """Queries near the rows, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
         or mixtures (n, d) of nine parts of one row and one of another."""
         rng = np.random.default_rng(random_state)
         positions = rng.integers(0, len(self), (2, n))
@@ -117,7 +117,7 @@ class Source:
         return self.as_compared(0.9 * one + 0.1 * other)
 
     def asked(self, Q: ArrayLike) -> np.ndarray:
-        """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
+        """Queries Q (q, d) in the engine's form: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
         return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self.as_compared(Q)

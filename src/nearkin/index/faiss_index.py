@@ -270,7 +270,7 @@ def same_codes(one: FaissIndex, other: FaissIndex) -> bool:
 
 
 def trained_arrays(index: FaissIndex) -> dict[str, np.ndarray]:
-    """What FAISS learned, and by what codes are read: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
+    """The arrays that FAISS learned and decodes with: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
     "codebooks" or "ranges", those of them that the index has."""
     found: dict[str, np.ndarray] = {}
     inner, lists = cast(Any, innermost(index)), inverted_file(index)

@@ -456,7 +456,7 @@ class Index:
                     self.kept.save(folder / "vectors.npy")
 
     def explore(self, vectors: ArrayLike | None = None, **options: object) -> object:
-        """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
+        """The page of `nearkin explore`, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
         return nearkin.web.load("explore").explore(self, vectors, **options)

@@ -111,7 +111,7 @@ class SavedQuantizer:
 
 
 def read_quantizer(path: StrPath) -> SavedQuantizer:
-    """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
+    """The content of a folder that a quantizer's `save` wrote; ValueError for a folder of another kind."""
     found = read_saved(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
     with damage_named(found.path):
@@ -127,7 +127,7 @@ def load_quantizer(path: StrPath) -> Quantizer:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an index folder holds."""
+    """The content of an index folder."""
 
     faiss_index: FaissIndex
     d: int
@@ -196,7 +196,7 @@ def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
     """The FAISS index, under the users' ids if these are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner
-    if isinstance(inner, faiss.IndexBinary):  # a map wants an empty index at first: a stand-in, then the real one
+    if isinstance(inner, faiss.IndexBinary):  # a map needs an empty index at first: a stand-in, then the real one
         wrapped: Any = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
     else:
         wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))

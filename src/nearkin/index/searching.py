@@ -542,7 +542,7 @@ def takes_length(quantizer: object) -> bool:
 
 
 def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:
-    """`row_length` of rows in several chunks, as an index that they are added to in turn knows it."""
+    """`row_length` of rows in several chunks, as in an index to which they are added."""
     length, first = None, True
     for X in chunks:
         if first:

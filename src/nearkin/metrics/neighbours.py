@@ -18,7 +18,7 @@ from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.retrieval import recall_k_at_k
 
-ROUNDING = 1e-6  # of a distance or product in float32, in units of the squared norms
+ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
 
 Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -45,7 +45,7 @@ class ExactNeighbours:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> "ExactNeighbours":
-        """Of rows (n, d) in memory, by Euclidean distance or inner product ("ip")."""
+        """The neighbours among rows (n, d) in memory, by Euclidean distance or inner product ("ip")."""
         rows, queries = np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(queries, np.float32)
         k = min(k, len(rows))
         if not len(queries):
@@ -88,7 +88,7 @@ class Judge:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int = 10, metric: str = "l2") -> "Judge":
-        """By the k nearest rows, "l2" or "ip"."""
+        """The judge with the k nearest rows by "l2" or "ip"."""
         return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
 
     @property

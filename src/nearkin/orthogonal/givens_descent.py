@@ -214,7 +214,7 @@ def turn_rows(
     group: Record,
     state: Record,
     *,
-    scales: Sequence[float] = (),  # of the entries of each matrix; 1 if none is given
+    scales: Sequence[float] = (),  # factors of the entries of each matrix; default 1
     rounds: int = 1,
     exact: bool = False,  # of pairs: by the angle that minimises <G, X>
 ) -> None:

@@ -72,7 +72,7 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
 def _max_weight(W: np.ndarray) -> np.ndarray:
     n = len(W)
     scale = float(np.abs(W).max(initial=0.0)) or 1.0
-    weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx wants integers
+    weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx needs integers
     i, j = np.triu_indices(n, 1)
     graph = rustworkx.PyGraph()
     graph.add_nodes_from(range(n))

@@ -313,7 +313,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         self._steps = state_dict["steps"]
 
     def __getstate__(self) -> Record:
-        """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
+        """State for `copy.deepcopy` and pickle: torch's, the generator's state, the callback and the count."""
         own = {"generator": self.generator, "callback": self.callback, "_steps": self._steps}
         return {**super().__getstate__(), **own}
 
@@ -387,7 +387,7 @@ def _check_common(group: Record) -> None:
 
 
 def _check_scheduled(group: Record) -> None:
-    """What schedulers change: lr, which may come down to 0, and the momentum."""
+    """Check the values that schedulers change: lr, which may become 0, and the momentum."""
     check_real(group["lr"], "lr", low=0)
     if group["momentum"] and group.get("betas") is not None:
         raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")

@@ -22,7 +22,7 @@ from nearkin.records import Interactions
 
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
-LEFT = "left.safetensors"  # of a folder of `nearkin train`: the left side of its index
+LEFT = "left.safetensors"  # the left side of the index, in a folder of `nearkin train`
 _FEWEST_QUERIES = 20  # left vectors needed to judge codes
 
 
@@ -158,7 +158,7 @@ class Unknown:
 
     @classmethod
     def of(cls, choice: str) -> "Unknown":
-        """Of `--unknown error` or `--unknown skip`."""
+        """The treatment by the value of `--unknown`: error or skip."""
         return cls(check_choice(choice, "--unknown", ("error", "skip")) == "skip")
 
     def leave_out(self, what: str, many: str) -> None:

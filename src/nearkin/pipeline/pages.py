@@ -284,7 +284,7 @@ def _probing(record: Fields | None) -> Section | None:
     return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 
 
-_CURVES = {  # of a training's history, with what the axis is called
+_CURVES = {  # quantities of a training's history, with the axis labels
     "loss": "loss on the training rows",
     "objective": "objective",
     "distortion": "distortion on the training rows",
@@ -294,7 +294,7 @@ _PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"} 
 
 
 def _learning(run: Fields) -> Section | None:
-    """What was recorded after each step of a training, a figure each; of towers with an index in both phases."""
+    """Figures of the records of a training, one for each quantity; towers with an index have two phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
     history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
     together, drawn, lead = any("phase" in entry for entry in history), [], ""

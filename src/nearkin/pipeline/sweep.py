@@ -33,22 +33,22 @@ from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
 
 METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
-MAX_ROWS = 200_000  # of a larger file this many are drawn
+MAX_ROWS = 200_000  # most rows; more are sampled
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
-CENTROIDS = 256  # of a learned code; each needs a row at least
+CENTROIDS = 256  # centroids of a learned code; each needs at least one row
 OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
-CONFIDENCE = 0.975  # that the recall of unseen queries lies above `low`
+CONFIDENCE = 0.975  # probability that the recall of unseen queries is above `low`
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
-MOST_BYTES = 512  # of a learned code
+MOST_BYTES = 512  # most bytes of a learned code
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
-_REPEATS = 3  # of a timing; the fastest counts
+_REPEATS = 3  # repetitions of a timing; the fastest counts
 _LONG = 0.25  # seconds of searches at one depth, after which none is repeated
 _SURE = ("int8", "float16")  # nearly lossless for any rows, without training
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # share of the time for both answers of the first method
 _FIRST = 8  # columns a byte of the first learned code
-_NEAR = 0.7  # of the best size: other methods are not much shorter at the same recall
+_NEAR = 0.7  # share of the best size: other methods are not much shorter at the same recall
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
 
 
@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def queries_per_second(self) -> float:
-        """Of the search by codes alone."""
+        """Queries per second of the search by codes alone."""
         return self.rates.get(1, 0.0)
 
     def mean(self, oversample: int = 1) -> float:
@@ -127,7 +127,7 @@ class Choice:
 
     @property
     def recall(self) -> np.ndarray:
-        """Of each query, (q,)."""
+        """The recall of each query, (q,)."""
         return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
     def low(self) -> float:
@@ -141,7 +141,7 @@ class Choice:
 
     @property
     def search_options(self) -> str:
-        """Of the command that searches so."""
+        """Options of the command for this search."""
         return f" --oversample {self.oversample}" if self.oversample > 1 else ""
 
     def vectors_bytes(self, d: int) -> int:
@@ -352,7 +352,7 @@ def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> 
     x, y = np.log(sorted(recalls)), _logit([recalls[size] for size in sorted(recalls)])
     if len(x) == 1:
         x, y = np.append(x, x + 1), np.append(y, y + 1)
-    enough = make_interp_spline(x, y, k=1)(np.log(sizes)) >= _logit(target)  # beyond the trained sizes the lines go on
+    enough = make_interp_spline(x, y, k=1)(np.log(sizes)) >= _logit(target)  # extrapolated linearly
     return sizes[int(enough.argmax())] if enough.any() else None
 
 

@@ -21,7 +21,7 @@ from nearkin.quantization.norm_explicit import NEAR, AbstractLengthCodes, length
 
 _ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time
-_CODES = 256  # of a byte
+_CODES = 256  # codes of a byte
 _LLOYD = 30  # rounds of a grid
 
 
@@ -183,7 +183,7 @@ def _levels(variances: np.ndarray) -> np.ndarray:
 
 @cache
 def _gains() -> list[float]:
-    """By how much one value more lowers a Gaussian's error, for each bit that it costs: from 1, 2, ... 255 values.
+    """The decrease of a Gaussian's error by one more value, per bit that it costs, from 1, 2, ... 255 values.
     Values stand at quantiles of a normal distribution of variance 3, the best for many values (Panter & Dite 1951)."""
     errors = [1.0]
     for count in range(2, _CODES + 1):

@@ -48,7 +48,7 @@ class Extent(NamedTuple):
     radius: float
 
     def far(self, X: np.ndarray) -> np.ndarray:
-        """Which rows of X (n, d) lie `FAR` radii out, (n,) bool; none where the radius is 0."""
+        """Mask (n,) of the rows of X (n, d) farther than `FAR` radii; none if the radius is 0."""
         limit = (FAR * self.radius) ** 2
         none = np.zeros(len(X), bool)
         if not len(X) or not limit:
@@ -460,7 +460,7 @@ class CoarseQuantizer:
         return nearest(X, self.centroids)
 
     def residuals(self, X: np.ndarray) -> np.ndarray:
-        """What is left of rows X (n, d) after their centroids."""
+        """The residuals of rows X (n, d) to their centroids."""
         return X - self.centroids[self.assign(X)]
 
     @staticmethod

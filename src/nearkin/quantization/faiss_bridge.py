@@ -14,7 +14,7 @@ _WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies a
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
 MOST_LOST = 0.005  # share of neighbours that a fast scan may lose; it grows with the rows, to .01 at five times as many
-_ROWS, _QUERIES, _PROBES = 4096, 512, 64  # of the comparison with the exact scan
+_ROWS, _QUERIES, _PROBES = 4096, 512, 64  # sizes of the comparison with the exact scan
 
 
 def code_bits(n_centroids: int) -> int:

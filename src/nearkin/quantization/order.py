@@ -14,7 +14,7 @@ from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz
 from nearkin.quantization.additive import decode
 from nearkin.quantization.codebooks import ClusterSums
 
-Slopes = tuple[np.ndarray, np.ndarray]  # of a loss by z and by b, (g, k, d) each
+Slopes = tuple[np.ndarray, np.ndarray]  # gradients of a loss by z and by b, (g, k, d) each
 Scores = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], Slopes]]]
 _LIST = 64  # rows near each other in a list
 _LISTS = 16  # of a step

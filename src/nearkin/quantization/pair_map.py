@@ -139,7 +139,7 @@ def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np
 
 
 def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
+    """The maps of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
     W = _regressed(Q, A, ridge)
     if not power:
         return W.astype(np.float32), np.eye(Q.shape[1], dtype=np.float32)

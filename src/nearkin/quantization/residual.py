@@ -247,7 +247,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
         if self.share_:
-            middle[:, -1] = 0  # of the errors' column, which rows do not have yet
+            middle[:, -1] = 0  # the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
         Z = Z - middle.ravel()
         if metric is None or not self.share_:

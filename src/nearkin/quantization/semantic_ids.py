@@ -316,8 +316,8 @@ class Trie:
     prefixes: tuple[np.ndarray, ...]
 
     def allowed(self, ids: ArrayLike) -> np.ndarray:
-        """Which codes may follow first codes `ids` (m, l), l below the levels: (m, codes) bool; none after a prefix
-        that no row has."""
+        """Mask (m, codes) of the codes that may follow first codes `ids` (m, l), l below the levels; none after a
+        prefix that no row has."""
         begun = np.asarray(ids, np.int64)
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
@@ -363,7 +363,7 @@ def _check_range(ids: np.ndarray, codes: int) -> np.ndarray:
 
 
 def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where `wanted`, of any shape, are in sorted `keys` (n,); -1 for those that are not there."""
+    """Positions of `wanted`, of any shape, in sorted `keys` (n,); -1 for missing ones."""
     if not len(keys):
         return np.full(wanted.shape, -1)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -255,7 +255,8 @@ def _energy(X: np.ndarray, shard: Shard) -> float:
 
 
 def _joined(state: State, axes: np.ndarray) -> State:
-    """What was learned along the first of the axes (d, d): each subspace gets its share of the others, centroids 0."""
+    """The rotation and codebooks along the first axes, extended to all axes (d, d): each subspace gets its share of the
+    others, with centroids 0."""
     M, K, narrow = state.codebooks.shape
     turned, others = axes[:, : M * narrow] @ state.rotation, axes[:, M * narrow :]
     parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
@@ -282,12 +283,12 @@ class Start:
         return X if self.space is None else self.space.rows(X)
 
     def widened(self, state: State) -> State:
-        """What was learned from them, for rows of all d columns."""
+        """The learned state for rows of all d columns."""
         return state if self.space is None else self.space.widened(state)
 
 
 def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space | None) -> list[Start]:
-    """Where to start with centred rows, best first; these learn in `space`, unless it is None.
+    """Starts for centred rows, best first, in `space` unless it is None.
 
     `init="auto"` runs a few rounds from each start on a subsample, and returns the one of highest recall of the
     queries, or of held-out rows, with those close to it. If rows have weights or are too few, the least distortion

@@ -98,7 +98,7 @@ _SUFFICIENT = 1e-4  # required share of the predicted decrease; Nocedal and Wrig
 
 
 class Found(NamedTuple):
-    """What a search ended with; step size 0 and the old value if nothing smaller was met."""
+    """The result of a search; step size 0 and the old value if no smaller one was found."""
 
     step_size: float
     value: float

@@ -22,7 +22,7 @@ from nearkin.records import Interactions
 CHUNK = 8192  # rows of a Gramian, or pairs, per step, so that intermediate results stay in the cache
 
 Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
-"""What imputes the labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
+"""Imputed labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
 
 
 # ---- the loss of one observed pair -----------------------------------------------------------------------------------

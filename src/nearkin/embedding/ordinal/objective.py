@@ -32,7 +32,7 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64.
+    """Checked input of the compiled passes: uint32 indices below n_objects, and weights of mean 1, float64.
 
     Weights are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight.
     """

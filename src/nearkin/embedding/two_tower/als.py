@@ -388,7 +388,7 @@ def _cholesky_solve(A, gradient, x):
 # ---- new rows ------------------------------------------------------------------------------------------------------
 
 History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence
-"""What new entities met: pairs, a matrix of weights, or ids, of one or of each."""
+"""The history of new entities: pairs, a matrix of weights, or ids of one entity or of each."""
 
 NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
 

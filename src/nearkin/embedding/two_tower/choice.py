@@ -42,13 +42,13 @@ class Defaults:
     and .1522 / .1291, ml100k .4024 / .2963 and .3855 / .2803. Planted sets set the last round's length.
     """
 
-    weight_power: float = 0.25  # of the second candidate of all pairs; see `AllPairs` for the gain
+    weight_power: float = 0.25  # weight power of the second all-pairs candidate; see `AllPairs` for the gain
     cost_power: float = 0.2
     # a factor of 3/4: on gowalla's validation pairs (2026-11) .12 leads .15 by .0125 in Recall@20 and .1 by .003
     temperatures: tuple[float, ...] = (0.37, 0.28, 0.21, 0.16, 0.12, 0.09)
     imputed: float = 0.3  # gowalla's validation pairs: +7 % NDCG@20; .15 is level (2026-11)
     n_imputed: int = 2  # temperatures tried with imputed rights: the best without them and the next lower one
-    n_neighbours: int = 50  # of the regressions behind imputed rights, an eighth of the cost of a whole fit's 100
+    n_neighbours: int = 50  # neighbours for imputed labels; costs an eighth of a full fit's 100
     first_sweeps: int = 8  # at the first temperature
     sweeps: int = 4  # at each later one, and at the end of all pairs in the last round
     n_sampled: int = 512  # rows, a quarter of a whole fit's; ml100k, three seeds: the best of 512 is level with 1,024's
@@ -59,7 +59,7 @@ class Defaults:
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
     ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
     fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
-    depth: int = 100  # of the held-out NDCG
+    depth: int = 100  # k of the held-out NDCG
     strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
     start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
     next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before

@@ -144,7 +144,7 @@ def summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Ten
 # ---- the loss of a table of pairs ----------------------------------------------------------------------------------
 
 LOWEST = 0.03  # least temperature: exp(2 / temperature) must fit float32
-STEPS, STILL = 100, 1e-4  # of a new row: most steps, and the move below which it has converged
+STEPS, STILL = 100, 1e-4  # for a new row: most steps, and the step length below which it has converged
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Defaults:
     imputed: int = 50  # imputed rights a left by 1 / rank: .211; 10 with equal weights .206
     n_sampled: int = 2048  # .214; 1,024 .209
     momentum: float = 0.6  # .209; .8 .206 (temperature .1)
-    last_rate: float = 0.2  # of the last sweep, the first half has the rate 1; no figure recorded
+    last_rate: float = 0.2  # rate of the last sweep; the first half has the rate 1; no figure recorded
 
 
 DEFAULTS = Defaults()

@@ -294,7 +294,7 @@ class Defaults:
     # lambda of sampled losses, as a share of the noise level: their scores are logits and must grow large
     sampled: float = 0.005
     update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
-    update_share: float = 0.25  # of the steps of any other solver in `partial_fit`
+    update_share: float = 0.25  # share of the steps of any other solver in `partial_fit`
 
 
 DEFAULTS = Defaults()

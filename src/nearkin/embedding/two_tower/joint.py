@@ -45,7 +45,7 @@ class Defaults:
     rounds: int = 4  # rounds of the blocks; with three Recall@20 on gowalla is equal to .0001
     depth: int = 200  # length of a list: k is rarely above 100, and the next entities must rank lower
     share: int = 4  # a list has at most 1 / share of the right entities; longer lists would not emphasize the top
-    unlisted_mass: float = 1.0  # total weight of all pairs over that of the listed ones
+    unlisted_mass: float = 1.0  # total weight of all pairs, relative to the listed ones
     ridge: float = 1e-4  # share of the mean curvature, for directions on which no score depends
 
 

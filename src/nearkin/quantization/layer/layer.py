@@ -119,7 +119,7 @@ class Phases(nn.Module):
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
     _known: int | None = None  # the phase, so that it is not read from a device in every step
-    _steps: int | None = None  # those taken, likewise
+    _steps: int | None = None  # steps taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
