@@ -51,7 +51,7 @@ class Guard:
 
     @contextmanager
     def writing(self, *others: "Guard") -> Iterator[None]:
-        """While the block runs, nobody else reads or changes what this guard and the others protect."""
+        """While the block runs, no other thread reads or changes the objects of this guard and the others."""
         me, guards = threading.get_ident(), (self, *others)
         with _free:
             if any(guard._writer != me and guard._readers[me] for guard in guards):

@@ -54,7 +54,7 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
 
 
 def check_space(path: StrPath, n_bytes: int) -> None:
-    """OSError if the disk where `path` will stand has less than `n_bytes` free: long work can ask before it starts.
+    """OSError if the disk of `path` has less than `n_bytes` free; a check before long work.
 
     An existing folder at `path` counts too: it is removed only when the new one is complete.
     """

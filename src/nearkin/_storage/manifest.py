@@ -191,7 +191,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def regular_file(path: StrPath) -> Path:
-    """`path` if it is an ordinary file; a FIFO, a socket or a device would block whoever opens it, or never end.
+    """`path` if it is an ordinary file; opening a FIFO, a socket or a device could block, or never end.
 
     FileNotFoundError if nothing is there, PermissionError if it may not be looked at, and ValueError for a folder, for
     anything else that is no file, and for a name that cannot be one.

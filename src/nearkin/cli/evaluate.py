@@ -118,14 +118,15 @@ def sweep(
 ) -> None:
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
-    The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
+    The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
+    over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). Below each answer are the commands that make the index and judge it, with the same
+    again (search --oversample). Below each answer are the commands that make and evaluate the index, with the same
     recall.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
-    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if
-    "at least" is above the target: more queries give a finer answer.
+    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code is sufficient
+    only if "at least" is above the target; more queries narrow this bound.
 
     Examples:
 
@@ -143,7 +144,7 @@ def sweep(
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
     - minutes: Time limit.
-    - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.
+    - qrels: Relevance judgements (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
     given = pipeline.inputs.open_given(vectors, ids=ids)

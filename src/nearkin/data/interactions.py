@@ -256,7 +256,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
     """Part by the record's own `split`: 0 training, 1 validation, 2 test; ValueError if it has none.
 
     `fit_validation` puts the validation pairs into the training part, as published results on such a split do: they
-    are fitted, and left out of the rankings that the test pairs are judged by.
+    are fitted, and left out of the rankings of the test.
     """
     check_instance(interactions, "interactions", Interactions)
     check_instance(fit_validation, "fit_validation", bool, int)

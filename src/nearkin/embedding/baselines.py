@@ -74,7 +74,7 @@ def _lists(interactions: Interactions, similar: sp.csr_matrix, k: int, exclude: 
 
 @cached_njit(nogil=True)
 def best_of_history(indptr, indices, starts, others, values, exclude, scores, numbers):
-    """Fill the rows of `scores` and `numbers`; only those that some entry of the history reaches are met."""
+    """Fill the rows of `scores` and `numbers`; only columns reached by the history are visited."""
     n, k = max(len(starts), len(indptr)) - 1, scores.shape[1]  # `others` are numbers of one of the two
     total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for row in range(len(indptr) - 1):

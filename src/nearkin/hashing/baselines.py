@@ -70,7 +70,7 @@ class SphericalHashing(AbstractHasher):
     def _push_apart(
         self, X: np.ndarray, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
+        """The best centres (L, d) visited by Algorithm 1 of Heo et al., whose deviation may rise, and its history."""
         n, n_bits = len(X), self.n_bits
         picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
         centres = X[picks].mean(axis=1, dtype=np.float64)

@@ -293,7 +293,7 @@ def trained_arrays(index: FaissIndex) -> dict[str, np.ndarray]:
 
 def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
     """Whether the FAISS index was made by the quantizer whose saved arrays are given. Lists' centroids and the first
-    codebook of residual codes are compared in number only: the index holds them turned or moved."""
+    codebook of residual codes are compared in number only: the index holds them rotated or shifted."""
     trained = trained_arrays(index)
     codebooks, coarse = saved.get("codebooks_"), saved.get("coarse_centroids_")
     if (0 if coarse is None else len(coarse)) != len(trained.get("lists", ())):

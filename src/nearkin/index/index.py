@@ -457,7 +457,7 @@ class Index:
 
     def explore(self, vectors: ArrayLike | None = None, **options: object) -> object:
         """The page of `nearkin explore`, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
-        import nearkin  # the page stands above this package: users' convenience, not a dependency
+        import nearkin  # the page is a higher package: for users' convenience, not a dependency
 
         return nearkin.web.load("explore").explore(self, vectors, **options)
 

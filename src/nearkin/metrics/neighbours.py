@@ -88,7 +88,7 @@ class Judge:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int = 10, metric: str = "l2") -> "Judge":
-        """The judge with the k nearest rows by "l2" or "ip"."""
+        """Compute the k nearest rows by "l2" or "ip"."""
         return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
 
     @property

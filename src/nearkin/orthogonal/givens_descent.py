@@ -37,7 +37,8 @@ SIDES = ("auto", "left", "right")
 
 
 class _Frame(NamedTuple):
-    """Formulas for turning columns, X <- X R, or rows, X <- R X; an entry of Omega is a sum along the axis `across`."""
+    """Formulas for rotating columns, X <- X R, or rows, X <- R X; an entry of Omega is a sum along the axis
+    `across`."""
 
     skew: Callable[[Tensor, Tensor], Tensor]
     entries: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -209,7 +210,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 def turn_rows(
     X: Tensor,  # (b, d, k), changed in place
     G: Tensor,  # (b, d, k)
-    M: Tensor,  # (b, d, k): G, or its moment, which is turned with X
+    M: Tensor,  # (b, d, k): G, or its moment, which is rotated with X
     drawn: Sequence[Tensor],  # for each matrix components (rounds l, s): those of one round are disjoint
     group: Record,
     state: Record,

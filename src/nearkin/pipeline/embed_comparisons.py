@@ -132,7 +132,7 @@ def _opposite(answers: Comparisons, dim: int, options: Record, seed: int | None)
 
 
 def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tuple[Comparisons, list[str]]:
-    """The answers with those of such raters kept, turned or dropped, and a note for each rater."""
+    """The answers, with those of such raters kept, reversed or dropped, and a note for each rater."""
     if not opposite:
         return answers, []
     theirs = np.isin(np.asarray(answers.annotators), list(opposite))

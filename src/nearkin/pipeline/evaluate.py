@@ -250,7 +250,7 @@ def _kind(index: Index, oversample: int | None) -> str:
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the judged searches, each with its size."""
+    """Columns and rows of a table of the measured searches, each with its size."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []
     for row in searches:
@@ -301,7 +301,7 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
 class Relevance(NamedTuple):
     """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
 
-    Columns from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out.
+    Columns from n on are judged rows that the index lacks, which no answer can be. `notes` describe what is left out.
     """
 
     queries: np.ndarray

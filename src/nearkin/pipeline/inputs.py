@@ -46,7 +46,7 @@ class GivenVectors(NamedTuple):
     about: str = ""  # how a table was understood
 
     def queries(self, metric: str | None) -> np.ndarray | None:
-        """The left vectors, if the codes will be searched by inner product and there are enough to judge them."""
+        """The left vectors, if the codes will be searched by inner product and there are enough for a recall."""
         return self.left if metric == "ip" and self.left is not None and len(self.left) >= _FEWEST_QUERIES else None
 
 

@@ -209,7 +209,7 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
-    """Several indexes: the size and the answers of each, a row per search that was judged."""
+    """Several indexes: sizes and recall, a row for each measured search."""
     rows: list[list[object]] = []
     missing: list[str] = []
     for folder in map(Path, folders):
@@ -357,7 +357,7 @@ def _settings(run: Fields) -> Section | None:
 
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
-    """The page of a sweep over the file `vectors`, judged by the file `queries`."""
+    """The page of a sweep over the file `vectors` with the queries in the file `queries`."""
     page = Page(
         title=f"{vectors}: how few bytes keep {sweep.target:.0%} of {sweep.k} neighbours",
         lead=f"{sweep.shape[0]:,} vectors of {sweep.shape[1]:,} columns.",

@@ -420,7 +420,7 @@ class Sweep:
     def answers(
         self, vectors: str, queries: str | None = None, *, ids: str | None = None, **judged_with: str | None
     ) -> list[tuple[str, list[str]]]:
-        """The choices in words, each with the commands that make and judge its index; all arguments are files.
+        """The choices in words, each with the commands that make and evaluate its index; all arguments are files.
 
         `judged_with` are the files `query_ids` and `qrels` of `nearkin evaluate`.
         """
@@ -516,7 +516,7 @@ def sweep(
 ) -> Sweep:
     """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
 
-    With `judged`, it keeps that share of the NDCG@10 that exact search has, as people graded its answers.
+    With `judged`, it keeps that share of the NDCG@10 of exact search, by people's grades.
 
     Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all rows (200,000 of a larger file)
     close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for

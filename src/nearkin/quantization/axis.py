@@ -184,7 +184,7 @@ def _levels(variances: np.ndarray) -> np.ndarray:
 @cache
 def _gains() -> list[float]:
     """The decrease of a Gaussian's error by one more value, per bit that it costs, from 1, 2, ... 255 values.
-    Values stand at quantiles of a normal distribution of variance 3, the best for many values (Panter & Dite 1951)."""
+    Values are quantiles of a normal distribution of variance 3, optimal for many values (Panter & Dite 1951)."""
     errors = [1.0]
     for count in range(2, _CODES + 1):
         values = np.sqrt(3) * ndtri((np.arange(count) + 0.5) / count)

@@ -64,7 +64,7 @@ class TrainingRows:
     """This process's rows X (n, d), with weights and queries."""
 
     X: np.ndarray
-    shard: Shard  # where they stand among those of all processes
+    shard: Shard  # their position among the rows of all processes
     weights: np.ndarray | None = None  # (n,)
     queries: np.ndarray | None = None  # (m, d) that the rows will be searched by; the same on every process
 

@@ -170,7 +170,8 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> Judge:
-    """A judge of scans from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if none
+    """The judge that compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a
+    query if none
     are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
     X = X[:: -(-len(X) // (_ROWS + _QUERIES))].astype(np.float32)
     if queries is None:
@@ -188,7 +189,7 @@ def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: 
 
 
 def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> float:
-    """The share of the exact neighbours that an empty `index` of the quantizer finds among the judge's rows."""
+    """The recall of an empty `index` of the quantizer, filled with the judge's rows."""
     quantizer.add_to(index, judge.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):

@@ -68,7 +68,7 @@ class AbstractLengthCodes(ReconstructingTransformer):
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip".
 
-        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        FAISS does not rescale rows to their length: its recall is below that of `nk.Index`.
         """
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
@@ -214,7 +214,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
         """A trained, empty FAISS index for the very same codes, as `ProductQuantizer.to_faiss` makes it.
 
-        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        FAISS does not rescale rows to their length: its recall is below that of `nk.Index`.
         """
         check_is_fitted(self)
         return self._whole.to_faiss(metric, fast_scan=fast_scan)

@@ -317,7 +317,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group
 
     def _square_rotation(self) -> np.ndarray:
-        """`rotation_` (d, d') with the rows that padded columns are turned by: (d', d')."""
+        """`rotation_` (d, d') extended by the rows for padded columns: (d', d')."""
         d, padded = self.rotation_.shape
         return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
@@ -331,7 +331,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return columns.reshape(len(columns), -1), self.codebooks_[:, :, used]
 
     def _rotated_chunks(self, X: np.ndarray, R: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rows turned by R (with `n_lists`, of their residuals), and the numbers of their lists. The result
+        """Chunks of rotated rows X R (with `n_lists`, of their residuals), and the numbers of their lists. The result
         for a row does not depend on its batch, bit for bit."""
         R, plain = R.astype(np.float64), self.rotation is None and not self._padding
         for first in range(0, len(X), _CHUNK):

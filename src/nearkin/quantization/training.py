@@ -309,7 +309,7 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
     """The given axes: right where they carry meaning, as in SIFT or images.
 
-    Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are turned to the
+    Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are fitted to the
     first principal axes of each block of columns, those that come next to the blocks' next ones. The last rounds have
     the next axes too, as variances do not show in full what columns of a block have in common.
     """

@@ -327,7 +327,7 @@ def comparisons_from_array(
 def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
 
-    With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
+    With responses y (m,) it is reversed where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
     and (i, j, l, k) becomes (l, k, i, j). ValueError if y has another length or other values.
     """
     if not isinstance(comparisons, Comparisons):
@@ -348,7 +348,7 @@ _CODED = (  # in words, the response that chooses the first object, and the seco
 
 
 def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) -> np.ndarray:
-    """Rows (m, 3) or (m, 4) of ids, turned so that they say what the responses say.
+    """Rows (m, 3) or (m, 4) of ids, ordered by the responses.
 
     rows: the ids of `roles.objects`. Of three objects without an anchor the chosen one comes first (forms "odd-one-out"
     and "most-central"). ValueError with what to type where the responses have two readings.

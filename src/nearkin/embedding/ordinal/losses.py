@@ -104,7 +104,7 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
 
 @inlined
 def loss_value(code: int, a: float, b: float, parameter: float) -> float:
-    """f(a, b) in float64, safe against overflow: no epsilon stands inside a logarithm."""
+    """f(a, b) in float64, safe against overflow, without an epsilon inside a logarithm."""
     if code == GNMDS:  # eq. 45 corrected
         return max(0.0, 1.0 + a - b)
     if code == STE:  # eq. 48: -log p = log(1 + exp(a - b))

@@ -157,8 +157,8 @@ def choose_loss(
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
 
-    `fraction` of the pairs is held out if there is no `validation`. If too few pairs judge, it is all pairs, without a
-    short fit.
+    `fraction` of the pairs is held out if there is no `validation`. With too few held-out pairs it is all pairs,
+    without a short fit.
     """
     train, held = interactions, validation
     if held is None:

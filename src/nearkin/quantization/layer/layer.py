@@ -20,7 +20,7 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
 
 if TYPE_CHECKING:
-    import nearkin  # the index stands above this package: users' convenience, not a dependency
+    import nearkin  # the index is a higher package: for users' convenience, not a dependency
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent

@@ -160,7 +160,7 @@ class Journal:
             sync(path.parent)
             self._file.seek(0)
             data = self._file.read()
-            self._end = data.rfind(b"\n") + 1  # a last line that was cut off was acknowledged to nobody
+            self._end = data.rfind(b"\n") + 1  # an incomplete last line was never acknowledged
             self.events: list[Record] = [json.loads(line) for line in data[: self._end].splitlines()]
         except BaseException as error:
             self._file.close()
@@ -314,7 +314,7 @@ class Survey:
             return self.raters[who["key"]]
 
     def _free(self, name: str) -> str:
-        """A name that nobody has: `name`, or with a number; "rater" and a number for none."""
+        """An unused name: `name`, or with a number; "rater" and a number for none."""
         taken = {"", *(rater.name for rater in self.raters.values())}
         numbered = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
         return next(free for free in chain([name], numbered) if free not in taken)
