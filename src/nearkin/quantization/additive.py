@@ -435,7 +435,7 @@ def learn(
         rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
         error, codes = _round(parts, rows @ rotation, settings, index)
         callback(index + 1, {"objective": error, "distortion": error, "total": settings.rounds})
-        if index == 0 or last:
+        if index == 0 or last:  # the refitted start is the fallback if the rounds diverge
             ends.append((rotation, [part.whole() for part in parts]))
         if turns and not last:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
@@ -456,7 +456,7 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
     the last round the parts only take up the sums."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
-        if index == 1 and settings.ranking and settings.query_moment is None:
+        if index == 1 and settings.ranking and settings.query_moment is None:  # errors need the codes of round 0
             part.add_column(own, DEFAULTS.train_beam)
         targets, chosen = part.code(
             own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice

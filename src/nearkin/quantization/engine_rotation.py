@@ -276,6 +276,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self.mean_
         Y = find_codec(self.codec, X.shape[1])(X @ self.rotation_)(X @ self.rotation_)
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
+        # scaled to X^T X of trace d, so that all batches weigh the same; the fitted rotation counts as a first average
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
         self._cross = _MEMORY * memory + (1 - _MEMORY) * X.shape[1] / scale * (X.T @ Y).astype(np.float64)
         self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)

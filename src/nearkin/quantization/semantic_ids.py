@@ -261,6 +261,7 @@ class SemanticIds(SavedEstimator):
         bounds = np.flatnonzero(np.diff(prefixes[order])) + 1
         for members in np.split(order, bounds):
             left = X[members] - self.codebooks_[np.arange(self.levels - 1), ids[members[0], :-1]].sum(0)
+            # |left - c|^2 without |left|^2, which is the same for all codes c
             cost = ((self.codebooks_[-1] ** 2).sum(1) - 2 * left @ self.codebooks_[-1].T) * weights[members, None]
             first, last = np.searchsorted(taken_at, prefixes[members[0]] + np.arange(2), sorter=by_prefix)
             free = np.setdiff1d(np.arange(self.codes), taken[by_prefix[first:last], -1])
@@ -282,7 +283,7 @@ class SemanticIds(SavedEstimator):
             refused = np.zeros(len(rows), bool)
             for depth in range(1, self.levels):
                 keys = _numbered(ids, self.codes, depth)
-                order = np.lexsort((rows, -loss[rows, choice[rows]], keys))
+                order = np.lexsort((rows, -loss[rows, choice[rows]], keys))  # by prefix, the largest loss first
                 order = order[~refused[order]]
                 starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
                 rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))

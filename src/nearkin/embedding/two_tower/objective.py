@@ -68,7 +68,7 @@ class Objective:
         X = random_state.standard_normal((n, 8)).astype(np.float32)
         N = N.astype(np.float32)
         transposed = N.T.tocsr()
-        for _ in range(8):
+        for _ in range(8):  # block power iteration: the top singular values suffice
             X = np.linalg.qr(transposed @ (N @ X))[0]
         values = np.linalg.svd(N @ X, compute_uv=False)
         return float(values[min(1, len(values) - 1)])
