@@ -153,11 +153,11 @@ class LengthCodes(VectorCodes, Protocol):
 
 @runtime_checkable
 class OrderedCodes(VectorCodes, Protocol):
-    """Codes that may be trained for the ranking by FAISS's own scores."""
+    """Codes that may be learned for the order of rows by FAISS's own scores."""
 
     @property
     def learned_order(self) -> bool:
-        """Whether they are. If so, decoded rows must not be rescaled: that would change the ranking."""
+        """Whether they are; at another length decoded rows would lose that order."""
         ...
 
 

@@ -537,7 +537,7 @@ def normalised(X: ArrayLike) -> np.ndarray:
 
 
 def takes_length(quantizer: object) -> bool:
-    """Whether rescaling a quantizer's decoded rows to their norm improves the ranking."""
+    """Whether decoded rows of a quantizer are better compared at their own length."""
     return isinstance(quantizer, VectorCodes) and not (isinstance(quantizer, OrderedCodes) and quantizer.learned_order)
 
 
