@@ -1,7 +1,7 @@
 """nearkin: learn what is near, store it small, find it fast.
 
-The data walks through the library once, from signals of similarity (interactions, comparisons, or vectors of your
-own) to vectors, to codes, to an index that answers. Names are loaded on first use, so `import nearkin` costs nothing.
+Signals of similarity (interactions or comparisons) become vectors; vectors become codes; codes become a searchable
+index. Names are loaded on first use, so `import nearkin` is cheap.
 """
 
 import os
@@ -19,7 +19,7 @@ if sys.platform == "darwin" and "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
 
-# Threads that wait for each other spin, by default for milliseconds, and on a busy machine they spin away the time of
+# Threads that wait for each other spin, by default for milliseconds, and on a busy machine they take CPU time from
 # those they wait for. Two towers on ml100k, with two other programs on two cores (2026-11): 20 s by default, 2.5 s with
 # these settings; on a quiet machine 1.3 and 1.1 s. The libraries read them when they are loaded.
 if "OMP_WAIT_POLICY" not in os.environ:

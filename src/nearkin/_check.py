@@ -1,4 +1,4 @@
-"""Checks of what users pass in: every message names what was given, what is needed and what to type instead."""
+"""Checks of arguments: every message names the value, what is needed and what to type instead."""
 
 from __future__ import annotations  # scikit-learn is named, not loaded
 
@@ -88,7 +88,7 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
 
 
 def not_finite(X: np.ndarray) -> set[str]:
-    """Which of NaN and infinity the array X holds, in words."""
+    """The words for the values of X that are not finite: NaN, infinity or both."""
     return {name for name, found in (("NaN", np.isnan), ("infinity (inf)", np.isinf)) if found(X).any()}
 
 
@@ -114,7 +114,7 @@ def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.nd
 
 
 def zero_rows(name: str, count: int, n: int, first: int) -> str:
-    """What is wrong with rows of zeros where rows are compared by cosine."""
+    """The error text for rows of zeros, which cosine cannot compare."""
     return (
         f"{name} has {counted(count, 'row')} of zeros among {n:,}, the first is row {first}; a zero row has no "
         "direction, so no cosine: remove such rows, or take the metric l2 or ip"
@@ -191,7 +191,7 @@ def check_vectors(
 ) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
-    `validate_vectors`. `finite=False`: the caller looks for NaN and infinity. `small`: types up to 2 bytes stay."""
+    `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = np.asarray(from_tensor(X, name))

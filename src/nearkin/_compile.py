@@ -1,4 +1,4 @@
-"""How nearkin's loops are compiled: by numba, kept on disk where that is possible."""
+"""Compilation of loops by numba, cached on disk where possible."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nearkin.statistics import AbstractSums
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
-_GRACE = 2.0  # seconds that survivors wait to hear who is gone
+_GRACE = 2.0  # seconds to wait for peers' failure reports
 
 
 Sums = TypeVar("Sums", bound="AbstractSums")
@@ -40,7 +40,7 @@ class PeerError(ConnectionError):
 
 
 class Group:
-    """This process alone: what every fit runs in unless `join_processes` was entered."""
+    """A group of this process alone, the default outside `join_processes`."""
 
     rank, size = 0, 1
 
@@ -89,7 +89,7 @@ def current() -> Group:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """In the block every process works for itself: for steps that all repeat alike rather than share."""
+    """In the block every process works alone: for steps that all processes repeat."""
     global _current
     group, _current = _current, ALONE
     try:
@@ -115,7 +115,7 @@ class ProcessGroup(Group):
             started = time.monotonic()
             try:
                 dist.all_reduce(torch.from_numpy(array))
-            except RuntimeError as error:  # gloo's, which knows no ranks
+            except RuntimeError as error:  # gloo's error does not name ranks
                 gone = self.who_is_gone(time.monotonic() - started, error)
                 raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
 
@@ -152,7 +152,7 @@ class ProcessGroup(Group):
         self.all_reduce(np.zeros(1))
 
     def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
-        """What the other ranks ended with, or which of them no longer answer."""
+        """The errors of the other ranks, or the ranks that no longer answer."""
         with handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", "1")
@@ -172,7 +172,7 @@ class ProcessGroup(Group):
         return f"{names} is gone (killed, out of memory, or its machine is down); start again to go on"
 
     def report(self, error: BaseException) -> bool:
-        """Tell the others why this rank ends; True if rank 0 ends for the same reason, and will say so itself."""
+        """Send the others this rank's error; True if rank 0 ends with the same error and prints it."""
         text = " ".join(str(error).split()) or type(error).__name__
         try:
             self._store.set(f"failed/{self.rank}", text)

@@ -1,4 +1,4 @@
-"""What FAISS's indexes of floats and of bits have in common, which FAISS itself gives no name."""
+"""Helpers for FAISS's indexes of floats and of bits."""
 
 import ctypes
 import os
@@ -57,7 +57,7 @@ def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l
 
 
 def bias(index: faiss.Index) -> np.ndarray:
-    """What the transform in front of an index adds to rows, (d',) or (1,) for nothing."""
+    """The bias that the transform in front of an index adds to rows, (d',), or (1,) if there is none."""
     if isinstance(index, faiss.IndexPreTransform):
         transform = faiss.downcast_VectorTransform(index.chain.at(0))
         if isinstance(transform, faiss.LinearTransform) and transform.have_bias:

@@ -1,4 +1,4 @@
-"""Records of named values as types, and values in words; nothing heavy is loaded, so the command line can name them."""
+"""Types of records of named values, and values in words; loads nothing heavy, for the command line."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""Searches run together and changes alone; Ctrl-C cannot cut a change in two, and is never lost."""
+"""A readers-writer lock: searches run concurrently, changes alone. Ctrl-C cannot interrupt a change, and is never
+lost."""
 
 import os
 import signal
@@ -50,7 +51,7 @@ class Guard:
 
     @contextmanager
     def writing(self, *others: "Guard") -> Iterator[None]:
-        """While the block runs, nobody else reads or changes what this guard and the others protect."""
+        """While the block runs, no other thread reads or changes the objects of this guard and the others."""
         me, guards = threading.get_ident(), (self, *others)
         with _free:
             if any(guard._writer != me and guard._readers[me] for guard in guards):
@@ -104,7 +105,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 def handled(number: int, handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
     """While the block runs in the main thread, the only one that may set handlers, `handler` gets this signal."""
     before = signal.getsignal(number)
-    if not _in_main_thread() or before is None:  # None: set by something that is not Python
+    if not _in_main_thread() or before is None:  # None: not set by Python
         yield
         return
     signal.signal(number, handler)

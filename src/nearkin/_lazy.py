@@ -14,7 +14,7 @@ _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of `package`: the names that its `file` imports under `TYPE_CHECKING`.
 
-    Type checkers read these lines too, so a public name stands in one place. A module of the package is an attribute,
+    Type checkers read these lines too, so a public name is written once. A module of the package is an attribute,
     as it would be if it were loaded.
     """
     homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}

@@ -11,7 +11,7 @@ from nearkin._types import ArrayLike
 Features = np.ndarray | sp.csr_matrix
 
 MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
-"""What a matrix of features or of pairs may be given as."""
+"""Types of a matrix of features or pairs."""
 
 
 def matrix_entries(matrix: MatrixLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
@@ -171,7 +171,7 @@ def merge_pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Sort the pairs by key and merge those that are equal, under the first of their times.
 
-    The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
+    The first time is kept for splits by time: a pair observed before the cut belongs to training.
     """
     order = np.argsort(key, kind="stable") if timestamps is None else np.lexsort((timestamps, key))
     ordered, weights = key[order], weights[order]

@@ -25,7 +25,7 @@ def numpy_generator(random_state: Seed = None) -> np.random.Generator:
 
 
 def draw_seed(generator: np.random.Generator) -> int:
-    """Draw a seed in [0, 2^31 - 1) for a library that wants one, such as FAISS or torch."""
+    """Draw a seed in [0, 2^31 - 1) for libraries such as FAISS or torch."""
     return int(generator.integers(2**31 - 1))
 
 

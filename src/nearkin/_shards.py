@@ -1,4 +1,4 @@
-"""One process's rows among those of all: what a fit needs to know when the data are spread over processes."""
+"""One process's rows among the rows of all processes, for fits on distributed data."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Shard:
 
     @classmethod
     def of(cls, X: np.ndarray, group: Group = ALONE) -> "Shard":
-        """Where the rows X (own, d) stand, in the order of ranks; ValueError if ranks differ in width or type."""
+        """The position of the rows X (own, d) in the order of ranks; ValueError if ranks differ in width or type."""
         if group.size == 1:
             return cls(group, 0, len(X), len(X))
         about = group.exchange([len(X), X.shape[1], X.dtype.name])
@@ -77,7 +77,7 @@ def training_rows(
 
 
 def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
-    """The rows of all processes on every one of them, for fits whose steps are no sums: each then does all the work."""
+    """The rows of all processes on every process, for fits that are not sums: each process then does all the work."""
     X, shard = training_rows(estimator, X, min_rows=min_rows)
     return shard.whole(X)
 

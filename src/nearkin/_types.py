@@ -1,4 +1,4 @@
-"""Names for what signatures take and give, so that each names what is meant."""
+"""Type names for signatures."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 else:
 
     class ArrayLike:
-        """What `numpy.asarray` takes. A name, since help() prints NumPy's union in 300 characters."""
+        """Input of `numpy.asarray`. A short name, because help() prints NumPy's union in 300 characters."""
 
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-"""What `random_state` may be; None draws another seed each time."""
+"""Types of `random_state`; None draws a new seed each time."""
 
 Chosen: TypeAlias = slice | np.ndarray | Sequence[int]
-"""Which rows: a slice, their numbers, or a mask."""
+"""A selection of rows: a slice, their numbers, or a mask."""

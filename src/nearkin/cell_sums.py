@@ -1,4 +1,4 @@
-"""Sums and counts of rows in cells, as codebooks are learned from them; apart from other sums, as it loads numba."""
+"""Sums and counts of rows in cells, for learning codebooks; not in `statistics`, because it loads numba."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from nearkin.statistics import AbstractSums
 
 
 class CellSums(AbstractSums):
-    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells.
+    """Sums and counts of rows in cells. A row is in one of K cells in each of M partitions.
 
     `sums[m, k]` (d,) is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize`
     gives the cells' means (M, K, d), zero where a cell is empty.
@@ -23,7 +23,7 @@ class CellSums(AbstractSums):
         return [self.sums, self.counts]
 
     def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,).
+        """Add rows X (b, d) to their cells, codes (b, M), each row as often as its weight (b,).
 
         Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
         """
@@ -48,7 +48,7 @@ class CellSums(AbstractSums):
         return self.sums / np.maximum(self.counts, 1)[..., None]
 
     def _check(self, X: np.ndarray, codes: np.ndarray) -> None:
-        """ValueError for what the compiled loop would read or write beyond its arrays."""
+        """ValueError for codes with which the compiled loop would access memory beyond its arrays."""
         M, K, d = self.sums.shape
         if X.ndim != 2 or X.shape[1] != d or codes.shape != (len(X), M):
             raise ValueError(f"X is {X.shape} and codes {codes.shape}; they must be (b, {d}) and (b, {M})")
@@ -57,7 +57,7 @@ class CellSums(AbstractSums):
 
 
 def block_rows(n_cells: int) -> int:
-    """Rows that `CellSums` sums at a time: enough that going over all cells in between costs little.
+    """Rows that `CellSums` sums at a time: enough that the pass over all cells after each block costs little.
 
     >>> block_rows(16), block_rows(256), block_rows(1000)
     (2048, 4096, 16384)

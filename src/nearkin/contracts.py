@@ -1,7 +1,7 @@
-"""What rooms agree on, written once: progress, how a solver runs, quantizers, codecs, trainable indexes.
+"""Contracts between packages: progress, how a solver runs, quantizers, codecs, trainable indexes.
 
-Nothing here computes. A room that hands something to another names the type here, and the other uses exactly what the
-type has. What is optional is a second type, told apart by `isinstance` before any work starts.
+Nothing here computes. A package that receives an object from another uses only the members of its type here. An
+optional ability is a second type, checked by `isinstance` before any work starts.
 """
 
 from __future__ import annotations  # the types of torch and FAISS are named, not loaded
@@ -29,9 +29,9 @@ class Callback(Protocol):
     `step` counts what is done, from 1. The record holds
 
     - "total": the number of steps at most, where it is known;
-    - "objective": what is minimized, as this step saw it, if there is one;
+    - "objective": the minimized value at this step, if there is one;
     - "seconds": time spent so far, where it is measured;
-    - whatever else the work has to say, named in the docstring of the function that takes the callback.
+    - other values, named in the docstring of the function that takes the callback.
 
     A fitted estimator keeps the same records as `history_`, a list of dicts in the order of the steps.
     """
@@ -40,17 +40,17 @@ class Callback(Protocol):
 
 
 def ignore(step: int, record: Fields) -> None:
-    """A callback for work that nobody watches."""
+    """A callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """How an iterative solver runs, whatever it minimizes.
+    """Limits and callback of an iterative solver.
 
-    max_iter: steps at most, in the solver's natural unit (an epoch, a sweep, an iteration).
-    tol: the run has converged when a step lowers the objective by less than this share of it; 0 for never.
+    max_iter: maximum number of steps, in the solver's unit (epochs, sweeps, iterations).
+    tol: stop when a step lowers the objective by less than this share of it; 0 for never.
     callback: called after every step.
-    validate: a function of the point, better when smaller; the point returned is then the best one that was seen.
+    validate: a function of the point, smaller is better; the solver then returns the best point visited.
     """
 
     max_iter: int
@@ -61,7 +61,7 @@ class Run:
 
 @runtime_checkable
 class Codec(Protocol):
-    """Rows to codes and back: what a learned rotation asks of the thing that it turns for."""
+    """Rows to codes and back: the codec for which `nk.Rotation` learns a rotation."""
 
     def encode(self, X: np.ndarray, /) -> np.ndarray:
         """Codes (n, bytes) of rows X (n, d)."""
@@ -74,7 +74,7 @@ class Codec(Protocol):
 
 @runtime_checkable
 class Quantizer(Protocol):
-    """What `nearkin.Index` asks of a quantizer: every product quantizer, residual quantizer and hasher has it."""
+    """What `nearkin.Index` needs of a quantizer: all product quantizers, residual quantizers and hashers have it."""
 
     n_features_in_: int
 
@@ -83,7 +83,7 @@ class Quantizer(Protocol):
         ...
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
+        """Codes (n, bytes) of rows X (n, d); a row's code does not depend on its batch."""
         ...
 
     def save(self, path: StrPath) -> None:
@@ -92,7 +92,7 @@ class Quantizer(Protocol):
 
 
 class Fittable(Protocol):
-    """What gives a fitted quantizer: one that is not fitted yet, or a race between several."""
+    """An unfitted quantizer, or a race between several: `fit` returns a fitted one."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
         """Learn from rows X (n, d); `callback` is called after each step."""
@@ -110,7 +110,7 @@ class CentroidCodes(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A fitted estimator that keeps what its callback was told, an entry a step, or the losses alone."""
+    """A fitted estimator that keeps the records of its callback, one for each step, or the losses alone."""
 
     history_: list[Record] | np.ndarray
 
@@ -131,7 +131,7 @@ class VectorCodes(Quantizer, Protocol):
         ...
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to that index, each under the code that `encode` gives it."""
+        """Add rows X (n, d) to that index, with the codes of `encode`."""
         ...
 
     def distortion(self, X: ArrayLike) -> float:
@@ -141,13 +141,13 @@ class VectorCodes(Quantizer, Protocol):
 
 @runtime_checkable
 class LengthCodes(VectorCodes, Protocol):
-    """Codes that may hold the length of each row, which FAISS does not read."""
+    """Codes that may hold the norm of each row, which FAISS does not read."""
 
     lengths_: np.ndarray
     """The lengths that a code names; empty if codes hold none."""
 
     def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Decoded rows (n, d') in FAISS's space, of codes (n, bytes), at their own length."""
+        """Rows (n, d') in FAISS's space, decoded from codes (n, bytes) and scaled to their stored norms."""
         ...
 
 
@@ -168,10 +168,10 @@ def takes_length(quantizer: object) -> bool:
 
 @runtime_checkable
 class ScannedCodes(VectorCodes, Protocol):
-    """Codes that FAISS's fast scan of 4-bit codes may read."""
+    """Codes that FAISS's fast scan of 4-bit codes may search."""
 
     def scans_fast(self, metric: str) -> bool:
-        """Whether it does, by that metric, "l2" or "ip"."""
+        """Whether it does by default, for the metric "l2" or "ip"."""
         ...
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
@@ -181,7 +181,7 @@ class ScannedCodes(VectorCodes, Protocol):
 
 @runtime_checkable
 class BitCodes(Quantizer, Protocol):
-    """A quantizer to packed bits, which are compared by the number of those that differ: the metric "hamming"."""
+    """A quantizer to packed bits, compared by Hamming distance: the metric "hamming"."""
 
     n_bits: int
 
@@ -192,7 +192,7 @@ class BitCodes(Quantizer, Protocol):
 
 @runtime_checkable
 class LinearBits(BitCodes, Protocol):
-    """Bits that are the signs of one linear map, so that queries may stay real."""
+    """Bits that are the signs of a linear map, so that queries may stay real-valued."""
 
     def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
         """The map as a `faiss.LinearTransform`."""
@@ -207,7 +207,7 @@ class LinearBits(BitCodes, Protocol):
 
 @runtime_checkable
 class TrainableIndex(Protocol):
-    """What `TwoTower(index=...)` asks: a torch module that quantizes the right side while the towers learn.
+    """What `TwoTower(index=...)` needs: a torch module that quantizes the right side while the towers learn.
 
     A plain `torch.nn.Module` with `forward(Q (n, k)) -> (quantized Q, distortion)` is one, if gradients reach Q.
     """
@@ -229,7 +229,7 @@ class TrainableIndex(Protocol):
 
 @runtime_checkable
 class PhasedIndex(TrainableIndex, Protocol):
-    """A trainable index that passes rows through at first, and whose rotation moves on its manifold."""
+    """A trainable index that passes rows through at first, and whose rotation is optimized on its manifold."""
 
     @property
     def phase(self) -> str:
@@ -237,11 +237,11 @@ class PhasedIndex(TrainableIndex, Protocol):
         ...
 
     def rotation_parameters(self) -> list[torch.nn.Parameter]:
-        """What must not be moved by an ordinary optimizer; may be empty."""
+        """Parameters that need an optimizer on the manifold; may be empty."""
         ...
 
     def rotation_optimizer(self) -> torch.optim.Optimizer | None:
-        """The optimizer that moves them, None if there are none."""
+        """The optimizer of these parameters, None if there are none."""
         ...
 
 
@@ -254,7 +254,7 @@ class JointIndex(TrainableIndex, Protocol):
         ...
 
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
-        """Better codes and codebooks under each row's own curvature: the quantized rows, and the loss."""
+        """Improve codes and codebooks under each row's curvature; return the quantized rows and the loss."""
         ...
 
     def can_descend(self) -> bool:
@@ -264,7 +264,7 @@ class JointIndex(TrainableIndex, Protocol):
 
 @runtime_checkable
 class IndexMaker(Protocol):
-    """What `TwoTower(index=...)` takes in place of a trainable index that is learned block by block only."""
+    """An argument of `TwoTower(index=...)` that makes a `JointIndex`, instead of a trainable index."""
 
     def trainable(self, n: int) -> JointIndex:
         """A new index of these settings for n rows; ValueError if they cannot have it."""

@@ -23,7 +23,7 @@ class ColumnOrder(NamedTuple):
 
 
 class RowForms(NamedTuple):
-    """How a loss measures an error e of each of n rows: e^T H_j e / 2, with its own curvature
+    """The loss of an error e in row j of n: e^T H_j e / 2, with the curvature
 
         H_j = gram + ridge_j I + sum over the entries t of row j of curvature_t p_t p_t^T,  p_t = points[places_t].
 
@@ -40,10 +40,11 @@ class RowForms(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader understood of a table; `str` of it is the line that commands print.
+    """How a reader understood a table; `str` of it is the line that commands print.
 
     kind: "pairs" or "comparisons". roles: role -> the column that has it. distinct: role -> the number of different ids
-    in it. first: the first row in words. notes: what was left aside, and how. questions: what to check, not in `str`.
+    in it. first: the first row in words. notes: ignored columns and rows. questions: what the user should check, not in
+    `str`.
     """
 
     source: str
@@ -73,7 +74,7 @@ class Reading:
 
 
 class Judgements(NamedTuple):
-    """Judged pairs of a query and a row (qrels): ids as text (m,) each, and grades (m,) from 0, a row of no use, on."""
+    """Relevance judgements (qrels): ids of queries and rows as text (m,), and grades (m,) from 0, not relevant, on."""
 
     queries: np.ndarray
     rows: np.ndarray
@@ -86,7 +87,7 @@ class Interactions:
 
     `indptr` (m + 1,) and `indices` (nnz,) are the CSR structure; `weights`, `timestamps` and `split` (0 train,
     1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None if there are none;
-    `source` is what a reader understood of the file they come from.
+    `source` is how the reader understood the file.
     """
 
     indptr: np.ndarray
@@ -188,7 +189,7 @@ class Interactions:
         return sp.csr_matrix((self.weights, self.indices, self.indptr), shape=self.shape)
 
     def select(self, keep: np.ndarray) -> "Interactions":
-        """Return the pairs where the mask (nnz,) is True; all ids and features stay, so numbers do not move."""
+        """Return the pairs where the mask (nnz,) is True; all ids and features stay, so positions do not change."""
         keep = np.asarray(keep, dtype=bool)
         if keep.shape != (len(self),):
             raise ValueError(f"keep has shape {keep.shape}; it must be ({len(self)},), one entry a pair")
@@ -227,7 +228,7 @@ class Comparisons:
     weights: (m,) positive weights or vote counts, or None for 1 each.
     annotators: (m,) who answered, or None.
     n_dropped: how many invalid rows the reader left out.
-    source: what a reader understood of the file they come from, or None.
+    source: how the reader understood the file, or None.
     events: (m,) integers or None. Rows with the same number are one answer, a choice of their common near pair among
         several pairs: "c is the odd one of a, b, c" is the rows (a, b, c) and (b, a, c) of one event.
 
@@ -293,7 +294,7 @@ class Comparisons:
 _COLUMNS = ("weights", "annotators", "events")
 
 Answers: TypeAlias = Comparisons | ArrayLike
-"""What an ordinal embedding learns from: the record, or rows of numbers."""
+"""Training data of an ordinal embedding: the record, or rows of numbers."""
 
 
 def as_quadruplets(rows: np.ndarray) -> np.ndarray:
@@ -327,7 +328,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
 
 
 def invalid_rows(indices: np.ndarray) -> np.ndarray:
-    """(m,) mask of rows that ask nothing: a triplet that repeats an index, a pair of one object, a pair with itself."""
+    """(m,) mask of meaningless rows: a triplet that repeats an index, a pair of one object, a pair with itself."""
     if indices.shape[1] == 3:
         i, j, k = indices.T
         return (i == j) | (i == k) | (j == k)

@@ -1,9 +1,9 @@
-"""Sums through which data enters a fit: `update` adds a batch, `merge` what other rows gave, `finalize` ends.
+"""Sums over the rows of a fit: `update` adds a batch, `merge` the sums of other rows, `finalize` returns the result.
 
 The same record serves rows in memory, rows streamed in chunks, and rows spread over processes, where merging is one
 all-reduce of its `totals` (`nearkin._distributed.Group.merge`). Float sums depend on the order of the terms,
-but only in the last bits of float64: products and sums of a *block* of rows may be float32, what they add up to never.
-So parts that are cut where blocks end merge to the whole.
+but only in the last bits of float64: products and sums within a *block* of rows may be float32, sums over blocks are
+float64. So parts that are cut at block boundaries merge to the result of the whole.
 """
 
 from abc import ABC, abstractmethod
@@ -21,10 +21,10 @@ class AbstractSums(ABC):
 
     @abstractmethod
     def finalize(self) -> object:
-        """What the sums were taken for."""
+        """The result of the sums."""
 
     def merge(self, other: Self) -> Self:
-        """Add what another part of the data contributed."""
+        """Add the sums of another part of the data."""
         for mine, theirs in zip(self.totals(), other.totals(), strict=True):
             mine += theirs
         return self

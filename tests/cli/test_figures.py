@@ -1,5 +1,6 @@
 """Printed figures, each computed again by a few lines of NumPy: issue 28, part D."""
 
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,9 @@ def test_every_command_has_json_and_an_example(command: str) -> None:
         f"- nearkin {command}" in (made.callback.__doc__ or "") or f"nproc-per-node 2 -m nearkin {command}" in made.help
     )
     assert "--json" in [option for param in made.params for option in param.opts]
+    assert 1 <= len(re.findall(r"^- (?:nearkin|torchrun)", made.help or "", re.MULTILINE)) <= 4
+    panels = [param.rich_help_panel for param in made.params if param.param_type_name == "option"]
+    assert panels == sorted(panels, key=["Common", "Advanced"].index), "the panel of common options comes first"
 
 
 @pytest.mark.parametrize("command", ["embed", "train"])

@@ -402,6 +402,10 @@ def test_progress_of_several_fits_is_numbered() -> None:
         *["embed, part 2"] * 3,
         "embed, part 3",
     ]
+    titled = screen._numbered("embed")
+    reports = [(1, {"total": 14, "phase": "loss"}), (9, {"total": 14, "phase": "loss"}), (10, {"total": 10})]
+    first = "embed, part 1: choosing the loss"
+    assert [titled(*report) for report in reports] == [first, first, "embed, part 2"]
 
 
 def test_records_print_in_one_line(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from nearkin._types import Record
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays to a .safetensors file."""
-    # not `save_file`, which makes files that nobody but their owner can read
+    # not `save_file`, which makes files that only their owner can read
     path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
@@ -42,7 +42,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def pack_ids(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Ids (n,) as named arrays for a .safetensors file, which knows no strings: text as UTF-8 bytes and their ends."""
+    """Ids (n,) as named arrays for a .safetensors file, which has no strings: text as UTF-8 bytes and their ends."""
     if ids.dtype.kind in "iuf":
         return {f"{name}_ids": ids}
     if ids.dtype.kind in "bM":
@@ -63,7 +63,7 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SavedArrays:
-    """Where a folder lay, its config.json, and its arrays."""
+    """The path of a folder, its config.json, and its arrays."""
 
     path: Path
     config: Record

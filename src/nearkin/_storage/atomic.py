@@ -1,4 +1,4 @@
-"""A file or folder that changes in one step: whoever looks, and whenever a process dies, it is the old or the new.
+"""Atomic replacement of files and folders: readers see the old or the new one, also after a crash.
 
 What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` next to NAME, as `fresh`. At the end the two names are
 exchanged. Where the system cannot do that, the old one waits in the workspace as `old` between two renames. A workspace
@@ -114,7 +114,7 @@ def _put(fresh: Path, path: Path, old: Path) -> None:
 
 
 def _settle(workspace: Path, path: Path) -> None:
-    """End a workspace: what waits in it goes back if nothing stands at `path`, the rest goes."""
+    """End a workspace: restore the old content if nothing is at `path`, and delete the rest."""
     old = workspace / "old"
     if os.path.lexists(old) and not os.path.lexists(path):
         os.rename(old, path)
@@ -165,7 +165,7 @@ def sync_tree(path: Path) -> None:
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk, where the system can do that."""
     kind = stat.S_IFMT(path.lstat().st_mode)
-    if kind not in (stat.S_IFREG, stat.S_IFDIR):  # a FIFO would block whoever opens it
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):  # opening a FIFO would block
         return
     with suppress(PermissionError):  # Windows opens no folders, and a file there may be another user's
         number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)

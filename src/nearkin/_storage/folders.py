@@ -16,7 +16,7 @@ from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, use
 from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2  # from 2 on with a manifest
-KINDS = {  # what a folder of ours can hold; another kind is replaced by its own kind only
+KINDS = {  # kinds of our folders; a folder is only replaced by one of its kind
     *("index", "product quantizer", "hasher", "ordinal-embedding", "two-tower", "two-tower-checkpoint"),
     *("compress checkpoint", "lance export"),
 }
@@ -54,9 +54,9 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
 
 
 def check_space(path: StrPath, n_bytes: int) -> None:
-    """OSError if the disk where `path` will stand has less than `n_bytes` free: long work can ask before it starts.
+    """OSError if the disk of `path` has less than `n_bytes` free; a check before long work.
 
-    What stands at `path` already counts as needed too: it goes only when the new is whole.
+    An existing folder at `path` counts too: it is removed only when the new one is complete.
     """
     place = _parent(Path(path))
     free = shutil.disk_usage(place).free
@@ -226,7 +226,7 @@ def damage_named(path: Path) -> Iterator[None]:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Which folder stands at a path now; a save changes it, as it puts another one there."""
+    """The identity of the folder at a path; a save changes it, because it puts another folder there."""
     if not path.exists():
         recover(path)
     try:

@@ -1,4 +1,4 @@
-"""What a saved folder consists of: manifest.json, written last, with the length and the checksums of every file.
+"""The manifest of a saved folder: manifest.json, written last, with the length and the checksums of every file.
 
 Checksums are zlib's CRC-32, one for each block of 64 kB, so that a part of a long file can be verified alone. They find
 damage and mixed-up files; they are no protection against somebody who forges a folder.
@@ -23,8 +23,8 @@ from nearkin._storage.atomic import is_workspace
 MANIFEST = "manifest.json"
 BLOCK = 2**16  # bytes under one checksum
 ADDED = ("report.html", "evaluation.json")  # what commands put into a finished folder
-_REPORT = b"<footer>nearkin "  # in a report.html that is not the user's
-_DIGITS = 8  # of a checksum, in hexadecimal
+_REPORT = b"<footer>nearkin "  # marks a report.html of ours
+_DIGITS = 8  # hexadecimal digits of a checksum
 _verified = ContextVar("verified", default=True)
 
 
@@ -191,7 +191,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def regular_file(path: StrPath) -> Path:
-    """`path` if it is an ordinary file; a FIFO, a socket or a device would block whoever opens it, or never end.
+    """`path` if it is an ordinary file; opening a FIFO, a socket or a device could block, or never end.
 
     FileNotFoundError if nothing is there, PermissionError if it may not be looked at, and ValueError for a folder, for
     anything else that is no file, and for a name that cannot be one.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import nearkin
 from nearkin._distributed import PeerError, current, join_processes, leave
@@ -27,7 +27,7 @@ from nearkin.cli.search import recommend, search, similar
 PANELS = {  # of the list of commands
     "Make": (demo, ask, embed, train, sweep, compress),
     "Search": (search, recommend, similar),
-    "Look and judge": (evaluate, report, explore),
+    "Evaluate": (evaluate, report, explore),
     "Maintain": (add, remove, update, watch, refresh, check, doctor),
     "Other engines and models": (rotate, encode, export, bridge, ids),
 }
@@ -75,6 +75,16 @@ class CommandGroup(TyperGroup):
         if together:
             leave(code)
         sys.exit(code)
+
+
+class _Command(TyperCommand):
+    """A command whose --help is in the panel of common options."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option: Any = super().get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel = "Common"
+        return option
 
 
 def _cause(error: Exception) -> BaseException:
@@ -171,7 +181,7 @@ def root(
 
 for panel, members in PANELS.items():
     for command in members:
-        app.command(rich_help_panel=panel)(described(command))
+        app.command(cls=_Command, rich_help_panel=panel)(described(command))
 
 
 def main() -> None:

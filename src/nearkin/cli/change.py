@@ -98,11 +98,11 @@ def _finish(screen: Screen, made: Fields, about: str = "") -> None:
 
 
 def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, seed: Seed = 0) -> None:
-    """Judge whether an index's codes still suit new rows, and what `nearkin refresh` would gain.
+    """Test whether codes learned again would find more neighbours of new rows, as `nearkin refresh` learns them.
 
-    Half of the new rows are learned from, with those of the index; neighbours are searched among the other half, by the
-    present codes and by the new ones. It is a drift if the new codes keep more neighbours, by half a point or more with
-    97.5 % confidence. The index is not changed. Give rows that it does not hold.
+    New codes are learned from half of the new rows and those of the index; the other half measures the recall of old
+    and new codes. It is a drift if the new recall is higher, by half a point or more with 97.5 % confidence. The index
+    is not changed. Give rows that it does not hold.
 
     Examples:
 
@@ -124,11 +124,10 @@ def refresh(
     with_: Annotated[str, typer.Option("--with", metavar="VECTORS")],
     seed: Seed = 0,
 ) -> None:
-    """Learn the codes of an index again, from its rows and new ones, and code its rows by them.
+    """Learn the codes of an index again, from its rows and new ones, and encode its rows.
 
-    The folder is the old index or the new one at every moment. The new rows are not added: `nearkin add` does that. An
-    index without kept vectors gives its rows from the old codes, and their error stays in the new ones. The old
-    evaluation is not kept.
+    The folder is the old index or the new one at every moment. The new rows are not added: `nearkin add` does that.
+    Without kept vectors, rows are decoded from the old codes, whose error remains. The old evaluation is not kept.
 
     Example:
 
@@ -136,7 +135,7 @@ def refresh(
 
     Options:
 
-    - with_: New rows to learn from: of the files that compress takes.
+    - with_: New rows to learn from, in any format of compress.
     """
     file = pipeline.inputs.open_file(with_)
     made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))

@@ -46,10 +46,7 @@ def compress(
     Examples:
 
     - nearkin compress X.npy --bytes 16 --out idx
-    - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
-    - nearkin compress emb --bytes 16 --out idx
     - nearkin compress X.npy --queries Q.npy --bytes 12 --minutes 5 --out idx
-    - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
 

@@ -64,10 +64,8 @@ def embed(
 
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
     - nearkin embed pairs.csv --right-features items.csv --out emb
-    - nearkin embed pairs.csv --split time --timestamp when --tables parquet --out emb
     - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
-    - nearkin embed answers.csv --next-queries 20 --out map
 
     Options:
 
@@ -89,9 +87,9 @@ def embed(
       for comparisons]
     - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce. Comparisons:
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
-    - solver: The optimizer; auto is the fastest that is safe.
+    - solver: The optimizer; auto is the fastest robust one.
     - kind: pairs, comparisons, or auto: decided by the columns.
-    - next_queries: Comparisons: write the N questions worth asking next to questions.csv.
+    - next_queries: Comparisons: write the N most informative next questions to questions.csv.
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, in a fraction of the time; --out
       may be the same folder.
     - tables: Write the vectors as tables too: csv or parquet.

@@ -1,4 +1,4 @@
-"""`nearkin evaluate` and `nearkin sweep`: how good the answers of an index are, and which code is good enough."""
+"""`nearkin evaluate` and `nearkin sweep`: the quality of an index's answers, and the shortest code of a recall."""
 
 from typing import Annotated
 
@@ -24,25 +24,19 @@ def evaluate(
     qrels: File = None,
     query_ids: File = None,
 ) -> None:
-    """Judge an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs by later pairs.
+    """Measure an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs on later pairs.
 
-    "1-recall@k" is how often the nearest neighbour is among the first k found; "k-recall@k" the share of the k nearest
-    that is. All of them are of one search, for the number of neighbours that -k gives, with the options that
-    `nearkin search` has. Without QUERIES rows of --base are the queries, and none counts as its own neighbour; an index
-    of a folder of pairs is judged by that folder. The result is kept in the index's folder as evaluation.json, for
-    `nearkin report`.
+    "1-recall@k" is the share of queries whose nearest neighbour is among the first k found; "k-recall@k" is the share
+    of the k nearest neighbours found. All are of one search for -k neighbours, with the options of `nearkin search`.
+    Without QUERIES rows of --base are the queries, and no row is its own neighbour; an index of a folder of pairs uses
+    that folder. The result is saved in the index's folder as evaluation.json, for `nearkin report`.
 
     Examples:
 
-    - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin evaluate idx --base X.npy -k 10
-    - nearkin evaluate idx data.npz:query --base data.npz:base --json
+    - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
-    - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
-    - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
-    - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate emb later.csv
-    - nearkin evaluate idx Q.parquet --base X.parquet --qrels qrels.tsv
 
     Options:
 
@@ -50,9 +44,9 @@ def evaluate(
     - base: The vectors that were indexed: the exact neighbours are searched in them.
     - labels: A label for every indexed row, in order (file.csv:column).
     - query_labels: A label for every query (with --labels).
-    - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
-    - qrels: People's grades of answers (query id, row id, grade; TREC's and BEIR's forms): NDCG@10, Recall@100 and
-      MRR@10, and what the code changes against exact search (with --base, or vectors kept in the index).
+    - n_probe: Coarse cells to search; several numbers, such as 1,4,16,64, print recall and speed for each.
+    - qrels: Relevance judgements (query id, row id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
+      MRR@10, with the difference from exact search (with --base, or vectors kept in the index).
     """
     if queries is not None and pipeline.inputs.holds_pairs(index):
         found = pipeline.pairs.evaluate_pairs(index, queries)
@@ -122,23 +116,23 @@ def sweep(
     out: OutPage = None,
     seed: Seed = 0,
 ) -> None:
-    """Find the code of fewest bytes that keeps enough neighbours, and print the command that makes it.
+    """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
-    The int8 code is measured first; trainings then close in on the shortest sufficient size until the time is over. Two
+    The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
+    over. Two
     answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). Below each answer are the commands that make the index and judge it, with the same
+    again (search --oversample). Below each answer are the commands that make and evaluate the index, with the same
     recall.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
-    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if
-    "at least" is above the target: more queries give a finer answer.
+    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code is sufficient
+    only if "at least" is above the target; more queries narrow this bound.
 
     Examples:
 
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
     - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
-    - nearkin sweep X.parquet --metric cosine --methods product,int8 --minutes 1
     - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
 
     Options:
@@ -150,7 +144,7 @@ def sweep(
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
     - minutes: Time limit.
-    - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.
+    - qrels: Relevance judgements (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
     given = pipeline.inputs.open_given(vectors, ids=ids)

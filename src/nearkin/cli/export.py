@@ -81,11 +81,12 @@ def rotate(
     center: Annotated[bool, typer.Option("--center")] = False,
     seed: Seed = 0,
 ) -> None:
-    """Rotate vectors so that another engine's codes keep more of their neighbours.
+    """Rotate vectors so that another engine's codes find more of their neighbours.
 
-    The rotation is learned for the engine's codes and judged on rows held out. Distances do not change; if no rotation
-    is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation: queries
-    must be rotated by it too (--with). For an engine that rotates vectors itself the command stops with an error.
+    The rotation is learned for the engine's codes and measured on held-out rows. Distances do not change; if no
+    rotation is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation:
+    queries must be rotated by it too (--with). For an engine that rotates vectors itself the command stops with an
+    error.
 
     Examples:
 
@@ -100,8 +101,8 @@ def rotate(
     - engine: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4,
       or faiss:FACTORY, such as faiss:SQ4.
     - folder: Rotate queries by the rotation kept in this folder.
-    - queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by the neighbours that it
-      keeps for them. Without them, rows are held out as queries.
+    - queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by their recall. Without
+      them, rows are held out as queries.
     - center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and
       angles do. Sign bits gain most by it.
     """
@@ -152,7 +153,7 @@ def ids(
     parquet: Annotated[bool, typer.Option("--parquet")] = False,
     seed: Seed = 0,
 ) -> None:
-    """Give every item a semantic id: a few codes, unique, and alike for items that are alike.
+    """Give every item a unique semantic id of a few codes; similar items share their first codes.
 
     The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, the same
     tokens as index.json in the form of LC-Rec, vocabulary.txt with every token, and what `nk.SemanticIds.load` needs

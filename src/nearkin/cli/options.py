@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.models import OptionInfo
 
 from nearkin import pipeline
 from nearkin.cli.screen import Screen
@@ -54,7 +55,7 @@ HELP = f"""
 - threads: Threads to use. [default: all cores]
 - index: The folder that `nearkin compress --out` wrote.
 - folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
-- side: Of a folder of `nearkin embed`: left or right of its pairs. [default: right; left of QUERIES]
+- side: Side of the pairs in a folder of `nearkin embed`: left or right. [default: right; left of QUERIES]
 - vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
   folder of `nearkin embed`: its vectors and ids.
 - queries: Query vectors: {_FORMATS}.
@@ -67,10 +68,10 @@ HELP = f"""
 - left: Pairs: the column of the left side, for example user.
 - right: Pairs: the column of the right side, for example item.
 - weight: Pairs: the column of weights, for example rating.
-- min_weight: Pairs: rows of smaller weight are left out, for example 4 of 5 stars.
+- min_weight: Pairs: leave out rows of smaller weight, for example 4 of 5 stars.
 - duplicates: Pairs: weights of a pair that occurs again: sum, last or max. [default: sum]
 - timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
-- split: Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 (train), 1
+- split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - header: Whether the first line names columns. [default: decided by its content]
 - delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]
@@ -84,6 +85,13 @@ HELP = f"""
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
+COMMON = {  # options in the first panel of help, with the required ones; all others are "Advanced"
+    "as_json", "out", "k", "queries", "base", "truth", "n_bytes", "bits", "dim", "method", "minutes", "metric",
+    "recall", "left", "right", "weight", "anchor", "near", "far", "ids", "ids_file", "labels", "query_labels",
+    "keep_vectors", "oversample", "among", "left_id", "everybody", "everything", "left_file", "candidates", "levels",
+    "codes", "towers", "engine", "new", "folder", "vectors", "texts", "images", "compare", "upsert", "raters", "goal",
+    "resume", "dsn", "url", "name",
+}  # fmt: skip
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -106,21 +114,25 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
 
     text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")
     run.__doc__ = text
+    defaults = {name: given.default for name, given in inspect.signature(command).parameters.items()}
+    defaults |= {"threads": None, "as_json": False}
     options = {
         name: kind for name, kind in (command.__annotations__ | common).items() if name not in ("screen", "return")
     }
     listed = re.findall(r"^- (\w+): (.+?)(?=\n- |\Z)", f"{HELP.strip()}\n{own}", re.DOTALL | re.MULTILINE)
-    for name, words in dict(listed).items():
-        if name not in options:
-            continue
-        given = options[name]
+    help_of, advanced = dict(listed), set[str]()
+    for name, given in options.items():
         kind, info = (given.__origin__, given.__metadata__[0]) if hasattr(given, "__metadata__") else (given, None)
         info = copy(info or typer.Option())
-        info.help = " ".join(words.split()).replace(" [default: ", "  [default: ")
-        info.show_default = "[default: " not in info.help
+        if name in help_of:
+            info.help = " ".join(help_of[name].split()).replace(" [default: ", "  [default: ")
+            info.show_default = "[default: " not in info.help
+        if isinstance(info, OptionInfo):
+            required = defaults[name] is inspect.Parameter.empty
+            info.rich_help_panel = "Common" if required or name in COMMON else "Advanced"
+            advanced |= {name} if info.rich_help_panel == "Advanced" else set()
         options[name] = Annotated[kind, info]
-    defaults = {name: given.default for name, given in inspect.signature(command).parameters.items()}
-    defaults |= {"threads": None, "as_json": False}
+    options = {name: options[name] for name in sorted(options, key=advanced.__contains__)}  # panels in order of use
     known = [inspect.Parameter(name, _KEYWORD, default=defaults[name], annotation=options[name]) for name in options]
     run.__annotations__ = options
     vars(run)["__signature__"] = inspect.Signature(known)

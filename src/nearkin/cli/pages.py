@@ -27,8 +27,8 @@ def report(
 ) -> None:
     """Write a self-contained HTML page about a folder: how it was made, what it costs, how well it answers.
 
-    The result of `nearkin evaluate` is part of it; several indexes that were judged stand side by side. The page needs
-    no network and can be mailed. Without --out it is FOLDER/report.html.
+    It includes the result of `nearkin evaluate`, and compares several indexes. The page needs no network and can be
+    mailed. Without --out it is FOLDER/report.html.
 
     Examples:
 
@@ -95,10 +95,10 @@ def explore(
 ) -> None:
     """See an index: a map of its rows, and each row's neighbours before and after compression.
 
-    Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand by
-    those that the codes find, as `nearkin search` gives them, with what was lost and gained; a slider shows what
-    rescoring brings back. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects
-    rows to save. Stop with Ctrl-C.
+    Prints a link to a page on this computer. Click a row, or search it by id or text: the page lists its exact
+    neighbours and those that the codes find, as in `nearkin search`, and marks lost and new ones; a slider adds
+    rescoring. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects rows to save.
+    Stop with Ctrl-C.
 
     Examples:
 
@@ -162,8 +162,8 @@ def ask(
     """Ask people which of two things is more like a third, on a page for phone and desk.
 
     Prints a link for raters and one for you (map, error and raters so far). Every answer is on disk before the page
-    goes on: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
-    questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` goes on. `--json`
+    continues: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
+    questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` continues. `--json`
     prints one record with the links when the page is there, and one with the counts at the end.
 
     Examples:
@@ -180,20 +180,20 @@ def ask(
     - out: Table of the answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
     - raters: Names, separated by commas: one link for each.
-    - goal: Answers that each rater is asked for.
-    - max_raters: Nobody else may begin once as many raters have answered.
-    - max_answers: Nobody else may begin once there are as many answers.
+    - goal: Number of answers of each rater.
+    - max_raters: Number of raters after which nobody else may begin.
+    - max_answers: Number of answers after which nobody else may begin.
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
     - texts: de, en, es, fr, zh, or a TOML file: title, instructions, consent, fields to fill in, any text of the page.
     - catch: Questions with a known answer: columns anchor, near, far (names of items).
     - max_wrong: Leave out raters who answer more of the --catch questions wrong.
     - practice: Questions at the beginning that do not count.
-    - min_seconds: Time in which no choice can be made.
+    - min_seconds: Seconds before an answer is accepted.
     - break_every: Answers between two breaks.
-    - random_share: Questions at random that the model never learns from: its honest test.
-    - active: Let a model choose the questions that teach most.
+    - random_share: Share of random questions, held out from the model to measure its error.
+    - active: Let a model choose the most informative questions.
     - header: Whether the table's first line names its columns.
-    - resume: Go on with the answers that are in --out already.
+    - resume: Continue with the answers in --out.
     """
     page = load("ask")
     things = page.read_items(items, header=header)

@@ -1,4 +1,4 @@
-"""What a command prints: progress on stderr while it works, then a table, or one JSON record, on stdout."""
+"""Output of commands: progress on stderr, then a table, or one JSON record, on stdout."""
 
 import json
 import os
@@ -21,12 +21,18 @@ from nearkin._fields import Fields, is_text, show
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
+_PHASES = {  # "phase" of a record -> words
+    "loss": "choosing the loss",
+    "regularization": "choosing the regularization",
+    "teacher": "training the towers",
+    "index": "training towers and index together",
+}
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
 
 @dataclass
 class Log:
-    """What a command prints while it works: set once, from --quiet, --verbose and --log, before it begins."""
+    """Settings and state of progress output, set once from --quiet, --verbose and --log."""
 
     quiet: bool = False
     verbose: bool = False
@@ -34,7 +40,7 @@ class Log:
     as_json: bool = False
     began: float | None = None  # when the first step of a run without a terminal began
     written: bool = False  # whether a line was written
-    steps: int = 0  # of which a line gave the seconds
+    steps: int = 0  # number of steps whose seconds were printed
 
 
 LOG = Log()
@@ -130,14 +136,22 @@ class Screen:
 
 
 def _numbered(title: str) -> Callable[[int, Fields], str]:
-    """The title of each report: where progress falls back another part has begun, and the title has its number."""
-    number, last = 1, 0.0
+    """The title of each report, with the number and the name of its phase.
+
+    A phase begins if the record names another one, or if progress falls back.
+    """
+    number, last, phase = 1, 0.0, None
 
     def titled(step: int, record: Fields) -> str:
-        nonlocal number, last
+        nonlocal number, last, phase
         share = step / record["total"] if record.get("total") else last
-        number, last = number + (share < last), share
-        return title if number == 1 else f"{title}, part {number}"
+        named = record.get("phase")
+        number += share < last or (last > 0 and named != phase)
+        last, phase = share, named
+        name = _PHASES.get(str(phase))
+        if name is None:
+            return title if number == 1 else f"{title}, part {number}"
+        return f"{title}, part {number}: {name}"
 
     return titled
 

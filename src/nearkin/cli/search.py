@@ -40,15 +40,13 @@ def search(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
     - nearkin search idx Q.npy -k 10 --among in_stock.txt --out hits.csv
-    - nearkin search idx data.npz:query -k 3 --json
-    - nearkin search idx emb -k 10 --out hits.parquet
     - nearkin search idx --left-id 42 -k 10
 
     Options:
 
     - left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
     - among: Answer with these ids only (in stock, in season), one a row.
-    - n_probe: Coarse cells to search: more find more, and take longer. [default: a sixteenth, at least 8]
+    - n_probe: Coarse cells to search: more cells raise recall and time. [default: a sixteenth, at least 8]
     """
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
@@ -95,7 +93,7 @@ def recommend(
     unknown: Unknown = "error",
     out: OutAnswers = None,
 ) -> None:
-    """Recommend: the best matches for one, some or all, without known pairs.
+    """Recommend the best matches for one, some or all ids, without known pairs.
 
     For a folder of `nearkin embed` made of pairs, or of `nearkin train`. Ids and columns are those of the table.
 
@@ -145,7 +143,7 @@ def similar(
     unknown: Unknown = "error",
     out: OutAnswers = None,
 ) -> None:
-    """Find the most similar ones of some ids, or of all of them.
+    """Find the most similar entities of some ids, or of all.
 
     Pairs: the right side by cosine ("who took this also takes"); --side left finds similar people. Comparisons: the
     objects at the smallest distance.

@@ -1,4 +1,4 @@
-"""One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
+"""One column of a table and its types: ids (text or exact integers), numbers, times."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -241,7 +241,7 @@ def is_code(column: Column) -> bool:
 
 
 def is_frame(source: Extra) -> bool:
-    """Whether `source` is a DataFrame or a query that narwhals knows (a path, a list and an array are none)."""
+    """Whether `source` is a DataFrame or a query that narwhals supports (not a path, a list or an array)."""
     import narwhals as nw  # only where tables are read
 
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)

@@ -1,4 +1,4 @@
-"""What accompanies vectors: neighbour lists (the truth), judged relevance, labels, ids, and features."""
+"""Files that accompany vectors: neighbour lists (ground truth), relevance judgements, labels, ids, and features."""
 
 import re
 from os import PathLike

@@ -1,4 +1,4 @@
-"""Where an array lies: a file, or a named array inside one, written `file.npz:key`."""
+"""The location of an array: a file, or a named array inside one, written `file.npz:key`."""
 
 import bz2
 import glob
@@ -29,7 +29,7 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     ".json": "write one object a line, as .jsonl",
 }
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
-MAX_CELL = 131_072  # characters: Python's csv reads no longer ones, so nobody does
+MAX_CELL = 131_072  # characters; Python's csv module has the same limit
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Locator:
 
     path: Path
     key: str | None = None
-    packed: str | None = None  # how bits lie in the bytes, a name of `PACKED`; None for numbers
+    packed: str | None = None  # order of bits in the bytes, a name of `PACKED`; None for numbers
 
     def __str__(self) -> str:
         return str(self.path) if self.key is None else f"{self.path}:{self.key}"

@@ -48,7 +48,7 @@ def read_interactions(
     is 0, or below `min_weight`, are left out, and the weights of a pair that occurs more than once are merged by
     `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
     and features in the others (see `read_features`); their ids are then the whole catalogue of that side, so that ids
-    without any pair get vectors too. The record's `source` describes what was understood.
+    without any pair get vectors too. The record's `source` describes the reading.
 
     Raises ValueError for columns that are missing, for a table that can be read in two ways (it names the options to
     type), for missing ids, and for ids of pairs that a table of features lacks.
@@ -256,7 +256,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
     """Part by the record's own `split`: 0 training, 1 validation, 2 test; ValueError if it has none.
 
     `fit_validation` puts the validation pairs into the training part, as published results on such a split do: they
-    are fitted, and left out of the rankings that the test pairs are judged by.
+    are fitted, and left out of the rankings of the test.
     """
     check_instance(interactions, "interactions", Interactions)
     check_instance(fit_validation, "fit_validation", bool, int)

@@ -1,4 +1,4 @@
-"""A file or a DataFrame to typed columns, once: pairs, comparisons and features only say what each column is for."""
+"""Read a file or a DataFrame into typed columns; pairs, comparisons and features then assign roles to columns."""
 
 import csv
 import io
@@ -60,7 +60,7 @@ class Table:
         return self.columns[name]
 
     def reading(self, **found: Any) -> Reading:
-        """What was made of the table, with how it was cut."""
+        """How the table was read, with its header and delimiter."""
         mark = None if self.delimiter is None else DELIMITERS.get(self.delimiter, self.delimiter)
         columns = (*self.columns, *self.matrices)
         return Reading(source=self.name, columns=columns, header=self.header, delimiter=mark, **found)
@@ -162,7 +162,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 MAX_COLUMNS = 100_000
-_SAMPLE = 50  # lines that the delimiter is read off
+_SAMPLE = 50  # lines from which the delimiter is found
 
 
 @dataclass

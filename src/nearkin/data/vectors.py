@@ -26,7 +26,7 @@ class VectorFile:
     """The vectors of one file or of several, read as float32 a chunk at a time; `open_vectors` makes it.
 
     `shape` is (n, d) and `dtype` the type on disk. Integers are converted, never scaled. Nothing is kept in memory
-    between calls, whatever the file's length. `about` describes in one line what a table was taken for ("" for arrays).
+    between calls, whatever the file's length. `about` describes in one line how a table was read ("" for arrays).
     """
 
     def __init__(self, name: str, rows: FileRows, files: list[str] | None = None, first: int = 0) -> None:

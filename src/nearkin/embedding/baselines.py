@@ -1,4 +1,4 @@
-"""Recommendations that learn nothing or little: what any embedding must beat."""
+"""Baselines of recommendation: popularity, item-kNN and sparse EASE."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,7 @@ from nearkin.records import Interactions
 
 
 def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """The k rights with most pairs for each left entity: counts and numbers, both (m, k), best first.
+    """The k right entities with most pairs for each left entity: counts and numbers, both (m, k), best first.
 
     Where fewer than k unseen rights are left the number is -1 and the score -inf.
     """
@@ -27,7 +27,7 @@ def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool =
 def item_knn(
     interactions: Interactions, k: int = 100, *, n_neighbours: int = 100, exclude_seen: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k rights whose pairs resemble those of a left entity's history: scores and numbers, both (m, k), best first.
+    """The k right entities most similar to a left entity's history: scores and numbers, both (m, k), best first.
 
     A right's score is the sum, over the history, of its cosines with the rights there (of the columns of observed
     pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
@@ -74,7 +74,7 @@ def _lists(interactions: Interactions, similar: sp.csr_matrix, k: int, exclude: 
 
 @cached_njit(nogil=True)
 def best_of_history(indptr, indices, starts, others, values, exclude, scores, numbers):
-    """Fill the rows of `scores` and `numbers`; only those that some entry of the history reaches are met."""
+    """Fill the rows of `scores` and `numbers`; only columns reached by the history are visited."""
     n, k = max(len(starts), len(indptr)) - 1, scores.shape[1]  # `others` are numbers of one of the two
     total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for row in range(len(indptr) - 1):
@@ -126,8 +126,8 @@ def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarr
 def _block(numbers, starts, columns, values, place, outside):
     """The rows and columns `numbers` of a symmetric matrix of which the upper triangle is given.
 
-    `place` holds `outside` for each column, before and afterwards. Entries of other columns are written to a column
-    that nobody reads: to test each of them costs more.
+    `place` holds `outside` for each column, before and afterwards. Entries of other columns are written to an unused
+    column, which is faster than a test for each.
     """
     n = len(numbers)
     A = np.zeros((n, outside + 1))

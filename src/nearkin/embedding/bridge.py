@@ -20,8 +20,8 @@ from nearkin.metrics.retrieval import recall_k_at_k
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
 _METRICS = ("cosine", "ip", "l2")
-_K = 10  # neighbours that are judged
-_HELD_OUT, _MOST_JUDGED = 0.2, 2_000  # share of the pairs, and rows, that judge the kinds
+_K = 10  # k of the recall
+_HELD_OUT, _MOST_JUDGED = 0.2, 2_000  # share of the pairs, and most rows, that compare the kinds
 _SHRINKAGE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the correction, in units of the new vectors' mean variance
 
 
@@ -29,9 +29,9 @@ class Bridge(SavedEstimator):
     """Learn a map from new vectors to old ones from rows that both encoders embedded.
 
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
-    correction by ridge regression, "low-rank" its leading part. All maps keep the spread of the vectors. Pairs held
-    out decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old rows wins and
-    is fitted on all pairs.
+    correction by ridge regression, "low-rank" its leading part. All maps preserve the variance of the vectors. Held-out
+    pairs decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old rows is
+    fitted on all pairs.
 
     Parameters
     ----------

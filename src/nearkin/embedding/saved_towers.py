@@ -1,4 +1,4 @@
-"""What a saved `TwoTower` holds of both sides, read without torch: embeddings, ids and the pairs of the fit."""
+"""Read a saved `TwoTower` without torch: embeddings and ids of both sides, and the pairs of the fit."""
 
 from os import PathLike
 from pathlib import Path

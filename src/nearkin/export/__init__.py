@@ -1,4 +1,4 @@
-"""The finished index into engines that scale."""
+"""Export of a finished index to engines that scale."""
 
 from nearkin.export.batch_encoder import BatchEncoder as BatchEncoder
 from nearkin.export.hub import push_to_hub as push_to_hub

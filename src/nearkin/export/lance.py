@@ -1,7 +1,7 @@
 """Lance: the index as an IVF-PQ of our rotation, centroids and codebooks, in a folder that object storage can hold.
 
-Lance has no rotation: its table holds rotated rows and wants rotated queries, `Q @ rotation_`, which is what
-`open_lance(...).search` does. Distances do not change under a rotation.
+Lance has no rotation: its table holds rotated rows and needs rotated queries, `Q @ rotation_`; `open_lance(...).search`
+rotates them. Distances do not change under a rotation.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Lance(Target):
 class LanceTable:
     """An exported folder, opened for search.
 
-    `dataset` is the `lance.LanceDataset` itself; `rotation` (d, d) is what queries are multiplied by.
+    `dataset` is the `lance.LanceDataset` itself; queries are multiplied by `rotation` (d, d).
     """
 
     def __init__(self, folder: StrPath) -> None:
@@ -105,14 +105,14 @@ def _product(source: Source) -> ProductQuantizer:
 
 
 def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
-    """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
+    """Arguments of `create_index`; ValueError for an index that Lance cannot hold as IVF-PQ."""
     coarse, books = quantizer.coarse_centroids_, quantizer.codebooks_
     bits = 4 if books.shape[1] <= 16 else 8
     if books.shape[1] > 256:
         raise ValueError(f"lance takes up to 256 centroids; this quantizer has {books.shape[1]}")
     if coarse is not None and metric != "l2":
         raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --coarse")
-    spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code names them
+    spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code uses them
     d = quantizer.n_features_in_
     centroids = np.zeros((1, d), np.float32) if coarse is None else coarse @ quantizer.rotation_
     return {

@@ -26,7 +26,7 @@ _MAX_INDEXED = {"vector": 2_000, "halfvec": 4_000}
 _MAX_HALF = 65_504.0
 _OPERATORS = {"l2": ("<->", "l2"), "ip": ("<#>", "ip"), "cosine": ("<=>", "cosine"), "hamming": ("<->", "l2")}
 FORMS = ("bit", "vector", "halfvec")
-EF_SEARCH = 100  # rows that HNSW looks at: pgvector's own 40 is 2.5 times as fast and finds less
+EF_SEARCH = 100  # rows that HNSW visits; pgvector's default, 40, is 2.5 times as fast with a lower recall
 
 
 class Pgvector(Target):
@@ -39,7 +39,7 @@ class Pgvector(Target):
     dsn: "postgresql://user@host:5432/db" or libpq's key=value form; "" for the PG... variables of the environment.
 
     Bit i of `hasher.encode`, from 0, is character i of the bit string, from the left. Everything happens in one
-    transaction, the self-check too: readers see the old table or the new one, whatever breaks on the way. Exporting the
+    transaction, the self-check too: readers see the old table or the new one, also after an error. Exporting the
     same index again changes nothing; another index, form or width needs `replace`, and a table that nearkin did not
     write is never touched. Vectors are checked against exact search among them, which takes them into memory.
     """
@@ -77,7 +77,7 @@ class Pgvector(Target):
             yield Written(ids, facts, judge)
 
     def _checked_form(self, source: Source) -> str:
-        """What the table will hold; ValueError where the index has none of it, or pgvector no room."""
+        """The form of the table; ValueError if the index lacks these vectors or pgvector's limits are exceeded."""
         bits = source.n_bits
         form = self.form or ("vector" if bits is None else "bit")
         if form == "bit":
@@ -112,7 +112,8 @@ class Pgvector(Target):
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
 
     def _known(self, connection: Extra) -> Record | None:
-        """What the table of this name holds, None if there is none; ValueError for one that nearkin did not write."""
+        """The description of the table of this name, None if there is none; ValueError for one that nearkin did not
+        write."""
         comment = _comment(connection, self.name)
         try:
             return None if comment is None else dict(json.loads(comment)["nearkin"])

@@ -1,4 +1,4 @@
-"""What an index gives to an export: its rows in batches, questions to ask, and its own judgement of answers."""
+"""The source of an export: an index's rows in batches, test queries, and checks of the engine's answers."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from nearkin.index.searching import Kept, KeptVectors, normalised
 from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
-_TIES = 100  # times k: how many rows are looked at for ties
+_TIES = 100  # times k: rows that are searched for ties
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Source:
         return found.hexdigest()[:16]
 
     def questions(self, n: int, random_state: int = 0) -> np.ndarray:
-        """Queries near the rows, as an engine is asked them: codes (n, bytes) with a twentieth of their bits turned,
+        """Queries near the rows, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
         or mixtures (n, d) of nine parts of one row and one of another."""
         rng = np.random.default_rng(random_state)
         positions = rng.integers(0, len(self), (2, n))
@@ -117,7 +117,7 @@ class Source:
         return self.as_compared(0.9 * one + 0.1 * other)
 
     def asked(self, Q: ArrayLike) -> np.ndarray:
-        """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
+        """Queries Q (q, d) in the engine's form: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
         return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self.as_compared(Q)

@@ -51,7 +51,7 @@ class Check:
 
 
 class RecallTooLowError(RuntimeError):
-    """The engine's neighbours are not the index's: nothing was published. `check` has the recall."""
+    """The engine's recall is below the target: nothing was published. `check` has the recall."""
 
     def __init__(self, check: Check) -> None:
         super().__init__(f"{check}; nothing was published. A lower --recall-target accepts it")
@@ -126,7 +126,7 @@ def export_index(
 
     recall_target: the share of the index's k neighbours that the engine must name; None for the target's own.
     Returns the record: rows, the outcome of the check, facts of the target. Raises RecallTooLowError, with nothing
-    published, where the engine's answers are not the index's, and what the target raises.
+    published, where the engine's recall is below the target, and what the target raises.
     """
     goal = target.recall_target if recall_target is None else check_real(recall_target, "recall_target", low=0, high=1)
     k = check_integer(k, "k", low=1)

@@ -1,4 +1,4 @@
-"""Vectors to bits: OnE and OgE, which compress and quantize at once, and the classics they are compared with.
+"""Vectors to bits: OnE and OgE, which reduce dimensions and quantize jointly, and classic methods for comparison.
 
 All share one contract: `fit(X)`, `project(X)` (real values whose signs are the code), `encode(X)` (packed uint8),
 `quantization_error(X)`, `to_faiss()`, `search`, `save` and `load`.

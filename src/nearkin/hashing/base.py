@@ -1,4 +1,4 @@
-"""What every hasher is: fitted on rows, it gives real values whose signs are the code, packed bytes, and an index."""
+"""The base class of hashers: real values whose signs are the code, packed bytes, and a FAISS index."""
 
 from abc import ABC, abstractmethod
 from importlib import import_module
@@ -69,7 +69,7 @@ class AbstractHasher(CodesTransformer, ABC):
         return self._project(validate_vectors(self, X))
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
+        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); a row's code does not depend on its batch."""
         check_is_fitted(self)
         X = validate_vectors(self, X)  # a block of values at a time: they take 32 times the memory of the codes
         return np.concatenate([pack_signs(self._project(rows)) for rows in row_blocks(X, ENCODED)])

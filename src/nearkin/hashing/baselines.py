@@ -1,4 +1,4 @@
-"""The methods that OnE and OgE are compared with: spherical hashing, k-means hashing, binary autoencoders."""
+"""Hashing methods for comparison: spherical hashing, k-means hashing, binary autoencoders."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
@@ -28,8 +28,7 @@ class SphericalHashing(AbstractHasher):
 
     Each ball holds half of the rows and each pair of balls a quarter of them, reached by pushing centres apart that
     share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which `search` ranks
-    and `benchmarks.hashing.judge` counts. No FAISS index knows it: `to_faiss` gives an index by plain
-    Hamming distance.
+    and `benchmarks.hashing.judge` counts. FAISS has no such index: `to_faiss` returns one by plain Hamming distance.
 
     Fitted: `centres_` (n_bits, d), `radii_` (n_bits,), `mean_`, `scale_`, `n_iter_`, and `history_`, the mean deviation
     of overlaps from a quarter, as a share of it, of the best centres so far.
@@ -71,7 +70,7 @@ class SphericalHashing(AbstractHasher):
     def _push_apart(
         self, X: np.ndarray, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
+        """The best centres (L, d) visited by Algorithm 1 of Heo et al., whose deviation may rise, and its history."""
         n, n_bits = len(X), self.n_bits
         picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
         centres = X[picks].mean(axis=1, dtype=np.float64)
@@ -124,9 +123,9 @@ class KMeansHash(AbstractHasher):
     """K-means hashing (He, Wen & Sun 2013): product quantization whose codes are compared by Hamming distance.
 
     The principal axes are dealt out to subspaces of equal variance product; each has 2^b centroids that minimise
-    quantization error + affinity * sum of w_ij (|c_i - c_j| - s sqrt(Hamming(i, j)))^2. Published weights w_ij =
-    n_i n_j / n^2 change with every assignment, and then nothing is sure to fall; here w_ij = 4^-b, the balanced case,
-    and every step lowers the objective: assignment, then a closed majorise-minimise step for the centroids.
+    quantization error + affinity * sum of w_ij (|c_i - c_j| - s sqrt(Hamming(i, j)))^2. The published weights w_ij =
+    n_i n_j / n^2 change with every assignment, so the objective may rise; here w_ij = 4^-b, the balanced case, and
+    every step lowers it: assignment, then a closed majorise-minimise step for the centroids.
 
     Fitted: `mean_`, `axes_` (d, M * m) grouped by subspace, `codebooks_` (M, 2^b, m), `scale_`, `n_iter_`, `history_`.
     A value of `project` is the difference of two squared distances, to the nearest centroid with the bit 0 and with 1.
@@ -161,7 +160,7 @@ class KMeansHash(AbstractHasher):
         return self
 
     def _learn_codebooks(self, points: np.ndarray, generator: np.random.Generator, callback: Callback | None) -> None:
-        """Run all subspaces side by side, so that the loss of an iteration is that of the whole code."""
+        """Iterate all subspaces together, so that the loss of an iteration is that of the whole code."""
         bits = self._bits()
         self.codebooks_ = np.full((len(bits), 2 ** bits.max(), points.shape[2]), np.inf)
         learners = [
@@ -272,9 +271,10 @@ BIT_SWEEPS = 10  # at most, over the bits of a row
 class BinaryAutoencoder(AbstractLinearHasher):
     """Binary autoencoder by the method of auxiliary coordinates (Carreira-Perpinan & Raziperchikolaei 2015).
 
-    Minimises |x - D^T h(x) - a|^2 with h(x) = sign(W^T x + w) by giving every row free signs b that are pulled to h(x)
-    with a weight doubled in each iteration: D by least squares, W as linear support vector machines (squared hinge) for
-    the signs, the signs of each row bit by bit. It starts from ITQ's codes and stops when b = h(x), or at `max_iter`.
+    Minimises |x - D^T h(x) - a|^2 with h(x) = sign(W^T x + w) by giving every row free signs b, with a penalty on b !=
+    h(x) whose weight doubles in each iteration: D by least squares, W as linear support vector machines (squared hinge)
+    for the signs, the signs of each row bit by bit. It starts from ITQ's codes and stops when b = h(x), or at
+    `max_iter`.
 
     Fitted besides the family's: `decoder_` (n_bits, d) and `decoder_mean_` (d,); `decode` applies them. `history_` is
     the reconstruction error of the best h so far as a share of the variance of X; the best h is kept.
@@ -304,7 +304,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         W, w, self.history_ = self._learn(Z, self._first_codes(Z, spectrum, generator), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
-        unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have any length: values near 1
+        unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have arbitrary norms: scale values to about 1
         self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
         self.intercept_ = (unit * w).astype(X.dtype)
         decoder, offset, _ = _decoder(Z, _signs(Z, W, w))

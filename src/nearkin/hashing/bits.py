@@ -42,7 +42,7 @@ def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | Non
     index = faiss.IndexBinaryIVF(flat, 8 * width, n_lists)
     flat.this.disown()  # the new index owns its quantizer
     index.own_fields = True
-    index.cp.min_points_per_centroid = 1  # fewer rows per list than FAISS likes is the caller's choice, no warning
+    index.cp.min_points_per_centroid = 1  # no warning for few rows per list: that is the caller's choice
     index.train(codes)
     return index
 

@@ -20,7 +20,7 @@ from nearkin.statistics import CrossProduct
 
 
 class AbstractColumnStep(ABC):
-    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L).
+    """The rule of a method that maps the sign moment W = X^T B / n (m, L) to new columns V (m, L).
 
     `c` (m,) are the variances of the scaled data, whose covariance is diagonal in principal coordinates.
     """
@@ -86,7 +86,7 @@ class OrthonormalColumns(AbstractColumnStep):
         self.nu: list[float | None] = []  # multipliers nu_k, kept as first guesses of the next iteration
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Each column given the ones before it (SCQ, eq. 7-14); the incoming V plays no part."""
+        """Each column given the ones before it (SCQ, eq. 7-14); the incoming V is not used."""
         V = np.empty_like(W)
         self.nu = self.nu or [None] * W.shape[1]
         for k in range(W.shape[1]):
@@ -135,7 +135,7 @@ class StiefelColumns(AbstractColumnStep):
     """Our own step for OnE's objective: all columns at once on the Stiefel manifold, by majorise-minimise.
 
     tr(V^T C V) lies below its linearisation plus c_1 |V - V0|^2, and |V|^2 = L is constant there, so the minimiser of
-    the bound is the polar factor of W + (c_1 - C) V0. Every such step lowers the loss for the codes at hand.
+    the bound is the polar factor of W + (c_1 - C) V0. Every such step lowers the loss for the current codes.
 
     For `square` V, as ITQ's rotations, tr(V^T C V) is constant too, and the polar factor of W alone is the best V (Gong
     & Lazebnik 2011, section 2.2).
@@ -271,7 +271,7 @@ BLOCK = 1024  # rows and their projections stay in the cache between the two pro
 
 @dataclass(frozen=True)
 class CentredRows:
-    """Centred data, of which a fit takes sign moments in principal coordinates only.
+    """Centred data; a fit needs only its sign moments in principal coordinates.
 
     `blocks()` yields rows in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the spectrum's
     `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.

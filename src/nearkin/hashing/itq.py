@@ -12,15 +12,15 @@ from nearkin.hashing.linear import AbstractSpectralHasher
 
 @dataclass(eq=False, repr=False)
 class ITQ(AbstractSpectralHasher):
-    """ITQ (Gong & Lazebnik 2011), the baseline that SCQ improves on: compress first, then quantize.
+    """ITQ (Gong & Lazebnik 2011), the baseline of SCQ: PCA first, then quantization.
 
     Alternates B = sign(Z R) and R = the orthogonal Procrustes solution for the L principal coordinates Z. The rotation
     does not depend on the scale of the data; `scale_` is that of SCQ's eq. 25, so that losses compare.
 
     `whitening` is our own: it divides principal coordinate i by its standard deviation to that power before the
-    rotation, 0 for ITQ as published, 1 for full whitening. A quarter to a half kept more neighbours than ITQ in our
-    trials, at some cost in labels; the columns of `projection_` are then no longer orthogonal. See docs/hashing.md for
-    which method serves which goal.
+    rotation, 0 for ITQ as published, 1 for full whitening. Values of a quarter to a half had a higher recall than ITQ
+    in our trials, but a lower label precision; the columns of `projection_` are then no longer orthogonal.
+    docs/hashing.md compares methods by goal.
 
     Parameters: `n_bits` L; `whitening`; `max_iter` full iterations (50 as published); `tol` relative change of the loss
     at which to stop (0: never early); `random_state` of the first rotation.

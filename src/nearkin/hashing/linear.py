@@ -1,4 +1,4 @@
-"""Hashers whose code is the sign of one linear map, and the way most of them learn: in principal coordinates."""
+"""Hashers whose code is the sign of a linear map; most of them learn in principal coordinates."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -53,7 +53,8 @@ class AbstractLinearHasher(AbstractHasher):
     def search(
         self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
+        """As `AbstractHasher.search`; with `asymmetric` real-valued queries search stored bits: (inner products,
+        ids)."""
         return asymmetric_search(self.project(Q), codes, k) if asymmetric else super().search(Q, codes, k)
 
     def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
@@ -165,7 +166,7 @@ def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
 class PCAHash(AbstractSpectralHasher):
     """PCA hashing: bit k is the sign of principal coordinate k.
 
-    It keeps the most variance of all projections, but gives each axis one bit however much variance it has.
+    It keeps the most variance of all projections, but each axis gets one bit, whatever its variance.
 
     Parameters: `n_bits` L, at most the rank of X. Nothing is random: `random_state` is there for the family's sake.
     """

@@ -1,7 +1,7 @@
-"""Every hasher of the library, once: its class, where it stands, and what it is called on the command line.
+"""The registry of hashers: class, module, and name on the command line.
 
 A new hasher is a module and an entry here; `nearkin`, `nearkin.hashing`, `load` and the pipeline's methods read it.
-Nothing is imported, so that the names cost nothing.
+Nothing is imported, so that reading the names is cheap.
 """
 
 from typing import NamedTuple

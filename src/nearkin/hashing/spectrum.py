@@ -1,4 +1,4 @@
-"""The principal axes of the data: where every linear hasher works, because X^T X is diagonal there (SCQ, eq. 15)."""
+"""The principal axes of the data, in which linear hashers learn, because X^T X is diagonal there (SCQ, eq. 15)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -62,11 +62,11 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     if not len(variances):
         raise ValueError("X holds values whose squares float64 cannot hold; scale it, for example X / np.abs(X).max()")
     floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
-    noise = (np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2  # what rounding leaves of centred constant data
+    noise = (np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2  # rounding error of centred constant data
     kept = int((variances > max(floor, noise)).sum())
     kept = kept if n_components is None else min(kept, n_components)
     largest = axes[np.abs(axes[:, :kept]).argmax(axis=0), np.arange(kept)]
-    signs = np.where(largest < 0, -1.0, 1.0)  # so that rounding cannot turn an axis around
+    signs = np.where(largest < 0, -1.0, 1.0)  # so that rounding cannot flip the sign of an axis
     return Spectrum(mean, variances[:kept].copy(), np.ascontiguousarray(axes[:, :kept] * signs), n_rows)
 
 
@@ -82,8 +82,9 @@ def _sums(blocks: Blocks) -> tuple[Mean, float]:
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
-    """Return the factor s put on the data before binarization (SCQ, eq. 25); a number is taken unchanged. "eq25": s =
-    sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X, which grow with n.
+    """Return the factor s that scales the data before binarization (SCQ, eq. 25); a number is returned unchanged.
+    "eq25": s = sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X, which grow with
+    n.
     "top-eigenvalue": s = sqrt(L / lambda_1), as in the authors' OgE demo."""
     if rule == "eq25":
         return float(np.sqrt(n_bits / variances[:n_bits].sum()))

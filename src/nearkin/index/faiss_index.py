@@ -4,8 +4,8 @@ FAISS (from 1.15.1 on) checks lengths while it reads. Three checks are left to `
 disk, which a later `add` would write to; it may hold kinds of indexes that nearkin does not write; and its parts may
 contradict each other, so that a search reads outside its memory.
 
-Positions count rows in the order in which they were added. Where FAISS itself writes them down, in inverted lists, they
-are counted again after a removal.
+Positions count rows in the order in which they were added. Inverted lists of FAISS store positions, so they are
+renumbered after a removal.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -25,7 +25,7 @@ import numpy as np
 from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
 from nearkin._storage import open_file
 
-METRICS = ("l2", "ip", "cosine", "hamming")  # what an index compares rows by
+METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
 _ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
 _FLAT = (faiss.IndexFlat, faiss.IndexFlatL2, faiss.IndexFlatIP)
 _KINDS = (
@@ -37,7 +37,7 @@ _KINDS = (
     *(faiss.IndexIVFPQFastScan, faiss.IndexIVFResidualQuantizerFastScan),
     faiss.IndexIVFProductResidualQuantizerFastScan,
 )
-_reading = threading.Lock()  # FAISS's limits belong to the process
+_reading = threading.Lock()  # FAISS's limits are global to the process
 
 
 def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
@@ -90,7 +90,7 @@ def _read(file: BinaryIO, binary: bool) -> FaissIndex:
 
 @contextmanager
 def _limited(size: int) -> Generator[None]:
-    """FAISS allocates no array longer than the file, and makes no more lists than it has bytes."""
+    """While active, FAISS allocates no array longer than the file, and no more lists than the file has bytes."""
     limits = (faiss.set_deserialization_vector_byte_limit, faiss.set_deserialization_loop_limit)
     with _reading:
         before = faiss.get_deserialization_vector_byte_limit(), faiss.get_deserialization_loop_limit()
@@ -270,7 +270,7 @@ def same_codes(one: FaissIndex, other: FaissIndex) -> bool:
 
 
 def trained_arrays(index: FaissIndex) -> dict[str, np.ndarray]:
-    """What FAISS learned, and by what codes are read: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
+    """The arrays that FAISS learned and decodes with: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
     "codebooks" or "ranges", those of them that the index has."""
     found: dict[str, np.ndarray] = {}
     inner, lists = cast(Any, innermost(index)), inverted_file(index)
@@ -293,7 +293,7 @@ def trained_arrays(index: FaissIndex) -> dict[str, np.ndarray]:
 
 def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
     """Whether the FAISS index was made by the quantizer whose saved arrays are given. Lists' centroids and the first
-    codebook of residual codes are compared in number only: the index holds them turned or moved."""
+    codebook of residual codes are compared in number only: the index holds them rotated or shifted."""
     trained = trained_arrays(index)
     codebooks, coarse = saved.get("codebooks_"), saved.get("coarse_centroids_")
     if (0 if coarse is None else len(coarse)) != len(trained.get("lists", ())):

@@ -14,7 +14,7 @@ _BACKENDS = ("pyarrow", "polars", "pandas")
 
 
 def found(scores: np.ndarray) -> np.ndarray:
-    """Which places (q, k) hold an answer: others have an infinite score, or of bits the largest int32."""
+    """Mask (q, k) of places with an answer; others have an infinite score, or for bits the largest int32."""
     return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
 
 

@@ -42,7 +42,7 @@ def _one_type(values: np.ndarray) -> np.ndarray:
 
 
 def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Both in order; TypeError where one holds strings and the other integers, ValueError for an id met twice."""
+    """Both in order; TypeError if one holds strings and the other integers, ValueError for a repeated id."""
     if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
         names = {"i": "integers", "U": "strings"}
         raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
@@ -58,7 +58,7 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
-    """Where the ids `wanted`, of any shape, stand among `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
+    """Positions of the ids `wanted`, of any shape, in `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
     if not n or wanted.dtype.kind != ("i" if own is None else own.dtype.kind):
         return np.full(wanted.shape, -1)
     if own is None:

@@ -35,9 +35,9 @@ class Index:
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
-    If all rows have one length, `row_length` (1 for "cosine"), decoded rows are compared at that length: rounded rows
-    are too short, and scores by them favour the wrong rows. FAISS finds candidates by its own scores, which are ranked
-    again. `row_length` is None for rows of different lengths, and in folders that were saved without it.
+    If all rows have one length, `row_length` (1 for "cosine"), decoded rows are rescaled to that length: quantized rows
+    are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked again.
+    `row_length` is None for rows of different lengths, and in folders that were saved without it.
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the rows kept for rescoring or None.
@@ -170,13 +170,13 @@ class Index:
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
 
-        Rows are encoded first, then added in one step.
+        All rows are encoded before any is added.
         """
         X = self._checked(X)
         if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
         with self._guard.reading():
-            self._joined_ids(ids, len(X))  # what is wrong with them is said before the work
+            self._joined_ids(ids, len(X))  # errors come before the work
         codes = self._codes(X, callback or ignore)
         with self._guard.writing(), uninterrupted():
             names = self._joined_ids(ids, len(X))
@@ -191,8 +191,8 @@ class Index:
     def remove(self, ids: ArrayLike) -> Self:
         """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them.
 
-        The ids of the other rows stay. Where rows are counted 0, 1, 2, ..., the count goes on behind the highest number
-        that was ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
+        The ids of the other rows stay. Where rows are numbered 0, 1, 2, ..., numbering continues after the highest
+        number ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
         """
         with self._guard.writing(), uninterrupted():
             positions = np.sort(identifiers.known_positions(self.ids, len(self), ids))
@@ -213,7 +213,8 @@ class Index:
         return self._put(X, ids, self._known_of, callback)
 
     def recode(self, quantizer: Quantizer, X: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Code all rows by another fitted quantizer; X (n, d) are the rows in the index's order, as exact as you have.
+        """Encode all rows by another fitted quantizer; X (n, d) are the most exact rows that you have, in the index's
+        order.
 
         Ids and kept vectors stay. ValueError, and no change, for another number of rows.
         """
@@ -429,7 +430,7 @@ class Index:
     def _with_lengths(self) -> LengthCodes | None:
         """The quantizer if its codes hold each row's length."""
         if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
-            return None  # it stays unopened
+            return None  # the quantizer is not loaded
         return self.quantizer if isinstance(self.quantizer, LengthCodes) and len(self.quantizer.lengths_) else None
 
     def save(self, path: StrPath) -> None:
@@ -455,8 +456,8 @@ class Index:
                     self.kept.save(folder / "vectors.npy")
 
     def explore(self, vectors: ArrayLike | None = None, **options: object) -> object:
-        """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
-        import nearkin  # the page stands above this package: users' convenience, not a dependency
+        """The page of `nearkin explore`, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
+        import nearkin  # the page is a higher package: for users' convenience, not a dependency
 
         return nearkin.web.load("explore").explore(self, vectors, **options)
 
@@ -477,7 +478,7 @@ class Index:
         return self
 
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
-        """What FAISS takes for rows X (n, d): codes, or the rows themselves without a quantizer."""
+        """The FAISS input for rows X (n, d): codes, or the rows themselves without a quantizer."""
         parts: list[np.ndarray] = []
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK].astype(np.promote_types(X.dtype, np.float32), copy=False)
@@ -493,7 +494,7 @@ class Index:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _append(self, X: np.ndarray, codes: np.ndarray) -> None:
-        """Add rows X under their codes; whatever breaks, the index is as it was."""
+        """Add rows X under their codes; after any error the index is unchanged."""
         self._searched.forget()
         before, kept, length = len(self), self.kept, self._length_with(X)
         try:
@@ -539,8 +540,8 @@ class Index:
         return np.arange(len(self)) if self.ids is None else self.ids
 
     def _joined_ids(self, ids: ArrayLike | None, n: int) -> np.ndarray | None:
-        """The ids of all rows when n rows under `ids` follow; None where rows are counted. Without rows, both ways are
-        open."""
+        """The ids of all rows after n rows under `ids` are added; None where rows are numbered. An empty index accepts
+        both."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
             how = "given, but this index counts its rows" if counted else "missing, and this index names its rows"
@@ -554,7 +555,7 @@ class Index:
 
 
 class Probing(NamedTuple):
-    """What a search that visits `n_probe` lists finds."""
+    """Recall and time of a search that visits `n_probe` lists."""
 
     n_probe: int
     recall: float

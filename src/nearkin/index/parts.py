@@ -23,7 +23,7 @@ from nearkin.index import identifiers
 from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
 from nearkin.index.searching import KeptVectors, normalised
 
-KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
+KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
     "norm-explicit quantizer": ("nearkin.quantization.norm_explicit", "NormExplicitQuantizer"),
@@ -92,7 +92,7 @@ def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> No
 
 @dataclass(frozen=True)
 class SavedQuantizer:
-    """A quantizer as its folder holds it; `n_bits` None for one to bytes."""
+    """A quantizer in its folder; `n_bits` is None for codes of bytes."""
 
     content: SavedArrays
     n_features_in_: int
@@ -111,7 +111,7 @@ class SavedQuantizer:
 
 
 def read_quantizer(path: StrPath) -> SavedQuantizer:
-    """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
+    """The content of a folder that a quantizer's `save` wrote; ValueError for a folder of another kind."""
     found = read_saved(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
     with damage_named(found.path):
@@ -127,7 +127,7 @@ def load_quantizer(path: StrPath) -> Quantizer:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an index folder holds."""
+    """The content of an index folder."""
 
     faiss_index: FaissIndex
     d: int
@@ -146,7 +146,7 @@ def read_parts(path: Path) -> Parts:
         metric = check_choice(config["metric"], "metric", METRICS)
         d, n_rows = (check_integer(config[name], name, low=low) for name, low in (("n_features", 1), ("n_rows", 0)))
         next_id = None if "next_id" not in config else check_integer(config["next_id"], "next_id", low=n_rows)
-        # older folders have none: their scores are those of codes without their length
+        # older folders have none: their scores do not use lengths
         length = None if "row_length" not in config else check_real(config["row_length"], "row_length", above=0)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
@@ -196,7 +196,7 @@ def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
     """The FAISS index, under the users' ids if these are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner
-    if isinstance(inner, faiss.IndexBinary):  # a map wants an empty index at first: a stand-in, then the real one
+    if isinstance(inner, faiss.IndexBinary):  # a map needs an empty index at first: a stand-in, then the real one
         wrapped: Any = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
     else:
         wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))

@@ -1,15 +1,17 @@
-"""The nearest rows by their codes, ranked again at their own length, or by the exact vectors if the index keeps them.
+"""The nearest rows by their codes, ranked again after rescaling to their norm, or by exact vectors if the index keeps
+them.
 
 FAISS searches. Where it would decode every row for every query (sums of centroids without a norm, by "l2"), few queries
 are answered from tables, `SumTables`, and many by one decoding of the rows.
 
 Of a query q and a row that is a list's centre c plus the sum r of its centroids, the squared distance is
-|q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; what stands
-in brackets is the same for all queries, and is kept: four bytes a row. A flat index has one list.
+|q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
+brackets is the same for all queries and is cached: four bytes a row. A flat index has one list.
 
-A rounded row is too short, each by another factor, so its scores favour the wrong rows. If all rows of an index have
-one length L, a decoded row y is taken as L y / |y|, which needs no byte. Codes may also hold each row's length
-(`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, ranked again here.
+Quantized rows are too short, each by a different factor, which biases their scores. If all rows of an index have one
+length L, a decoded row y is replaced by L y / |y|, which needs no byte. Codes may also hold each row's length
+(`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, which are ranked again
+here.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,12 +31,12 @@ from nearkin.contracts import LengthCodes
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
-_TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a table, and of one decoded number
+_TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
 _DECODED = 1 << 20  # numbers of decoded rows at a time
-_FEW = 8  # queries; fewer are quicker answered by FAISS's tables than by decoding allowed rows of lists once
+_FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _CHUNK = 65_536  # rows written at a time
 _QUERIES, _RESCORED = 256, 1 << 24  # queries ranked again at a time, and numbers of their candidates
-_MORE, _FEWEST = 2, 40  # candidates for each row wanted whose length is known, and at least
+_MORE, _FEWEST = 2, 40  # candidates for each row wanted if lengths are known, and the minimum
 _AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
@@ -43,8 +45,8 @@ SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuant
 
 
 class SumTables:
-    """Tables for the rows of one index, and what is kept of them between searches; made again when rows change. No
-    offset costs digits: centroids are less the first of their codebook, centres and queries less the centres' mean."""
+    """Tables for the rows of one index, cached between searches; rebuilt when rows change. To save digits, the first
+    centroid is subtracted from its codebook, the centres' mean from centres and queries."""
 
     def __init__(self, inner: SumIndex) -> None:
         self._inner, self._bits = inner, int(faiss.vector_to_array(inner.aq.nbits)[0])
@@ -109,20 +111,21 @@ class SumTables:
 
 
 class Kept:
-    """What searches of one index keep for those that follow; `forget` it when rows change."""
+    """Cached values of searches of one index; `forget` them when rows change."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
     def _once(self, name: str, index: faiss.Index, rows: int, make: Callable[[], Any]) -> Any:
-        """What `make` gave for this index and its number of rows; made again if FAISS's index was changed outside."""
+        """The cached result of `make` for this index and its number of rows; made again if FAISS's index was changed
+        outside."""
         key, known = (int(index.this), int(rows)), self._made.get(name)
         if known is None or known[0] != key:
             known = self._made[name] = key, make()
         return known[1]
 
     def tables(self, inner: SumIndex) -> SumTables:
-        """Those of the index, made when they are first needed."""
+        """The tables of the index, made on first use."""
         return self._once("tables", inner, inner.ntotal, lambda: SumTables(inner))
 
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
@@ -148,7 +151,7 @@ class Kept:
         return (rows - shift) * used
 
     def forget(self) -> None:
-        """Nothing is kept of the rows."""
+        """Clear the cache."""
         self._made.pop("tables", None)
         self._made.pop("places", None)
 
@@ -200,7 +203,7 @@ def nearest(
 
 
 def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
-    """Of all rows; `ranked` if they will be ranked again."""
+    """Search all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
         if ranked and isinstance(inner, faiss.IndexPQ) and _decoding_pays(len(Q), inner.pq.M, inner.d):
@@ -208,7 +211,7 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
-    if scanned and inner.metric_type == faiss.METRIC_L2:  # FAISS leaves out what is the same for all rows
+    if scanned and inner.metric_type == faiss.METRIC_L2:  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + own, 0)
     if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         failed = _failed(inner, Q, scores, positions)
@@ -221,7 +224,8 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
 
 
 def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
-    """Of the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each query
+    """Search the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each
+    query
     is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
     if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
@@ -259,8 +263,8 @@ def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.
 
 
 def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
-    """What `nearest` gives for queries (q, d') and sums of centroids without a norm, by "l2". None for other codes, and
-    where FAISS has tables itself."""
+    """The result of `nearest` for queries (q, d') and sums of centroids without a norm, by "l2". None for other codes,
+    and where FAISS has tables itself."""
     if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
         return None
     if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
@@ -276,15 +280,15 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
 
 
 def _decoding_pays(n_queries: int, n_codes: int, d: int) -> bool:
-    """Whether to decode rows once and form products of d numbers is quicker than to add up `n_codes` entries of tables
-    for each query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
+    """Whether decoding rows once and forming products of d numbers is faster than adding `n_codes` table entries for
+    each query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
     return n_queries * (_TABLE * n_codes - d) > _DECODING * d
 
 
 def _flat(
     inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None, kept: Kept | None = None
 ) -> Found:
-    """Of all rows, or of those at positions `allowed` (m,), decoded block by block."""
+    """Search all rows, or those at positions `allowed` (m,), decoded block by block."""
     by_distance = inner.metric_type == faiss.METRIC_L2
     best, rows = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
     middle, n_rows = np.zeros(inner.d, np.float32), inner.ntotal if allowed is None else len(allowed)
@@ -295,7 +299,7 @@ def _flat(
         else:
             block = decoded(inner, some, kept)[0]
         if by_distance and not first:
-            middle = block[0].copy()  # about one row, products of squares round less
+            middle = block[0].copy()  # centred on one row, squares lose fewer digits
         distances, numbers = faiss.knn(Q - middle, block - middle, min(k, len(block)), metric=inner.metric_type)
         best.add_result(distances, numbers + first if some is None else some[numbers])
     best.finalize()
@@ -310,8 +314,8 @@ def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
 def _in_lists(
     inner: faiss.IndexIVF, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None
 ) -> Found:
-    """Of the rows in the lists (q, n_probe) that the queries (q, d') visit, each list decoded once. `wanted` (n,) bool
-    marks the rows that may be answers; None for all."""
+    """Search the rows in the lists (q, n_probe) that the queries (q, d') visit; each list is decoded once. `wanted`
+    (n,) bool marks the rows that may be answers; None for all."""
     by_distance, codec = inner.metric_type == faiss.METRIC_L2, _codec(inner)
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
@@ -417,7 +421,7 @@ class KeptVectors:
         return _narrowed(X, self.dtype)
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
-        """These rows and behind them a copy of X (m, d): the caller may change X afterwards."""
+        """These rows followed by a copy of X (m, d): the caller may change X afterwards."""
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
@@ -429,7 +433,7 @@ class KeptVectors:
         return KeptVectors(self.blocks, np.delete(order, positions))
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Rows (..., d) float32 at positions of any shape; each block is read once."""
+        """Rows (..., d) float32 at positions of any shape; reads each block once."""
         rows = self._raw(positions.ravel())
         if self.dtype == np.int8:
             rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
@@ -533,7 +537,7 @@ def normalised(X: ArrayLike) -> np.ndarray:
 
 
 def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:
-    """`row_length` of rows in several chunks, as an index that they are added to in turn knows it."""
+    """`row_length` of rows in several chunks, as in an index to which they are added."""
     length, first = None, True
     for X in chunks:
         if first:
@@ -549,14 +553,14 @@ def common_length(one: float | None, other: float | None) -> float | None:
 
 
 class Lengths(NamedTuple):
-    """How decoded rows get their length: `length` of all rows, or `codes` that hold each row's length."""
+    """The norm of decoded rows: `length` of all rows, or `codes` that hold each row's norm."""
 
     length: float | None
     codes: LengthCodes | None
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
-        return max(_MORE * k, _FEWEST) * (1 if self.codes is None else 2)  # FAISS ranks those of any length worse
+        return max(_MORE * k, _FEWEST) * (1 if self.codes is None else 2)  # FAISS ranks rows of unequal length worse
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their own length."""
@@ -574,7 +578,7 @@ class Lengths(NamedTuple):
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
             own, numbers = np.maximum(positions[some].ravel(), 0), np.arange(positions[some].size)
-            if step > 1 and len(Q) > 1:  # queries have rows in common, which are decoded once
+            if step > 1 and len(Q) > 1:  # rows shared by queries are decoded once
                 own, numbers = np.unique(own, return_inverse=True)
             rows = self._turned(index, own, kept)
             scores[some] = compared(asked[some], rows, numbers.reshape(positions[some].shape), by_distance)

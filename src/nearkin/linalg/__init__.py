@@ -1,4 +1,5 @@
-"""Matrix facts, no learning: Givens rotations, skew gradients, projections, Haar measure. Names load on first use."""
+"""Matrix functions without learning: Givens rotations, skew gradients, projections, Haar measure. Names load on first
+use."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Products and nearest points that are those of a row alone, in any batch and with any number of threads.
+"""Products and nearest points of rows that do not depend on the batch or the number of threads.
 
-BLAS rounds a row's product differently alone, in a batch and on other numbers of threads. Nearly always that changes
-nothing: a value is decided long before its last bits. Here the few others are computed again in float64, in order.
+BLAS rounds a row's product differently for other batch sizes and numbers of threads. This rarely changes a result; the
+few results that it may change are computed again here in float64, in a fixed order.
 """
 
 # pyright: reportConstantRedefinition=false

@@ -1,4 +1,4 @@
-"""Disjoint groups of rows: the skew gradient's s x s blocks on them, and turning each group by its own matrix.
+"""Disjoint groups of rows: the skew gradient's s x s blocks on them, and a rotation of each group.
 
 Both are one pass over the rows in the order of memory. Up to `SMALL` rows a group they are loops, on one thread: a
 library's matrix product of so few rows spends its time on calling, and on gathering copies first: 8 rows a group of

@@ -29,7 +29,7 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
         order; disjoint ones commute.
     theta: (..., p) angles in radians.
 
-    On the CPU ValueError or TypeError, before anything is turned, for axes outside 0..d-1, a pair of one axis with
+    On the CPU ValueError or TypeError, before any change, for axes outside 0..d-1, a pair of one axis with
     itself, angles that are not finite, and an X that cannot be changed in place. Elsewhere torch checks the axes.
 
     Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
@@ -117,7 +117,7 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
 
 @cached_njit()
 def _fault(pairs: np.ndarray, d: int, overlapping: bool) -> tuple[int | None, bool]:
-    """The first axis of pairs (p, 2) that is wrong, and whether it lies within 0..d-1: then it stands twice."""
+    """The first axis of pairs (p, 2) that is wrong, and whether it is within 0..d-1: then it is repeated."""
     last = np.full(d, -1)
     for p in range(len(pairs)):
         for axis in pairs[p]:
@@ -176,10 +176,10 @@ def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) ->
 def descend_in_order(
     X: np.ndarray,  # (d, k), changed in place
     G: np.ndarray,  # (d, k)
-    order: np.ndarray,  # different rows: each turns with its neighbour, a last one without neighbour does not
+    order: np.ndarray,  # different rows in pairs of neighbours; a last one without partner stays
     length: float,
 ) -> bool:
-    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, and nothing is turned, if G or
+    """Rotate pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, without any change, if G or
     an angle is not finite. All angles come first, which tests G on the way: a separate test and a single pass take
     longer."""
     theta, total = np.empty(len(order) // 2), 0.0

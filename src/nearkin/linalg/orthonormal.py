@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
-_UNIT, EQUAL = 1e-3, 5e-3  # of a length, by which lengths of 1 and others may differ
-_APART = 1e-2  # of the rows' root mean square distance from their mean, by which lengths may differ at first
+_UNIT, EQUAL = 1e-3, 5e-3  # relative tolerances of lengths of 1 and of other lengths
+_APART = 1e-2  # first tolerance of lengths, relative to the rows' root mean square distance from their mean
 SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
 
 

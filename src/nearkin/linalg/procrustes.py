@@ -1,4 +1,4 @@
-"""The nearest orthonormal matrix, and how far a matrix is from being one. NumPy arrays and torch tensors alike."""
+"""The nearest orthonormal matrix, and the orthogonality error of a matrix. NumPy arrays and torch tensors alike."""
 
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -32,7 +32,7 @@ def deviation(X: Array) -> Array:
 def orthogonality_error(X: Any) -> float:
     """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns.
 
-    The columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32.
+    The columns are the short side: for a wide matrix the rows are tested. Sums are taken in at least float32.
     """
     if X.ndim < 2:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
@@ -68,7 +68,7 @@ def singular_vectors(X: Array) -> tuple[Array, Array]:
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
 
-    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
+    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
     """
     if special and X.shape[-2] != X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
@@ -97,7 +97,7 @@ def procrustes(
 
 _FAR = 0.3  # entries of the correction from which the last decomposition is too far off
 _NEAR = 0.02  # and up to which one correction is enough
-_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, turned too far in all
+_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, was too large in total
 _SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle
 
 

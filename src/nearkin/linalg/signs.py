@@ -1,6 +1,6 @@
-"""Linear maps of rows whose signs are those of the row alone, in any batch and with any number of threads.
+"""Linear maps of rows whose signs do not depend on the batch or the number of threads.
 
-Apart from `batch_free`, whose kernels load numba: hashers need none.
+Separate from `batch_free`, whose kernels load numba, which hashers do not need.
 """
 
 # pyright: reportConstantRedefinition=false

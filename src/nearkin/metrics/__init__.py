@@ -1,4 +1,4 @@
-"""Judging: retrieval, quantization and ordinal measures. Names are loaded on first use."""
+"""Measures of retrieval, quantization and ordinal embedding. Names are loaded on first use."""
 
 from typing import TYPE_CHECKING
 

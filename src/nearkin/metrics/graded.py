@@ -1,4 +1,4 @@
-"""Rankings judged by graded relevance: what people said of rows for queries, as in TREC's and BEIR's qrels."""
+"""Measures of rankings by graded relevance: people's judgements of rows for queries, as in TREC's and BEIR's qrels."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 

@@ -1,9 +1,9 @@
-"""Judging packed codes by the Hamming distance: rankings and measures that do not depend on row order.
+"""Measures of packed codes by Hamming distance that do not depend on row order.
 
-Hamming distances of L bits take L + 1 values, so a ranking is nearly all ties, and a measure that breaks them by row
-number judges the order of the file. Every measure here is the expectation over all orders of equal distances. It needs
-only two histograms per query, rows and relevant rows at each distance, which one popcount pass over the codes gives:
-10,000 queries against 60,000 codes take about a second.
+Hamming distances of L bits take L + 1 values, so most rows of a ranking are tied, and a measure that breaks ties by row
+number depends on the order of the file. Every measure here is the expectation over all orders of equal distances. It
+needs only two histograms per query, rows and relevant rows at each distance, which one popcount pass over the codes
+gives: 10,000 queries against 60,000 codes take about a second.
 """
 
 # pyright: reportConstantRedefinition=false

@@ -1,8 +1,8 @@
-"""Exact neighbours, and the share of them that answers keep, where rows may lie at one distance.
+"""Exact neighbours and recall, with ties: several rows may have the same distance.
 
-Copies of a row, integers and one-hot rows tie: of forty rows at the distance of the tenth neighbour any is as right an
-answer as the others, and counting by row number would take a lossless code for a bad one (.90 of ten neighbours on rows
-of 0, 1, 2). Here the rows found count first among those at one distance.
+Copies of a row, integers and one-hot rows tie: if forty rows have the distance of the tenth neighbour, each of them is
+correct. Counting by row number would give a lossless code a recall below 1 (.90 of ten neighbours on rows of 0, 1, 2).
+Here, among rows of equal distance, retrieved ones count first.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.retrieval import recall_k_at_k
 
-ROUNDING = 1e-6  # of a distance or product in float32, in units of the squared norms
+ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
 
 Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -27,7 +27,7 @@ Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class ExactNeighbours:
-    """The k nearest rows of each query, and what is as near: `tied` (q,) marks queries that have rows at one distance.
+    """The k nearest rows of each query; `tied` (q,) marks queries with rows of equal distance.
 
     `ids` (q, k), nearest first, are row numbers or whatever `distances` takes.
     """
@@ -40,12 +40,12 @@ class ExactNeighbours:
 
     @classmethod
     def given(cls, ids: np.ndarray) -> "ExactNeighbours":
-        """Neighbours (q, k) that somebody else found: their order is kept."""
+        """Neighbours (q, k) from outside: their order is kept."""
         return cls(ids, np.zeros(len(ids), bool), lambda _, ids: np.zeros(ids.shape))
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> "ExactNeighbours":
-        """Of rows (n, d) in memory, by Euclidean distance or inner product ("ip")."""
+        """The neighbours among rows (n, d) in memory, by Euclidean distance or inner product ("ip")."""
         rows, queries = np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(queries, np.float32)
         k = min(k, len(rows))
         if not len(queries):
@@ -79,7 +79,7 @@ class ExactNeighbours:
 
 @dataclass(frozen=True)
 class Judge:
-    """Rows (n, d), queries (q, d) and their exact neighbours: counts how many of these codes of the rows keep."""
+    """Rows (n, d), queries (q, d) and their exact neighbours: measures the recall of decoded rows."""
 
     rows: np.ndarray
     queries: np.ndarray
@@ -88,7 +88,7 @@ class Judge:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int = 10, metric: str = "l2") -> "Judge":
-        """By the k nearest rows, "l2" or "ip"."""
+        """Compute the k nearest rows by "l2" or "ip"."""
         return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
 
     @property
@@ -97,7 +97,7 @@ class Judge:
         return self.truth.ids.shape[1]
 
     def kept(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> float:
-        """The share of exact neighbours among the decoded rows (n, d') nearest to `queries` (q, d') or the judge's."""
+        """The recall of the decoded rows (n, d'), with `queries` (q, d') or the judge's."""
         return self.truth.kept(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
 
 
@@ -128,7 +128,7 @@ def neighbours_kept(
     `retrieved` are row numbers or, with `ids` (n,), ids of the rows: what `Index.search` returns for an index that was
     built with these ids. -1, or "" among strings, means no row. `metric`: "l2", "ip" or "cosine".
 
-    The exact neighbours are found here, and ties are settled: of rows at one distance each is as right as the others.
+    Exact neighbours are computed here; of rows at equal distance each is correct.
     Raises ValueError or TypeError for what cannot be compared.
 
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows

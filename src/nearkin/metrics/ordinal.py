@@ -1,4 +1,4 @@
-"""Judging an embedding by the comparisons that it satisfies."""
+"""The error of an embedding: the share of comparisons that it violates."""
 
 # pyright: reportConstantRedefinition=false
 

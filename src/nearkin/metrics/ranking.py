@@ -1,4 +1,4 @@
-"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, what was seen left out."""
+"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, without seen pairs."""
 
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -15,7 +15,7 @@ from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_ran
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
-MANY = 1024  # queries from which codes are decoded once: products of matrices are then faster than tables of distances
+MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
 
@@ -29,7 +29,7 @@ def recommend(
     rows: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k rights of largest inner product for each left row: scores and numbers, both (rows, k), best first.
+    """The k right entities of largest inner product for each left row: scores and numbers, both (rows, k), best first.
 
     `right` (n, d) are vectors, or a `faiss.Index` of them by inner product, such as a coded one, which is then what
     ranks. `seen` (m, n) holds the pairs that must not be returned; `rows` chooses left rows, default all; `candidates`
@@ -168,7 +168,7 @@ def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
 def _searched(
     left: ArrayLike, right: ArrayLike | faiss.Index, candidates: ArrayLike | None
 ) -> tuple[faiss.Index, np.ndarray, int]:
-    """What is searched, the left vectors, and how many rights there are."""
+    """The searched index or vectors, the left vectors, and the number of right entities."""
     if isinstance(right, faiss.Index):
         if candidates is not None:
             raise ValueError("candidates works with right as vectors (n, d); an index is searched as a whole")

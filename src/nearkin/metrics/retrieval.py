@@ -1,8 +1,8 @@
-"""Judging ranked answers against what should have been found.
+"""Measures of ranked answers against the relevant ids.
 
 `retrieved` is (n, K): the ids found for each query, best first. `relevant` is (n, T): the ids that should be found, in
-order of nearness where the order matters. Ids are integers or strings; lists of different lengths may be given as they
-are, or padded with -1 (strings: ""), which never counts as found or relevant. Every measure is the mean over the
+order of nearness where the order matters. Ids are integers or strings; lists of different lengths may be given
+unpadded, or padded with -1 (strings: ""), which never counts as found or relevant. Every measure is the mean over the
 queries that have something relevant, in [0, 1].
 """
 

@@ -1,4 +1,4 @@
-"""Orthogonal fine-tuning: a frozen linear layer whose inputs or outputs a learned block-diagonal rotation turns.
+"""Orthogonal fine-tuning: a learned block-diagonal rotation of the inputs or outputs of a frozen linear layer.
 
 Of Qiu et al., "Controlling Text-to-Image Diffusion by Orthogonal Finetuning" (2023), with the blocks that PEFT's OFT
 has: R = (I + Q)(I - Q)^-1 (Cayley), Q skew. PEFT cuts the series of that inverse after Q^4, so its R is not orthogonal.
@@ -21,13 +21,13 @@ SIDES = ("inputs", "outputs")
 
 
 class BlockRotation(nn.Module):
-    """Turn vectors (..., d) by a learned block-diagonal rotation, at first the identity: x -> x R.
+    """Rotate vectors (..., d) by a learned block-diagonal rotation, initially the identity: x -> x R.
 
     Before a linear layer, `layer(rotation(x))`, it is the layer with weight W R^T; after it, `rotation(layer(x))`, with
     R^T W. Train `rotation.weight` by any optimizer and freeze the layer. `merge` writes R into the layer's weight.
 
     Its `state_dict` is that of PEFT's OFT: the key "weight", for each block the part of Q above the diagonal. PEFT's
-    default R is the series of ours, cut off; with `use_cayley_neumann=False` PEFT turns the other way, R^T.
+    default R is the series of ours, cut off; with `use_cayley_neumann=False` PEFT uses R^T.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class BlockRotation(nn.Module):
         self._write(layer, side, self.rotations().detach())
 
     def unmerge(self, layer: nn.Linear, side: str = "inputs") -> None:
-        """Take R out of `layer` again: what `merge` wrote times R's transpose."""
+        """Undo `merge`: multiply the weight of `layer` by R's transpose."""
         self._write(layer, side, self.rotations().detach().mT)
 
     @torch.no_grad()

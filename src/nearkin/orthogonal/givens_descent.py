@@ -1,4 +1,4 @@
-"""Givens coordinate descent: disjoint pairs of axes turn, each by its own directional derivative (GCD, Algorithm 2)."""
+"""Givens coordinate descent: disjoint pairs of axes rotate, each by its directional derivative (GCD, Algorithm 2)."""
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
@@ -37,7 +37,8 @@ SIDES = ("auto", "left", "right")
 
 
 class _Frame(NamedTuple):
-    """Formulas for turning columns, X <- X R, or rows, X <- R X; an entry of Omega is a sum along the axis `across`."""
+    """Formulas for rotating columns, X <- X R, or rows, X <- R X; an entry of Omega is a sum along the axis
+    `across`."""
 
     skew: Callable[[Tensor, Tensor], Tensor]
     entries: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -57,9 +58,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     """X <- X R_{i1,j1}(theta_1) ... R_{im,jm}(theta_m) for disjoint pairs of axes (GCD, Algorithm 2).
 
     theta_ij = lr * Omega_ij, the descent along the pair's directional derivative. GCD divides that derivative by
-    sqrt(2) (its g_ij), so its lambda is lr * sqrt(2). Square parameters turn from the right (columns), tall ones from
-    the left (rows). Rotations are exact and written in Rutishauser's stable form: det stays +1 and the drift after 1e5
-    float32 steps is about 1e-5.
+    sqrt(2) (its g_ij), so its lambda is lr * sqrt(2). Square parameters are rotated from the right (columns), tall ones
+    from the left (rows). Rotations are exact and written in Rutishauser's stable form: det stays +1 and the drift after
+    1e5 float32 steps is about 1e-5.
 
     Parameters
     ----------
@@ -67,21 +68,21 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     lr: step length, > 0.
     selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product),
         "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
-    n_matchings: how many edge-disjoint matchings turn, one after the other, from one gradient. 1 is the paper's method;
-        d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
-    side: "right", "left", or "auto": as above, but "random" turns rows of square parameters too. It is the same
-        method in the other frame, and rows are contiguous in memory: 5 to 12 times faster. Without momentum it turns
+    n_matchings: number of edge-disjoint matchings that rotate, one after the other, from one gradient. 1 is the paper's
+        method; d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
+    side: "right", "left", or "auto": as above, but "random" rotates rows of square parameters too. It is the same
+        method in the other frame, and rows are contiguous in memory: 5 to 12 times faster. Without momentum it rotates
         columns where these are contiguous, as in the Q of `torch.linalg.qr`.
     angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
         circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
         objective (PCA, sorting) decreases in every step without a step length to choose.
-    momentum: heavy ball, in [0, 1], the buffer being turned with the point; or `Adam()` for the Adam-like step, which
+    momentum: heavy ball, in [0, 1]; the buffer is rotated with the point; or `Adam()` for the Adam-like step, which
         has one second moment per matrix.
     maximize: ascend instead.
     stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
     layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
     random_state: seed, NumPy or torch generator of the selection. The default is a fixed seed, so that the replicas of
-        data-parallel training turn the same pairs.
+        data-parallel training rotate the same pairs.
     callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and, if
         `step` was given a closure, its value as "objective".
 
@@ -209,12 +210,12 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 def turn_rows(
     X: Tensor,  # (b, d, k), changed in place
     G: Tensor,  # (b, d, k)
-    M: Tensor,  # (b, d, k): G, or its moment, which is turned with X
+    M: Tensor,  # (b, d, k): G, or its moment, which is rotated with X
     drawn: Sequence[Tensor],  # for each matrix components (rounds l, s): those of one round are disjoint
     group: Record,
     state: Record,
     *,
-    scales: Sequence[float] = (),  # of the entries of each matrix; 1 if none is given
+    scales: Sequence[float] = (),  # factors of the entries of each matrix; default 1
     rounds: int = 1,
     exact: bool = False,  # of pairs: by the angle that minimises <G, X>
 ) -> None:

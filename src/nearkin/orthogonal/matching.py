@@ -1,4 +1,4 @@
-"""Matchings on the complete graph of axes: which disjoint pairs of axes turn together.
+"""Matchings on the complete graph of axes: the disjoint pairs of axes that rotate in one step.
 
 GCD (section 2.3) calls them bipartite matchings; the pairs come from the complete graph, so they are (perfect, for even
 n) matchings. Every matching is an array of pairs (floor(n/2), 2) with i < j in each row, sorted by i; for odd n one
@@ -72,7 +72,7 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
 def _max_weight(W: np.ndarray) -> np.ndarray:
     n = len(W)
     scale = float(np.abs(W).max(initial=0.0)) or 1.0
-    weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx wants integers
+    weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx needs integers
     i, j = np.triu_indices(n, 1)
     graph = rustworkx.PyGraph()
     graph.add_nodes_from(range(n))
@@ -126,7 +126,7 @@ def heavy_matchings(
 ) -> list[torch.Tensor]:
     """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left.
 
-    Of one axis alone, an empty one.
+    For a single axis it is empty.
     """
     if len(W) == 1:
         return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]

@@ -1,9 +1,9 @@
-"""What all optimizers on the manifold share: parameters as batches of tall matrices, checks, the loop, moments, saving.
+"""The base class of optimizers on the manifold: batches of tall matrices, checks, the loop, moments, saving.
 
-Momentum of a method that turns rows or columns by a known rotation has the gradient's shape and is turned with the
-point: X <- R X, M <- R M. The rotation is an isometry that maps tangent vectors at X to tangent vectors at R X. So
-nothing is lost or projected, and the skew form of M moves along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The
-second moment is one number per matrix: more than one would depend on the basis, and turning axes changes the basis.
+The momentum of a method that rotates rows or columns has the gradient's shape and is rotated with the point: X <- R X,
+M <- R M. The rotation is an isometry that maps tangent vectors at X to tangent vectors at R X. So no projection is
+needed, and the skew form of M is transported exactly: Omega(R X, R M) = R Omega(X, M) R^T. The
+second moment is one number per matrix: more than one would depend on the basis, which rotations change.
 """
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -33,9 +33,9 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 @dataclass(frozen=True)
 class Defaults:
-    """Sizes at which one way to compute the same step overtakes the other, in entries of a matrix or its side."""
+    """Matrix sizes at which the faster way to compute the same step changes, in entries or side length."""
 
-    batched: int = 64 * 64  # parameters of one shape up to here move as one batch
+    batched: int = 64 * 64  # parameters of one shape up to this size are one batch
     compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
     products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
 
@@ -67,7 +67,7 @@ def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
 
 
 def working_dtype(p: Tensor) -> torch.dtype:
-    """float64 parameters are moved in float64, all others in float32."""
+    """float64 parameters are updated in float64, all others in float32."""
     return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
@@ -289,7 +289,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         return {**super().state_dict(), "selection": self.generator.get_state(), "steps": self._steps}
 
     def load_state_dict(self, state_dict: Record) -> None:
-        """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped.
+        """Load a `state_dict`: training continues bit for bit (on the CPU) as without the interruption.
 
         State of another precision is converted to this optimizer's. ValueError if another package wrote it.
         """
@@ -313,13 +313,13 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         self._steps = state_dict["steps"]
 
     def __getstate__(self) -> Record:
-        """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
+        """State for `copy.deepcopy` and pickle: torch's, the generator's state, the callback and the count."""
         own = {"generator": self.generator, "callback": self.callback, "_steps": self._steps}
         return {**super().__getstate__(), **own}
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
-    """Return the direction-giving matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
+    """Return the direction matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
     if group.get("betas") is None and not group["momentum"]:
         return G
     if "momentum" not in state:
@@ -387,7 +387,7 @@ def _check_common(group: Record) -> None:
 
 
 def _check_scheduled(group: Record) -> None:
-    """What schedulers change: lr, which may come down to 0, and the momentum."""
+    """Check the values that schedulers change: lr, which may become 0, and the momentum."""
     check_real(group["lr"], "lr", low=0)
     if group["momentum"] and group.get("betas") is not None:
         raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")

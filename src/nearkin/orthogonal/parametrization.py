@@ -1,4 +1,4 @@
-"""Modules whose weights are orthonormal: put there once, or kept there for any optimizer.
+"""Modules with orthonormal weights: projected once, or parametrized for any optimizer.
 
 `orthogonal_parametrization` makes the weight the polar factor X = P (P^T P)^(-1/2) of an ordinary parameter P, by
 matrix products alone. When P has been moved, it is replaced by its own polar factor, which does not change the weight;
@@ -23,7 +23,7 @@ from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
 from nearkin.orthogonal.retraction import newton_schulz_orthonormalize, orthogonality_probe
 
-# of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is the weight
+# tolerance of ||P^T P - I||_F / sqrt(k), at rounding level: below it P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 
 

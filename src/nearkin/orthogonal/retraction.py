@@ -1,8 +1,9 @@
-"""From a point and a descent direction to the next point: exact curves and cheap retractions on O(d) and St(d, k).
+"""Retractions on O(d) and St(d, k): the next point from a point and a descent direction, exact or approximate.
 
 All agree with exp to first order: a step of length 0 is X, and the derivative is minus the tangent gradient. Square
-points move from the right by a skew matrix, X <- X f(-t A). Tall points move from the left by the low-rank skew matrix
-W = G X^T - X G^T, of which only G (d, k) is kept: formulas in the span of [X, G] form no d x d matrix.
+points are multiplied from the right, X <- X f(-t A), A skew. Tall points are multiplied from the left, with the
+low-rank skew matrix W = G X^T - X G^T, of which only G (d, k) is kept: formulas in the span of [X, G] form no d x d
+matrix.
 
 The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows paper prints (I + A/2)^-1 (I - A/2), whose
 derivative is -A: its eq. 4 with that map moves opposite to exp.

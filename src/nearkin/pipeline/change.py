@@ -163,13 +163,13 @@ def _record(folder: Path, kind: str | None, version: int | None, sizes: list[int
 
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
 _QUERIES = 1_000
-_LUCK = 0.005  # by which a second fit to rows of the same kind can be better
+_LUCK = 0.005  # chance gain in recall of a second fit to similar rows
 _OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures of a run that new codes do not have
 
 
 class Drift(NamedTuple):
-    """Neighbours that codes keep of new rows: the present ones, and those learned again with half of the new rows. A
-    drift: the `gain`, paired over the queries, is above .005, what a fit gains by luck, with 97.5 % confidence."""
+    """Recall of new rows by the present codes, and by codes learned again with half of the new rows. It is a drift if
+    the `gain`, paired over the queries, is above .005, the chance gain of a new fit, with 97.5 % confidence."""
 
     k: int
     rows: int
@@ -192,15 +192,15 @@ class Drift(NamedTuple):
         return self._asdict() | {name: getattr(self, name)._asdict() for name in ("now", "again", "gain")}
 
     def rows_of_table(self) -> list[list[object]]:
-        """A row for each of the codes: their share of neighbours kept and its interval."""
+        """A row for each of the codes: recall and its interval."""
         return [["codes of the index", *self.now], ["learned again", *self.again]]
 
 
 def watch(
     folder: StrPath, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
 ) -> Drift:
-    """Judge the codes of a saved index by new rows (n, d) that it does not hold, and say what `refresh` would gain:
-    half are learned from, the others judge. ValueError for an index without codes and for fewer than 100 rows."""
+    """Measure the codes of a saved index on new rows (n, d), and the gain of `refresh`: half of the rows are learned
+    from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100 rows."""
     steps, index = steps or Steps(), Index.load(folder)
     check_integer(k, "k", low=1)
     file.check_finite(metric=index.metric)
@@ -224,7 +224,7 @@ def watch(
 
 
 def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:
-    """Learn the codes of a saved index again, from its rows and those of a file, and code its rows by them. Without
+    """Learn the codes of a saved index again, from its rows and those of a file, and encode its rows. Without
     kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no change,
     for an index without codes, or of bits without vectors."""
     steps = steps or Steps()

@@ -70,10 +70,10 @@ def compress_file(
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
     Options as of `nearkin compress`. Returns the record that is saved as run.json, with `about`; its figures are of
-    rows that were not learned from, if there are any. `judged_by` (q, d) judge the neighbours kept, else `queries`,
-    else rows of the file. ValueError before any work if widths differ, `ids` has another length or repeats itself, a
-    row cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have nothing to
-    choose, or processes were given different vectors.
+    rows that were not learned from, if there are any. `judged_by` (q, d) are the queries that measure recall, else
+    `queries`, else rows of the file. ValueError before any work if widths differ, `ids` has another length or repeats
+    itself, a row cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have
+    nothing to choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out)
@@ -143,7 +143,7 @@ def _agreed_job(
     queries: np.ndarray | None,
     group: Group,
 ) -> Record:
-    """What identifies a compression; ValueError if processes were given different ones."""
+    """The identity of a compression job; ValueError if processes have different ones."""
     job: Record = {
         "vectors": file.describe(),
         "train": source.describe(),
@@ -169,7 +169,7 @@ def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
 
 
 def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
-    """The queries (q, d), normalised for cosine; ValueError if there is nothing that they can choose."""
+    """The queries (q, d), normalised for cosine; ValueError if the method has nothing to choose by queries."""
     rotated = isinstance(quantizer, NormExplicitQuantizer | nk.ProductQuantizer) and not quantizer.n_lists
     rotated = rotated and (isinstance(quantizer, NormExplicitQuantizer) or quantizer.rotation is not None)
     if not rotated and not isinstance(quantizer, BestCode):
@@ -231,7 +231,7 @@ def _encode(
 def _record(
     file: VectorFile, index: Index, fitted: object, run: Record, queries: np.ndarray | None, steps: Steps
 ) -> Record:
-    """Sizes of the index and what its codes keep."""
+    """Sizes of the index and the recall of its codes."""
     record: Record = {
         "data": file.name,
         "vectors": len(file),

@@ -1,4 +1,4 @@
-"""`nearkin embed` on comparisons: a map of the objects, judged on held-out answers and saved as a folder."""
+"""`nearkin embed` on comparisons: a map of the objects, measured on held-out answers and saved as a folder."""
 
 import csv
 from contextlib import suppress
@@ -71,7 +71,7 @@ def embed_comparisons(
     options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
-    doubted = opposite if reversed_raters == "keep" else {}  # raters by whom no map is judged
+    doubted = opposite if reversed_raters == "keep" else {}  # raters left out of the held-out error
     judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:
@@ -132,7 +132,7 @@ def _opposite(answers: Comparisons, dim: int, options: Record, seed: int | None)
 
 
 def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tuple[Comparisons, list[str]]:
-    """The answers with those of such raters kept, turned or dropped, and a note for each rater."""
+    """The answers, with those of such raters kept, reversed or dropped, and a note for each rater."""
     if not opposite:
         return answers, []
     theirs = np.isin(np.asarray(answers.annotators), list(opposite))

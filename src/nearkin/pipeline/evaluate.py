@@ -1,4 +1,4 @@
-"""`nearkin evaluate`: how good a saved index answers, compared with exact neighbours, labels and people's grades."""
+"""`nearkin evaluate`: the quality of a saved index by exact neighbours, labels and relevance judgements."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ from nearkin.records import Judgements
 
 CUTS = (1, 10, 100)
 ROWS_AS_QUERIES = 200
-MOST_QUERIES = 1000  # that judge a new index; `evaluate` uses all
-_FEWEST_UNSEEN = 20  # rows not learned from that suffice as queries
+MOST_QUERIES = 1000  # most queries that measure a new index; `evaluate` uses all
+_FEWEST_UNSEEN = 20  # least number of unseen rows to use as queries
 _FULL_RANKING = 100_000  # rows; of a larger index the first _FULL_RANKING // 100 answers are judged by label
 _RANKED = 4_000_000  # answers in one batch of queries, which bounds memory
 _RADIUS = 2
@@ -52,13 +52,14 @@ def evaluate_folder(
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Judge the saved index by queries Q (q, d); returns the record, which is kept in its folder as evaluation.json.
+    """Measure the saved index with queries Q (q, d); returns the record, which is kept in its folder as
+    evaluation.json.
 
-    Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search, and
-    rows at equal distance are equally right. "searches" has one record by codes alone and, with `oversample`, one with
-    rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are people's
-    grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths that
-    disagree, and if the index is changed meanwhile.
+    Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; with `base` they are found by exact
+    search, and rows at equal distance are all correct. "searches" has one record by codes alone and, with `oversample`,
+    one with rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are
+    people's grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths
+    that disagree, and if the index is changed meanwhile.
     """
     steps = steps or Steps()
     read_config(folder, "index")
@@ -155,7 +156,7 @@ def exact_neighbors(
     for chunk in file.chunks(callback=callback):
         chunk = normalised(chunk) if metric == "cosine" else chunk
         largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
-        most = min(k + 2, len(chunk))  # one more than the heap keeps: a row may be the query
+        most = min(k + 2, len(chunk))  # one more than needed: one row may be the query
         scores, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, most, metric=METRIC_TYPES[kind])
         if queries_are is not None:
             scores[rows + start == queries_are[:, None]] = np.inf if kind == "l2" else -np.inf
@@ -188,8 +189,8 @@ def neighbours_of(
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
-    """Numbers of up to `count` rows of a file, in order: rows that an index did not learn from, if 20 are found. By its
-    record `run` it learned from "trained_on" rows drawn with the "seed", or from other vectors, "train"."""
+    """Numbers of up to `count` rows of a file, in order; rows that the index was not trained on, if there are 20. By
+    its record `run` it learned from "trained_on" rows drawn with the "seed", or from other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
     trained_on, seed = run.get("trained_on", 0), run.get("seed")
     if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
@@ -201,7 +202,7 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
 def judge_codes(
     index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, callback: Callback = ignore
 ) -> Record:
-    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
+    """10-recall@10 of the codes of a file's rows, as `evaluate` measures it.
 
     The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
     """
@@ -233,7 +234,7 @@ def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: Exact
     searches: list[Record] = []
     for times, ids in answers.items():
         measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
-        if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
+        if times is not None:  # a search for fewer neighbours would rescore fewer candidates
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
         kept = index.kept.row_bytes * len(index) if times is not None and index.kept is not None else 0
         about = {"search": _kind(index, times), "oversample": times, "bytes_per_vector": index.bytes_per_vector}
@@ -242,14 +243,14 @@ def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: Exact
 
 
 def _kind(index: Index, oversample: int | None) -> str:
-    """The kind of a search: which distances rank its answers."""
+    """The kind of a search, named by the distances that rank its answers."""
     if oversample is not None:
         return "rescored by kept vectors"
     return "exact" if index.quantizer is None else "by code alone"
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the judged searches, each with its size."""
+    """Columns and rows of a table of the measured searches, each with its size."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []
     for row in searches:
@@ -300,7 +301,7 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
 class Relevance(NamedTuple):
     """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
 
-    Columns from n on are judged rows that the index lacks: no answer can be one of them. `notes` say what is left out.
+    Columns from n on are judged rows that the index lacks, which no answer can be. `notes` describe what is left out.
     """
 
     queries: np.ndarray

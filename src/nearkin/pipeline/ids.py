@@ -1,4 +1,4 @@
-"""`nearkin ids`: semantic ids of a file's rows, the files that language models read, and what its report shows."""
+"""`nearkin ids`: semantic ids of a file's rows, files for language models, and the data of the report."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What commands read: vectors and queries from files or saved folders, ids, and tables of new pairs."""
+"""Inputs of commands: vectors and queries from files or saved folders, ids, and tables of new pairs."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from nearkin.records import Interactions
 
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
-LEFT = "left.safetensors"  # of a folder of `nearkin train`: the left side of its index
+LEFT = "left.safetensors"  # the left side of the index, in a folder of `nearkin train`
 _FEWEST_QUERIES = 20  # left vectors needed to judge codes
 
 
@@ -46,7 +46,7 @@ class GivenVectors(NamedTuple):
     about: str = ""  # how a table was understood
 
     def queries(self, metric: str | None) -> np.ndarray | None:
-        """The left vectors, if the codes will be searched by inner product and there are enough to judge them."""
+        """The left vectors, if the codes will be searched by inner product and there are enough for a recall."""
         return self.left if metric == "ip" and self.left is not None and len(self.left) >= _FEWEST_QUERIES else None
 
 
@@ -151,14 +151,14 @@ def read_ids(path: StrPath, n: int | None = None, header: str | None = None) -> 
 
 @dataclass
 class Unknown:
-    """What happens to ids that a folder lacks: an error that names `--unknown skip`, or they are left out and noted."""
+    """The treatment of ids that a folder lacks: an error that names `--unknown skip`, or a note."""
 
     skip: bool = False
     notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, choice: str) -> "Unknown":
-        """Of `--unknown error` or `--unknown skip`."""
+        """The treatment by the value of `--unknown`: error or skip."""
         return cls(check_choice(choice, "--unknown", ("error", "skip")) == "skip")
 
     def leave_out(self, what: str, many: str) -> None:

@@ -15,12 +15,12 @@ from nearkin.quantization.best import BestCode
 
 PRODUCT, BEST = "product", "best"
 MINUTES = 1.0  # of the race without a method, beyond what product codes take: `best` of 16,384 rows takes 8 to 40 s
-_RACED_FROM = 1_000  # rows: fewer judge no race
+_RACED_FROM = 1_000  # least number of rows for a race
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
 _ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 SCALARS = {"int4": 4, "int6": 6, "int8": 8, "float16": 16}  # bits of a column, at any size asked for
-_CODEBOOKS = (4, 3, 2)  # per part of a product residual code: more keep more neighbours, and search is slower
+_CODEBOOKS = (4, 3, 2)  # per part of a product residual code; more give a higher recall and a slower search
 _LONGEST = 16  # bytes of a residual code; longer product residual codes keep as much in less time
 
 

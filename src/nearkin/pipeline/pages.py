@@ -209,7 +209,7 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
-    """Several indexes: the size and the answers of each, a row per search that was judged."""
+    """Several indexes: sizes and recall, a row for each measured search."""
     rows: list[list[object]] = []
     missing: list[str] = []
     for folder in map(Path, folders):
@@ -284,7 +284,7 @@ def _probing(record: Fields | None) -> Section | None:
     return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 
 
-_CURVES = {  # of a training's history, with what the axis is called
+_CURVES = {  # quantities of a training's history, with the axis labels
     "loss": "loss on the training rows",
     "objective": "objective",
     "distortion": "distortion on the training rows",
@@ -294,7 +294,7 @@ _PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"} 
 
 
 def _learning(run: Fields) -> Section | None:
-    """What was recorded after each step of a training, a figure each; of towers with an index in both phases."""
+    """Figures of the records of a training, one for each quantity; towers with an index have two phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
     history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
     together, drawn, lead = any("phase" in entry for entry in history), [], ""
@@ -357,7 +357,7 @@ def _settings(run: Fields) -> Section | None:
 
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
-    """The page of a sweep over the file `vectors`, judged by the file `queries`."""
+    """The page of a sweep over the file `vectors` with the queries in the file `queries`."""
     page = Page(
         title=f"{vectors}: how few bytes keep {sweep.target:.0%} of {sweep.k} neighbours",
         lead=f"{sweep.shape[0]:,} vectors of {sweep.shape[1]:,} columns.",

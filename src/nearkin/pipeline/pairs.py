@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
-EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
+EXAMPLES = 8  # right entities with most pairs, whose neighbours the report shows
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
 TABLES = (None, "csv", "parquet")
 _CUTS, _RANKED, _SHOWN = (20, 100), ("recall", "ndcg", "mrr"), ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
@@ -59,10 +59,10 @@ def embed_pairs(
 ) -> Record:
     """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
 
-    Options as of `nearkin embed`. A first fit without the share `holdout` of the pairs is judged by them, next to
-    popularity and item-kNN; the saved model is then fitted on all pairs with the settings found. With `start` the model
-    of that folder is judged by the share, before and after it is trained with the other pairs. `holdout=0` judges
-    nothing. `columns` are the other options of `nearkin.read_interactions`.
+    Options as of `nearkin embed`. A first fit without the share `holdout` of the pairs is measured on them, next to
+    popularity and item-kNN; the saved model is then fitted on all pairs with the same settings. With `start` the model
+    of that folder is measured on the share, before and after training with the other pairs. `holdout=0` skips the
+    measurement. `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
     _storage.check_target(out)
@@ -108,7 +108,7 @@ def embed_pairs(
 
 
 def evaluate_pairs(folder: StrPath, path: StrPath) -> Record:
-    """Judge the model in a folder by a table of pairs that it has not seen; returns the record to print."""
+    """Measure the model in a folder on a table of unseen pairs; returns the record to print."""
     pairs, names, _ = _read_as(path, folder, {})
     quality, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
     if not quality:
@@ -183,7 +183,7 @@ def _read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> t
     columns = {**columns, "min_weight": least}
     if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
         for times in dict.fromkeys((when, columns.get("timestamp"))):
-            with suppress(ValueError):  # a table with other columns is read as a first one would be
+            with suppress(ValueError):  # a table with other columns is read like a first table
                 given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
                 return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
     pairs = nk.read_interactions(path, **columns)
@@ -316,7 +316,7 @@ def _judge_later(
 def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
     """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
 
-    Lists of item-kNN that end early are filled up by popularity: a left without a history has no other.
+    Short lists of item-kNN are filled up by popularity; a left entity without a history gets only these.
     """
     lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
     if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:

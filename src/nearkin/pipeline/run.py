@@ -1,4 +1,4 @@
-"""One run of a job: its timed steps, and the records that lie in a saved folder: run.json and evaluation.json."""
+"""One run of a job: its timed steps, and its records in a saved folder: run.json and evaluation.json."""
 
 import json
 import time

@@ -1,6 +1,6 @@
-"""`nearkin sweep`: rows and queries in, the code of fewest bytes that keeps enough neighbours out.
+"""`nearkin sweep`: find the code of fewest bytes that reaches a recall.
 
-Codes are trained one after the other on all rows and judged by all queries; the results choose the next size.
+Codes are trained one after the other on all rows and measured with all queries; the results choose the next size.
 """
 
 import math
@@ -33,22 +33,22 @@ from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
 
 METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
-MAX_ROWS = 200_000  # of a larger file this many are drawn
+MAX_ROWS = 200_000  # most rows; more are sampled
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
-CENTROIDS = 256  # of a learned code; each needs a row at least
+CENTROIDS = 256  # centroids of a learned code; each needs at least one row
 OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
-CONFIDENCE = 0.975  # that the recall of unseen queries lies above `low`
+CONFIDENCE = 0.975  # probability that the recall of unseen queries is above `low`
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
-MOST_BYTES = 512  # of a learned code
+MOST_BYTES = 512  # most bytes of a learned code
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
-_REPEATS = 3  # of a timing; the fastest counts
+_REPEATS = 3  # repetitions of a timing; the fastest counts
 _LONG = 0.25  # seconds of searches at one depth, after which none is repeated
-_SURE = ("int8", "float16")  # keep nearly all neighbours of any rows, and need no training
+_SURE = ("int8", "float16")  # nearly lossless for any rows, without training
 _ALONE, _RESCORED = False, True
-_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # of the time, for both answers of the first method
+_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # share of the time for both answers of the first method
 _FIRST = 8  # columns a byte of the first learned code
-_NEAR = 0.7  # of the best size: other methods are not much shorter at the same recall
+_NEAR = 0.7  # share of the best size: other methods are not much shorter at the same recall
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
 
 
@@ -61,7 +61,7 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One code, judged by all queries.
+    """One code, measured with all queries.
 
     recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
         recall of the codes alone; the others are of candidates rescored by exact vectors.
@@ -85,7 +85,7 @@ class Trial:
 
     @property
     def queries_per_second(self) -> float:
-        """Of the search by codes alone."""
+        """Queries per second of the search by codes alone."""
         return self.rates.get(1, 0.0)
 
     def mean(self, oversample: int = 1) -> float:
@@ -127,7 +127,7 @@ class Choice:
 
     @property
     def recall(self) -> np.ndarray:
-        """Of each query, (q,)."""
+        """The recall of each query, (q,)."""
         return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
     def low(self) -> float:
@@ -141,7 +141,7 @@ class Choice:
 
     @property
     def search_options(self) -> str:
-        """Of the command that searches so."""
+        """Options of the command for this search."""
         return f" --oversample {self.oversample}" if self.oversample > 1 else ""
 
     def vectors_bytes(self, d: int) -> int:
@@ -184,7 +184,7 @@ def frontier(trials: Sequence[Trial]) -> list[Trial]:
 
 @dataclass(frozen=True)
 class Bench:
-    """The data that every code is measured on.
+    """The data that measure every code.
 
     sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: their k exact neighbours. Rows
     and queries have length 1 already for "cosine". With people's `grades` (q, n) the "recall" of a trial is the share
@@ -201,7 +201,7 @@ class Bench:
     grades: sp.csr_matrix | None = None
 
     def measure(self, code: Code, tick: Callback = ignore) -> Trial:
-        """Train a code, index all rows, and judge; `tick` is called as the fit goes on."""
+        """Train a code, index all rows, and measure it; `tick` is called during the fit."""
         start = time.perf_counter()
         n_bytes = None if code.method in SCALARS else code.n_bytes
         quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
@@ -268,7 +268,7 @@ class Race:
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
-        """Measure a code that is sure to suffice, whatever the time; then look for shorter ones.
+        """Measure a code that surely suffices, whatever the time; then search for shorter ones.
 
         The first method gives both answers before the others are tried.
         """
@@ -286,7 +286,7 @@ class Race:
         return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
 
     def _close_in(self, method: str, rescored: bool, share: float) -> None:
-        """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is over."""
+        """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is used."""
         while (size := self._next(method, rescored)) is not None:
             code = Code(method, size)
             try:
@@ -330,7 +330,8 @@ class Race:
         self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
 
     def _has_time(self, code: Code, share: float) -> bool:
-        """Whether a training ends in time: at most as long as a longer code of the method took, or of any."""
+        """Whether a training is expected to end in time: it takes at most as long as a longer code of the method, or of
+        any."""
         learned = [trial for trial in self.trials if trial.method not in SCALARS]
         own = [trial for trial in learned if trial.method == code.method]
         known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
@@ -351,7 +352,7 @@ def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> 
     x, y = np.log(sorted(recalls)), _logit([recalls[size] for size in sorted(recalls)])
     if len(x) == 1:
         x, y = np.append(x, x + 1), np.append(y, y + 1)
-    enough = make_interp_spline(x, y, k=1)(np.log(sizes)) >= _logit(target)  # beyond the trained sizes the lines go on
+    enough = make_interp_spline(x, y, k=1)(np.log(sizes)) >= _logit(target)  # extrapolated linearly
     return sizes[int(enough.argmax())] if enough.any() else None
 
 
@@ -385,11 +386,11 @@ class Sweep:
 
     @property
     def measure(self) -> str:
-        """What a code must keep."""
+        """The requirement of a code, in words."""
         return f"share of {NDCG} kept" if self.by_relevance else f"recall {self.k}@{self.k}"
 
     def chosen(self, *, rescored: bool = False) -> Choice | None:
-        """The cheapest code that keeps enough, alone or `rescored` by kept vectors; None if none does."""
+        """The cheapest code that meets the requirement, alone or `rescored` by kept vectors; None if there is none."""
         return self.rescored if rescored else choose(self.trials, self.target, rate=self.rate)
 
     def judged_by(self) -> str:
@@ -419,7 +420,7 @@ class Sweep:
     def answers(
         self, vectors: str, queries: str | None = None, *, ids: str | None = None, **judged_with: str | None
     ) -> list[tuple[str, list[str]]]:
-        """The choices in words, each with the commands that make and judge its index; all arguments are files.
+        """The choices in words, each with the commands that make and evaluate its index; all arguments are files.
 
         `judged_with` are the files `query_ids` and `qrels` of `nearkin evaluate`.
         """
@@ -515,7 +516,7 @@ def sweep(
 ) -> Sweep:
     """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
 
-    With `judged`, it keeps that share of the NDCG@10 that exact search has, as people graded its answers.
+    With `judged`, it keeps that share of the NDCG@10 of exact search, by people's grades.
 
     Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all rows (200,000 of a larger file)
     close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for

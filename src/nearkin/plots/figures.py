@@ -19,7 +19,7 @@ from nearkin.records import Comparisons
 ALL = 50  # up to this number of points each gets a name, with a thin line to it where it does not fit next to the point
 _TRIES = 200  # names to try above that
 _GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
-_APART = 0.06  # of an axis' length: numbers nearer to one another touch
+_APART = 0.06  # share of an axis' length: closer numbers would overlap
 _ERROR = "share of held-out answers violated"
 _MANY = 15  # points of a curve; with more, dashes replace the markers
 

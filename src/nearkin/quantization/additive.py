@@ -1,15 +1,16 @@
-"""Rows as sums of centroids, one from each codebook: FAISS's training and beam search, and how codebooks are learned.
+"""Additive quantization: a row is a sum of centroids, one from each codebook. FAISS's start and beam search; refits
+here.
 
-Codes are chosen and codebooks refitted in turn, to rows like those given. Given the codes, all codebooks together are a
-least squares problem, whose normal equations are sums over the rows; coding and refitting alternate, as in k-means.
-Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015 (refitting a residual quantizer).
+Encoding and refitting alternate, as in k-means. Given the codes, all codebooks together solve a least squares problem,
+whose normal equations are sums over the rows. Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015
+(refitting a residual quantizer).
 
-Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 rows. Three measures help rows
-that were not learned from:
+Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 rows. Three measures reduce the
+error of unseen rows:
 
 - In each round a part of the rows is replaced by rows drawn between near ones (`Neighbourhoods`), and the sums of
   earlier rounds are kept with fading weight.
-- The rounds learn along the principal axes that the bits can reach, the last refit along all.
+- The rounds use only the principal axes that get bits; the last refit uses all axes.
 - The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
   1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
   are too short, most for long rows, which then crowd among the neighbours of short ones.
@@ -36,10 +37,10 @@ from nearkin.quantization.codebooks import ClusterSums
 INNER = "ip"  # a ranking: for searches by inner product
 KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
 BY_PRODUCTS = INNER, KNOWN["ip"]
-FIRST_BEAM = 2  # by which a row is coded for the first time, to see its error
-_START_BEAM, _START_KMEANS = 5, 10  # of the start: width of FAISS's beam, iterations of its k-means
-_TABLES = 4096  # centroids in all up to which FAISS's search by inner products of all pairs pays
-_BUCKETED = range(8, 25)  # beams that the 3 best of 8 buckets of a codebook fill, but for those that gain nothing
+FIRST_BEAM = 2  # beam width of the first encoding of a row, which measures its error
+_START_BEAM, _START_KMEANS = 5, 10  # start: width of FAISS's beam, iterations of its k-means
+_TABLES = 4096  # total centroids up to which FAISS's search by inner products of all pairs is faster
+_BUCKETED = range(8, 25)  # beam widths for which 3 of a codebook's 8 buckets suffice
 _BUCKETS_PAY = 64  # centroids from which FAISS's search by buckets is quicker; it has .02 % more error
 _CACHED = 512  # rows whose products with all centroids stay in the cache
 _BLOCK = 64  # rows coded at a time
@@ -49,31 +50,31 @@ _BLOCK = 64  # rows coded at a time
 class Defaults:
     """Tuned numbers of additive codes, from SIFT, MNIST, GIST, sentences and word vectors."""
 
-    memory: float = 0.7  # weight of a round's sums in the next
-    coded_twice: int = 3  # last rounds, in which rows are coded twice
-    diverged: float = 1.1  # times the error of the refitted start, beyond which the start is kept
-    judged_rows: int = 4_096  # of that comparison
-    train_beam: int = 2  # in the rounds: wider costs more and fits the training rows, not others
-    share: float = 0.65  # of |e|^2 added to distances: all of it is right on average, not for the nearest
-    shrink: float = 0.25  # of the shrinking by empirical Bayes, in the rounds
-    margin: float = 3.0  # axes of a variance down to 1/3 of the water level are learned: fewer lose, more cost
-    round_sweeps: int = 2  # of a refit in the rounds, which begins where the one before ended
-    power: float = 0.25  # of the differences' variance, an error's weight; .5 is too much
-    floor: float = 1e-3  # of the mean variance
+    memory: float = 0.7  # weight of one round's sums in the next round
+    coded_twice: int = 3  # number of last rounds that encode rows twice
+    diverged: float = 1.1  # if the error exceeds this multiple of the refitted start's, the start is kept
+    judged_rows: int = 4_096  # rows of that comparison
+    train_beam: int = 2  # beam width in the rounds; wider beams cost more and overfit
+    share: float = 0.65  # share of |e|^2 added to distances; 1 is right on average, not for the nearest rows
+    shrink: float = 0.25  # share of the empirical Bayes shrinkage, in the rounds
+    margin: float = 3.0  # keep axes with variance > water level / 3; fewer lose recall, more take time
+    round_sweeps: int = 2  # Gauss-Seidel sweeps of a refit in the rounds, which starts from the last one
+    power: float = 0.25  # exponent of the differences' variance in an error's weight; .5 is too much
+    floor: float = 1e-3  # least variance of an axis, as a share of the mean variance
     column: float = 0.2  # weight of the error's column
     sweeps: int = 4  # Gauss-Seidel sweeps over the codebooks in the last refit
-    least_spread: float = 1e-3  # of the error's variance: the least that a codebook explains along an axis
-    fewest_rows: float = 1e-2  # of a centroid; one that fewer chose stays
+    least_spread: float = 1e-3  # least variance that a codebook explains along an axis, as a share of the error's
+    fewest_rows: float = 1e-2  # total row weight of a centroid; below it the centroid is not refitted
     near: int = 8  # neighbours of a row
-    group: int = 8_192  # rows among which neighbours are searched: more would cost more than the codebooks
+    group: int = 8_192  # rows searched for neighbours; more would take longer than the codebooks
 
 
 DEFAULTS = Defaults()
 
 
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
-    """FAISS's codebooks (M, K, w) of rows X (n, w): k-means of what the ones before leave, on as many candidates of its
-    beam as there are rows."""
+    """FAISS's codebooks (M, K, w) of rows X (n, w): k-means of the residuals of the earlier codebooks, on as many beam
+    candidates as there are rows."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
     quantizer.train_type = faiss.ResidualQuantizer.Train_default
     quantizer.max_beam_size = min(_START_BEAM, n_centroids**n_codebooks)
@@ -84,7 +85,7 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
 
 
 def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
-    """Codes (n, M) int32 of rows X (n, w) by FAISS's beam search, which keeps the `beam` best sums at each codebook."""
+    """Codes (n, M) int32 of rows X (n, w) by FAISS's beam search, which keeps the `beam` best partial sums."""
     M, K, width = codebooks.shape
     quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
     fill(quantizer, codebooks[None], beam)
@@ -126,8 +127,8 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
 
 
 def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:
-    """FAISS's numbers of centroids (n, codebooks) int32 for rows Z (n, d'), in blocks of one size: its products round
-    as the batch falls. `quantizer` adds no norms."""
+    """FAISS's numbers of centroids (n, codebooks) int32 for rows Z (n, d'), in blocks of one size: the rounding of its
+    products depends on the batch size. `quantizer` adds no norms."""
     padded = np.pad(Z.astype(np.float32, copy=False), ((0, -len(Z) % _BLOCK), (0, 0)))
     return _numbers(quantizer, padded, _BLOCK)[: len(Z)]
 
@@ -171,7 +172,7 @@ class CodeSums:
         return cls(cells, _pairs(codes, n_centroids), float(len(X)))
 
     def after(self, older: Self, weight: float) -> Self:
-        """These and `older` ones, which count `weight` times; the arrays of `older` are used up."""
+        """These sums plus `weight` times `older`; the arrays of `older` are overwritten."""
         cells, pairs = older.cells.decay(weight).merge(self.cells), older.pairs
         pairs *= np.float32(weight)
         pairs += self.pairs
@@ -227,7 +228,7 @@ class Neighbourhoods:
         return cls(X, near)
 
     def drawn(self, generator: np.random.Generator) -> np.ndarray:
-        """A new row (n, d) for each: turned by a random angle, about its neighbourhood's mean, towards a neighbour.
+        """A new row (n, d) for each: rotated by a random angle, about its neighbourhood's mean, towards a neighbour.
 
         m + cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one
         covariance it keeps that covariance, where a mean of the two would have less.
@@ -251,7 +252,7 @@ class Neighbourhoods:
 
 @dataclass
 class Part:
-    """`turn` (w, w) is what rows are multiplied by before codes are chosen, the axes that the bits reach first.
+    """One part of a row. `turn` (w, w) multiplies rows before encoding; the axes that get bits come first.
 
     `codebooks` (M, K, r) are along the first r of them, those of `whole` along all; with `column`, the weight of the
     error's column, they have that column, less `middle`, after the others.
@@ -302,11 +303,11 @@ class Part:
         return X, encode(self._seen(X), self.codebooks, beam) if twice else codes
 
     def add_column(self, Z: np.ndarray, beam: int) -> None:
-        """Have the error's column, zero so far, by what the codes of rows Z (n, w) leave."""
+        """Fill the error's column, zero so far, from the residuals of rows Z (n, w)."""
         X, codes = self.code(Z, beam, False)
         error = self.errors(X, codes)
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
-        # where all rows are coded exactly, or do not differ, any weight will do
+        # if all rows are equal or encoded exactly, any weight works
         shorter = size / np.sqrt(self.spread) if size and self.spread else 1.0
         self.column = float(DEFAULTS.column * np.sqrt(DEFAULTS.share) * shorter)
         self.middle = float(self.column * np.sqrt(DEFAULTS.share) * error.mean(dtype=np.float64))
@@ -320,7 +321,7 @@ class Part:
         self.sums = sums
 
     def refit(self, X: np.ndarray, codes: np.ndarray, *, shrinks: bool) -> None:
-        """Refit the codebooks to the sums, as a round does: quickly, along the axes that they have."""
+        """Refit the codebooks to the sums, as in a round: few sweeps, along the axes that they have."""
         if self.sums is not None:
             error = np.square(self._seen(X) - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
             sums, shrink = self.sums.only(self._columns()), DEFAULTS.shrink if shrinks else 0.0
@@ -341,7 +342,7 @@ class Part:
         return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
 
     def errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Lengths (n,) of the errors of turned rows X (n, w or w + 1), as they were before they were weighted."""
+        """Norms (n,) of the errors of rotated rows X (n, w or w + 1), before weighting."""
         E = X[:, : len(self.turn)].copy()
         E[:, : self.reach] -= self._summed(codes)
         if self.spread:
@@ -374,9 +375,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
+    """Settings of a fit: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
-    The last round codes by `beam_size`, as rows are to be coded: with wider beams codes keep fewer neighbours. With
+    The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. With
     `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
     queries of a search by inner product, gives the weights instead, without a column.
     """
@@ -415,9 +416,9 @@ def query_moment(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) 
 def learn(
     X: np.ndarray, rotation: np.ndarray, turns: bool, settings: Settings, seed: int, callback: Callback
 ) -> AdditiveFit:
-    """What is learned of centred rows X (n, d) float32.
+    """Fit centred rows X (n, d) float32.
 
-    With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` is called
+    With `turns` the rotation is fitted to the codes (Procrustes) between refits. `callback(round, record)` is called
     with the distortion of each round before its refit.
     """
     generator = np.random.default_rng(seed)
@@ -434,7 +435,7 @@ def learn(
         rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
         error, codes = _round(parts, rows @ rotation, settings, index)
         callback(index + 1, {"objective": error, "distortion": error, "total": settings.rounds})
-        if index == 0 or last:
+        if index == 0 or last:  # the refitted start is the fallback if the rounds diverge
             ends.append((rotation, [part.whole() for part in parts]))
         if turns and not last:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
@@ -455,7 +456,7 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
     the last round the parts only take up the sums."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
-        if index == 1 and settings.ranking and settings.query_moment is None:
+        if index == 1 and settings.ranking and settings.query_moment is None:  # errors need the codes of round 0
             part.add_column(own, DEFAULTS.train_beam)
         targets, chosen = part.code(
             own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice
@@ -508,7 +509,7 @@ def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:
 
 
 def _weights(spread: np.ndarray) -> np.ndarray:
-    """What errors along axes of this spread (w,) are multiplied by."""
+    """Weights of errors along axes of this spread (w,)."""
     mean = float(spread.mean())
     return np.maximum(spread / mean, DEFAULTS.floor) ** DEFAULTS.power if mean > 0 else np.ones(len(spread))
 

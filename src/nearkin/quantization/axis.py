@@ -1,4 +1,4 @@
-"""Transform coding: rows on their principal axes, each rounded to a grid as fine as its variance deserves.
+"""Transform coding: principal axes, each rounded to a grid whose size depends on its variance.
 
 Several axes share a byte: with 5, 7 and 7 values they have 245 codes together. Such a code is a product code whose
 codebooks are products of grids, so FAISS searches it as one; learning takes a decomposition and no k-means.
@@ -21,7 +21,7 @@ from nearkin.quantization.norm_explicit import NEAR, AbstractLengthCodes, length
 
 _ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time
-_CODES = 256  # of a byte
+_CODES = 256  # codes of a byte
 _LLOYD = 30  # rounds of a grid
 
 
@@ -31,11 +31,11 @@ class AxisQuantizer(AbstractLengthCodes):
 
     Bits are dealt to axes by reverse water-filling (Cover & Thomas 2006, section 10.3), so an axis of small variance
     may have none. Every grid is learned from the rows (Lloyd 1982). Fitting takes seconds; the recall is best from 1 to
-    4 bits a column. At fewer bits `ProductQuantizer` keeps more.
+    4 bits a column. With fewer bits `ProductQuantizer` has a higher recall.
 
-    Rounded rows are too short, each by another factor, and `decode` gives them their length again. Rows of one length
-    need no byte for that. For other rows the last byte of the code may hold the length about the mean; it is used where
-    it finds more neighbours of the rows fitted on.
+    Quantized rows are too short, each by a different factor; `decode` rescales them to their length. Rows of one length
+    need no byte for that. For other rows the last byte of the code may hold the distance from the mean; it is used if
+    it raises the recall of the training rows.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class AxisQuantizer(AbstractLengthCodes):
         if self.n_bytes > X.shape[1]:
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
         self.normalized_: bool | None = has_unit_rows(X)
-        # not every k-th row, which may all be alike in sorted data; in random order, as some of them judge
+        # random rows: every k-th row may be alike in sorted data, and some of them measure recall
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)
         length = 1.0 if self.normalized_ else row_length(rows)
@@ -80,7 +80,7 @@ class AxisQuantizer(AbstractLengthCodes):
         centred = rows - self.mean_
         size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
         axes, variances = principal_axes(centred / size)
-        # what rounding leaves of constant columns is no variance
+        # rounding errors of constant columns are not variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
         options = [False] if length is not None or self.n_bytes == 1 or len(rows) <= 2 * NEAR else [False, True]
         fitted, most = vars(self).copy(), -1.0
@@ -183,8 +183,8 @@ def _levels(variances: np.ndarray) -> np.ndarray:
 
 @cache
 def _gains() -> list[float]:
-    """By how much one value more lowers a Gaussian's error, for each bit that it costs: from 1, 2, ... 255 values.
-    Values stand at quantiles of a normal distribution of variance 3, the best for many values (Panter & Dite 1951)."""
+    """The decrease of a Gaussian's error by one more value, per bit that it costs, from 1, 2, ... 255 values.
+    Values are quantiles of a normal distribution of variance 3, optimal for many values (Panter & Dite 1951)."""
     errors = [1.0]
     for count in range(2, _CODES + 1):
         values = np.sqrt(3) * ndtri((np.arange(count) + 0.5) / count)

@@ -1,4 +1,4 @@
-"""The code that keeps most neighbours at a size: product, axis, residual and scalar codes raced by held-out queries.
+"""The code with the highest recall at a size: product, axis, residual and scalar codes raced on held-out queries.
 
 All candidates are screened by short fits on few rows; the winner alone is fitted in full. Two short fits of one code
 differ by one or two points of recall, so codes within two points are level, and of these the longest sum wins: it
@@ -39,22 +39,22 @@ class Defaults:
     measures the race as a whole.
     """
 
-    fitted_rows: int = 65_536  # that a fit learns from, at most, with 256 centroids
-    screening_rows: int = 4_096  # that candidates learn from, and that judge them, at most
+    fitted_rows: int = 65_536  # rows of a fit, at most, with 256 centroids
+    screening_rows: int = 4_096  # rows of a candidate's training set, and of its test set, at most
     screening_rounds: int = 4
     screening_beam: int = 8
     growth: float = 2.0  # a full fit on the rows of the screening takes twice as long
     level: float = 0.02  # gap to a recall of .5 below which codes are level; the longest sum then wins
-    longest: int = 32  # codebooks of a residual code: longer ones are searched too slowly
+    longest: int = 32  # most codebooks of a residual code: longer ones are searched too slowly
     cheap: int = 16  # codebooks up to which it runs first; a longer one if other long sums are near the best
     chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes, tried in turn
-    short: int = 2  # codebooks of the sums tried last
+    short: int = 2  # codebooks of the additive codes tried last
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
-    mostly_known: float = 0.5  # share of the index's rows learned from, from which codes are trained for these
+    mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
     queries: int = 1_000  # held out, at most
-    neighbours: int = 10  # that count
-    timed_queries: int = 20  # by which the speed of search is measured
+    neighbours: int = 10  # k of the recall
+    timed_queries: int = 20  # queries that measure the speed of search
 
 
 DEFAULTS = Defaults()
@@ -148,7 +148,7 @@ class Race:
         started, judge = time.process_time(), self.judge
         fitted = self.fitted(quantizer, self.train, tick)
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
-        fitted.encode(judge.rows[:1])  # what the first call loads or compiles is not counted
+        fitted.encode(judge.rows[:1])  # loading and compiling in the first call are not timed
         encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
         if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
@@ -310,7 +310,7 @@ def _run(
         entries.append(_Entry(record, candidate, seconds, encode))
         note = f"{candidate.name}: recall {record['recall']:.4f}"
         callback(len(entries), {"total": _MOST, "objective": -record["recall"], "note": note, **record})
-    return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
+    return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper one, which ran first
 
 
 def _winner(found: list[_Entry]) -> _Entry:

@@ -1,7 +1,7 @@
 """Codebooks of a product quantizer, and the loop that learns them: assign, update the centroids, update the rotation.
 
-Names are the field's: M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M). Assignment and
-k-means are FAISS's; what data give to an update are sums.
+M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M). FAISS does assignment and k-means; an
+update needs only sums over the rows.
 """
 
 import time
@@ -26,7 +26,7 @@ from nearkin.statistics import SquaredNorm
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
 _FAR_SHARE = 32  # one centroid in 32 may move to far rows
-# An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
+# An update takes the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
@@ -34,21 +34,21 @@ Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # is worth a pass itself, and there is one.
 _INNER_ROUNDS = 3
 _ROWS_PER_UPDATE, _LARGE = 60, 256
-FAR = 100.0  # times as far from the middle as 99 rows in 100
-_SAMPLE = 1024  # rows that the middle and the usual distance are taken from
-_CALM = (2.0**-40, 2.0**40)  # float32 squares and their sums are safe for numbers within
-_JUDGES = 1000  # queries given, at most, by which starts are judged
+FAR = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
+_SAMPLE = 1024  # rows from which the middle and the usual distance are estimated
+_CALM = (2.0**-40, 2.0**40)  # range of numbers whose squares and sums are safe in float32
+_JUDGES = 1000  # most given queries that compare starts
 _ITERATIONS = 20
 
 
 class Extent(NamedTuple):
-    """Where rows usually lie: `middle` (d,) float64, and the distance from it that 99 in 100 keep to."""
+    """The usual range of rows: `middle` (d,) float64, and the 99 % quantile of the distance from it."""
 
     middle: np.ndarray
     radius: float
 
     def far(self, X: np.ndarray) -> np.ndarray:
-        """Which rows of X (n, d) lie `FAR` radii out, (n,) bool; none where the radius is 0."""
+        """Mask (n,) of the rows of X (n, d) farther than `FAR` radii; none if the radius is 0."""
         limit = (FAR * self.radius) ** 2
         none = np.zeros(len(X), bool)
         if not len(X) or not limit:
@@ -61,10 +61,10 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """This process's rows X (n, d), and what goes with them."""
+    """This process's rows X (n, d), with weights and queries."""
 
     X: np.ndarray
-    shard: Shard  # where they stand among those of all processes
+    shard: Shard  # their position among the rows of all processes
     weights: np.ndarray | None = None  # (n,)
     queries: np.ndarray | None = None  # (m, d) that the rows will be searched by; the same on every process
 
@@ -102,7 +102,7 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class State:
-    """Where the learning stands: rotation (d, d), codebooks (M, K, d/M), both float32."""
+    """The state of learning: rotation (d, d), codebooks (M, K, d/M), both float32."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
@@ -132,10 +132,10 @@ def refine(
     updates, the objective, and both parts' seconds.
 
     `beyond` is overrelaxation (Salakhutdinov and Roweis, Adaptive overrelaxed bound optimization methods, ICML 2003):
-    each turn goes past the best rotation for the present codes, first by `beyond` times its own length, by nothing in
-    the last round. Codes that follow the rotation hold it back, so that plain alternation stops early.
+    each step goes past the best rotation for the current codes, first by `beyond` times its length, by nothing in the
+    last round. Plain alternation stops early, because the codes were chosen for the previous rotation.
 
-    The rows should be centred: a mean would dominate M and hold every rotation back.
+    The rows should be centred: a mean would dominate M and slow every update.
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = float(group.merge(SquaredNorm().update(X, weights)).finalize())
@@ -176,14 +176,14 @@ def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> n
 
     For training: several times faster than the encoder of FAISS's own product quantizer, from which it may differ
     where centroids tie to the last bits. Many rows go to one flat FAISS index a subspace, whose fused kernel is the
-    fastest; FAISS does not use it for few rows, which therefore go to one matrix product. `n_rows` is the number of
-    rows of which Z are a part: the choice falls as it does for the whole.
+    fastest; FAISS does not use it for few rows, which therefore go to one matrix product. `n_rows` is the number of all
+    rows, of which Z is a part: the kernel is chosen for all.
     """
     M, _, width = codebooks.shape
     nearest = _nearest_by_faiss if (n_rows or len(Z)) * width >= _FUSED_KERNEL else _nearest_by_product
     codes = np.empty((len(Z), M), np.int32)
     for m, centroids in enumerate(codebooks):
-        middle = centroids.mean(axis=0)  # both expand |x - c|^2, and about the middle no offset costs them digits
+        middle = centroids.mean(axis=0)  # both expand |x - c|^2, which loses digits far from 0
         codes[:, m] = nearest(Z[:, m * width : (m + 1) * width] - middle, centroids - middle)
     return codes
 
@@ -192,7 +192,7 @@ def _nearest_by_faiss(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     flat = faiss.IndexFlatL2(X.shape[1])
     flat.add(centroids)
     n, missing = len(X), -(-_FUSED_KERNEL // X.shape[1]) - len(X)
-    if missing > 0:  # few rows of many: FAISS must not take another kernel for them, which rounds otherwise
+    if missing > 0:  # a small part of the rows: FAISS must not choose another kernel, which rounds differently
         X = np.pad(X, ((0, missing), (0, 0)))
     return flat.assign(X, 1)[:n, 0]
 
@@ -242,8 +242,9 @@ def kmeans(
 
 
 def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None) -> np.ndarray:
-    """k-means (K, w) float32 of rows X (n, w) by the kernels of `assign`, quicker than `faiss.Kmeans` for few rows. If
-    at most K rows differ, they are it. A centroid without rows moves next to one drawn by its number of rows."""
+    """k-means (K, w) float32 of rows X (n, w) by the kernels of `assign`, faster than `faiss.Kmeans` for few rows. At
+    most K distinct rows are the centroids themselves. A centroid without rows moves next to one drawn by its number of
+    rows."""
     distinct = _distinct(X, n_centroids)
     if distinct is not None:
         return np.resize(distinct, (n_centroids, X.shape[1]))
@@ -261,7 +262,7 @@ def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.
 
 
 def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
-    """The distinct rows of X (n, d) if there are at most `most`; a few rows show cheaply if there are more: None."""
+    """The distinct rows of X (n, d) if there are at most `most`, else None; a cheap test on few rows comes first."""
     few = X[: 2 * most] @ np.random.default_rng(0).normal(size=X.shape[1])
     if len(np.unique(few)) > most:
         return None
@@ -285,7 +286,7 @@ def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.
 
 def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:
     """Move each of the centroids (K, w) that at most `fewest` rows chose next to one of the most chosen, in place, so
-    that it wins rows next time; returns which moved (K,)."""
+    that it gets rows in the next round; returns which moved (K,)."""
     dead = counts <= fewest
     if dead.any():
         donors = np.argsort(-counts, kind="stable")[: max(1, len(dead) - dead.sum())]
@@ -312,7 +313,7 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
 
 
 class ClusterSums(CellSums):
-    """What the data contributes to one update: sums that merge. The rows of subspace m's centroids are summed
+    """The sums of one update, which merge. The rows of subspace m's centroids are summed
     *unrotated*, so centroids under any rotation, and M = X^T Y, follow without another pass."""
 
     def __init__(self, n_subspaces: int, n_centroids: int, d: int) -> None:
@@ -327,13 +328,13 @@ class ClusterSums(CellSums):
         return self
 
     def decay(self, factor: float) -> Self:
-        """Weigh everything seen so far by `factor`: an exponential average once a batch is added."""
+        """Multiply all sums by `factor`: an exponential average once a batch is added."""
         self.sums *= factor
         self.counts *= factor
         return self
 
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
-        """The sums that the rows less their mean would give, and that mean (d,) float32."""
+        """The sums of the centred rows, and their mean (d,) float32."""
         mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
         moved = ClusterSums(self.n_subspaces, self.n_centroids, self.d)
         moved.sums = self.sums - self.counts[..., None] * mean
@@ -343,7 +344,7 @@ class ClusterSums(CellSums):
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
 
-        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to win rows.
+        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to get rows.
         """
         width = self.d // self.n_subspaces
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
@@ -371,12 +372,12 @@ class Prepared:
 
 
 def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, generator: np.random.Generator) -> Prepared:
-    """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, set far rows aside, and scale what
-    float32 could not square.
+    """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, separate far rows, and rescale rows
+    whose squares overflow float32.
 
     No row is far if fewer than `fewest` would be left.
     """
-    numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # what the user calls the rows
+    numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # row numbers of the user
     if rows.shard.total > most:
         numbers = rows.shard.here(np.sort(generator.choice(rows.shard.total, most, replace=False)))
         rows = rows.only(numbers)
@@ -459,7 +460,7 @@ class CoarseQuantizer:
         return nearest(X, self.centroids)
 
     def residuals(self, X: np.ndarray) -> np.ndarray:
-        """What is left of rows X (n, d) after their centroids."""
+        """The residuals of rows X (n, d) to their centroids."""
         return X - self.centroids[self.assign(X)]
 
     @staticmethod

@@ -82,7 +82,7 @@ def _by_ranges(n_bits: int) -> Train:
 
 
 def _rabitq(Z: np.ndarray) -> Coded:
-    """Signs of rows less the mean, at the length that keeps a row's inner product with itself."""
+    """Signs of centred rows, scaled so that a row's inner product with its code is its squared norm."""
     mean = Z.mean(axis=0)
 
     def coded(rows: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ NAMED: dict[str, Train] = {
     "int4-row": _by_rows(4),
     "rabitq": _rabitq,
 }
-CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are coded as rows are
+CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are encoded as rows are
 HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
 
 
@@ -139,7 +139,7 @@ def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
     raise TypeError(f"codec is a {type(codec).__name__}; it must be a name, a faiss.Index or have encode and decode")
 
 
-_ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
+_ROWS = 16_384  # most rows: two thirds are learned from, the others measure recall
 _QUERIES = 2000
 _NEIGHBOURS = 10
 _RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
@@ -152,24 +152,23 @@ _BATCH = 2_048
 
 @dataclass(eq=False, repr=False)
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
-    """Turn vectors so that an engine's own codes keep more of their neighbours; distances do not change.
+    """Rotate vectors so that an engine's own codes have a higher recall; distances do not change.
 
-    The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
-    that (Procrustes), again and again - the update of OPQ and ITQ. What is learned from several starts races on
-    held-out rows against no rotation, random ones and the principal axes. From the best of these, rotations for signs
-    and RaBitQ go on by gradients of how well scores by codes follow distances among near rows (`order.py`), those for
-    equal steps by gradients of the ranges (`narrowed`). The one that keeps most neighbours wins, and what was learned
-    learns on, from the judged rows too.
+    Learning needs only the codec's reconstructions: decode the codes of X R, fit a rotation of X to them (Procrustes),
+    and repeat, as in OPQ and ITQ. Rotations learned from several starts race on held-out rows against no rotation,
+    random ones and the principal axes. The best of these is refined by gradients: for signs and RaBitQ of the rank
+    correlation of scores and distances among near rows (`order.py`), for equal steps of the ranges (`narrowed`). The
+    rotation of highest recall wins; if it was learned, it is fitted further on all rows.
 
     Parameters
     ----------
-    codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
-        "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
+    codec: how the engine encodes rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
+        "int8", "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
         quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
         in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that divides d), a
         `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save` leaves out.
-    max_iter: rounds of turning from each start.
-    center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.43 of ten instead of 0.42).
+    max_iter: Procrustes rounds from each start.
+    center: subtract the mean of the rows first. It raises the recall of sign bits (SIFT: 0.43 of ten instead of 0.42).
         Distances do not change; inner products and angles do.
     random_state: seed, NumPy generator or RandomState.
 
@@ -178,8 +177,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
     chosen_: the name of the winner: "none", "random", "hadamard", "pca", "learned from ..." one of these, "learned for
         order" or "learned for ranges".
-    recall_: for each, the share of the 10 nearest held-out rows kept by codes alone, on the queries that chose.
-    gain_: the winner's share less that of the given vectors, on other queries, before it learned from all rows.
+    recall_: for each, the recall of the 10 nearest held-out rows by codes alone, on the queries that chose the winner.
+    gain_: the winner's recall minus that without rotation, on other queries, before the fit on all rows.
     n_iter_, n_features_in_.
 
     Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
@@ -203,9 +202,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> Self:
-        """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others judge.
+        """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others measure recall.
 
-        `queries` (m, d), at least 20, judge where rows will be searched by others than themselves. `callback(step,
+        `queries` (m, d), at least 20, measure recall if later queries differ from the rows. `callback(step,
         record)` is called after each start that was learned from. ValueError or TypeError, before any work, for a codec
         or rows that cannot be used.
         """
@@ -250,7 +249,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         plain = _CodecJudge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
         everything = X - self.mean_
-        if self.chosen_.startswith("learned from"):  # it gains by more rows now that nothing is left to choose
+        if self.chosen_.startswith("learned from"):  # the choice is made: fit on all rows
             R = self._learn(everything, R, train, draw_seed(generator))
         elif self.chosen_.startswith("learned for"):
             R = self._turned_for(everything, R, generator)
@@ -271,12 +270,13 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         return turned(X, R, train, self.max_iter)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Follow a stream: turn to what the codec makes of one more batch X (b, d); the first batch is fitted."""
+        """Update the rotation with one more batch X (b, d) of a stream; the first batch is fitted."""
         if not hasattr(self, "rotation_"):
             return self.fit(X, y)
         X = check_magnitude(validate_vectors(self, X)).astype(np.float32) - self.mean_
         Y = find_codec(self.codec, X.shape[1])(X @ self.rotation_)(X @ self.rotation_)
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
+        # scaled to X^T X of trace d, so that all batches weigh the same; the fitted rotation counts as a first average
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
         self._cross = _MEMORY * memory + (1 - _MEMORY) * X.shape[1] / scale * (X.T @ Y).astype(np.float64)
         self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
@@ -300,7 +300,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
 
 
 def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarray:
-    """R (d, d) after rounds of: decode what the codec makes of X R, and turn X to that."""
+    """R (d, d) after rounds of: decode the codes of X R, and fit a rotation of X to them."""
     for _ in range(rounds):
         Z = X @ R
         R = nearest_orthogonal((X.T @ train(Z)(Z)).astype(np.float64)).astype(np.float32)
@@ -308,8 +308,8 @@ def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarra
 
 
 class _CodecJudge:
-    """Rows to learn from, rows and queries to judge by. Queries are compared as the codec's engines do: as bits for
-    "sign", for "rabitq" with each row's own norm."""
+    """Training rows, and rows and queries that measure recall. Queries are compared as the codec's engines do: as bits
+    for "sign", for "rabitq" with each row's own norm."""
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
@@ -321,7 +321,7 @@ class _CodecJudge:
         self.judges = [Judge.of(self.rows, X[:queries][part::2], _NEIGHBOURS) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
-        """Neighbours kept of every second query, from the first or the second on."""
+        """Recall of every second query, from the first or the second on."""
         judge = self.judges[part]
         Q = judge.queries @ R
         if not len(Q):
@@ -342,7 +342,7 @@ class _CodecJudge:
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """What is raced and learned from: (d, d) float32 each, "none" first."""
+    """Rotations that are raced and learned from: (d, d) float32 each, "none" first."""
     d = X.shape[1]
     axes = np.linalg.eigh(np.cov(X.T.astype(np.float64), bias=True).reshape(d, d))[1][:, ::-1]
     made = {
@@ -376,7 +376,7 @@ def _is_isotropic(X: np.ndarray) -> bool:
 
 
 def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.random.Generator) -> np.ndarray:
-    """R (d, d) turned until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
+    """R (d, d) rotated until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
 
     def gradient(R: np.ndarray) -> np.ndarray:
         rows = X if len(X) <= _BATCH else X[generator.integers(len(X), size=_BATCH)]

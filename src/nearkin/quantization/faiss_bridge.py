@@ -10,11 +10,11 @@ from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
-_WIDE = 16  # columns of a subspace from which FAISS's encoder forms products of all rows
-_FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its squares are still float32
+_WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies all rows at once
+_FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
 MOST_LOST = 0.005  # share of neighbours that a fast scan may lose; it grows with the rows, to .01 at five times as many
-_ROWS, _QUERIES, _PROBES = 4096, 512, 64  # of the comparison with the exact scan
+_ROWS, _QUERIES, _PROBES = 4096, 512, 64  # sizes of the comparison with the exact scan
 
 
 def code_bits(n_centroids: int) -> int:
@@ -23,8 +23,8 @@ def code_bits(n_centroids: int) -> int:
 
 def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above. By FAISS's
-    own encoder where subspaces are narrow. For wide ones its product of all rows rounds as the batch falls, so the
-    nearest is decided in float64 where float32 leaves it open."""
+    own encoder where subspaces are narrow. For wide ones the rounding of its product depends on the batch, so ties
+    within float32's error are decided in float64."""
     M, K, width = codebooks.shape
     dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
     if size != 1:
@@ -80,7 +80,7 @@ def empty_index(
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
         index = kind(lists, d, len(coarse_centroids), M, bits, code)
         index.own_fields = True
-        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows by default
+        index.by_residual = True  # our codebooks encode residuals; FAISS's fast scan encodes whole rows by default
         lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True
@@ -94,7 +94,7 @@ def empty_index(
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
     """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
 
-    `index` is given away.
+    The result owns `index`.
     """
     transform = linear_transform(rotation, origin)
     chain = faiss.IndexPreTransform(transform, index)
@@ -121,7 +121,7 @@ def _without_ids(index: faiss.Index) -> faiss.Index:
 
 def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
     """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
-    "coarse_centroids" (L, d), which FAISS keeps rotated and which are turned back here.
+    "coarse_centroids" (L, d), which FAISS stores rotated and which are rotated back here.
 
     Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
     another kind, ValueError for one that is not trained or whose transform is not a rotation.
@@ -170,7 +170,8 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> Judge:
-    """A judge of scans from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if none
+    """The judge that compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a
+    query if none
     are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
     X = X[:: -(-len(X) // (_ROWS + _QUERIES))].astype(np.float32)
     if queries is None:
@@ -188,7 +189,7 @@ def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: 
 
 
 def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> float:
-    """The share of the exact neighbours that an empty `index` of the quantizer finds among the judge's rows."""
+    """The recall of an empty `index` of the quantizer, filled with the judge's rows."""
     quantizer.add_to(index, judge.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):

@@ -1,4 +1,4 @@
-"""Product codes whose last byte may hold the length of the row, and what they share with `AxisQuantizer`.
+"""Product codes whose last byte may hold the norm of the row, and the base class shared with `AxisQuantizer`.
 
 A row y decoded from centroids is too short, each row by another factor, because centroids are means. At the true
 distance |x - mu| from the mean mu, distances and inner products with queries rank the rows better (norm-explicit
@@ -27,16 +27,17 @@ from nearkin.quantization.faiss_bridge import SCANNED, empty_index, packed
 from nearkin.quantization.product import ProductQuantizer
 
 LEVELS = 256  # values of the byte
-_QUERIES, _JUDGED, NEAR = 1_000, 4_096, 10  # rows that judge a fit, rows they are compared with, neighbours of each
+_QUERIES, _JUDGED, NEAR = 1_000, 4_096, 10  # queries, rows and k of the recall that measures a fit
 _CLIPPED = 1e-3  # share of lengths beyond either end of the levels
-_CHUNK = 8_192  # rows whose lengths are taken at a time
-_SAMPLE = 8_192  # rows that the mean, the lengths and the choice are of, at most
-_GAIN = 0.005  # recall that a length must gain in the short fits, whose figures have an error of about .005
+_CHUNK = 8_192  # rows whose lengths are computed at a time
+_SAMPLE = 8_192  # most rows for the mean, the lengths and the choice
+_GAIN = 0.005  # least gain in recall of a length in the short fits; their standard error is about .005
 _SHORT, _LISTS = 4, 64  # rounds and lists, at most, of the fits that decide whether a byte of length gains enough
 
 
 class AbstractLengthCodes(ReconstructingTransformer):
-    """A product code (n, n_bytes) uint8 in a rotated space whose last byte names a length where `lengths_` has any."""
+    """A product code (n, n_bytes) uint8 in a rotated space; its last byte is the number of a length if `lengths_` has
+    any."""
 
     n_bytes: int
     n_features_in_: int
@@ -67,7 +68,7 @@ class AbstractLengthCodes(ReconstructingTransformer):
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip".
 
-        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        FAISS does not rescale rows to their length: its recall is below that of `nk.Index`.
         """
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
@@ -88,7 +89,7 @@ class AbstractLengthCodes(ReconstructingTransformer):
         return np.searchsorted((self.lengths_[1:] + self.lengths_[:-1]) / 2, lengths(X, self.mean_)).astype(np.uint8)
 
     def recall(self, rows: np.ndarray) -> float:
-        """Neighbours kept among the first rows (n, d), compared as `nk.Index` compares them."""
+        """Recall among the first rows (n, d), compared as `nk.Index` compares them."""
         split = min(_QUERIES, len(rows) // 2)
         judge = Judge.of(rows[split : split + _JUDGED], rows[:split], NEAR)
         return judge.kept(self.decode(self.encode(judge.rows)))
@@ -102,7 +103,7 @@ def length_levels(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def lengths(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """|x - mean| (n,) float64 of rows X (n, d); alone and in a batch the same."""
+    """|x - mean| (n,) float64 of rows X (n, d), independent of the batch."""
     found = np.empty(len(X))
     for first in range(0, len(X), _CHUNK):
         centred = X[first : first + _CHUNK].astype(np.float64) - mean
@@ -114,9 +115,9 @@ def lengths(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
 class NormExplicitQuantizer(AbstractLengthCodes):
     """Codes of `n_bytes` bytes: `ProductQuantizer`'s, of which the last may hold the row's length about the mean.
 
-    Decoded rows are too short, each by another factor. At their true length they rank better: at equal bytes, with one
-    byte for the length, an index keeps up to 7 points more of ten neighbours by distance and up to 10 by inner product
-    (descriptors of images; docs/notes/quantization.md). Two short fits decide whether that byte gains enough.
+    Decoded rows are too short, each by a different factor; rescaled to their true length they are ranked better. At
+    equal bytes, one byte of length raises the recall of ten neighbours by up to 7 points by distance and 10 by inner
+    product (image descriptors; docs/notes/quantization.md). Two short fits decide whether the byte is used.
     Rows of one length need none: without a byte of length the codes are those of `ProductQuantizer`.
 
     Parameters
@@ -147,7 +148,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     """
 
     KIND = "norm-explicit quantizer"
-    coarse_centroids_ = fast_scan_ = None  # younger than some folders
+    coarse_centroids_ = fast_scan_ = None  # older folders do not have them
 
     n_bytes: int = 8
     n_centroids: int = 256
@@ -213,13 +214,13 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
         """A trained, empty FAISS index for the very same codes, as `ProductQuantizer.to_faiss` makes it.
 
-        FAISS compares queries with rows without their own length: it keeps fewer neighbours than `nk.Index`.
+        FAISS does not rescale rows to their length: its recall is below that of `nk.Index`.
         """
         check_is_fitted(self)
         return self._whole.to_faiss(metric, fast_scan=fast_scan)
 
     def _length_pays(self, sample: np.ndarray, seed: int) -> bool:
-        """Whether short fits on the sample keep more neighbours with a byte of length; every process finds the same."""
+        """Whether a byte of length raises the recall of short fits on the sample; the same in every process."""
         if row_length(sample) is not None or len(sample) <= LEVELS:
             return False
         recall = []
@@ -239,7 +240,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         """Attributes of the fitted product codes; a byte of the length is a codebook of zeros on columns of zeros."""
         self.rotation_, books = product.rotation_, product.codebooks_
         self.coarse_centroids_, self.fast_scan_ = product.coarse_centroids_, product.fast_scan_
-        more = self.n_centroids - books.shape[1]  # of few rows: the last centroid again, which no row takes
+        more = self.n_centroids - books.shape[1]  # few rows: repeat the last centroid, which no row then chooses
         self.codebooks_ = np.pad(books, ((0, 0), (0, more), (0, 0)), "edge")
         self.mean_ = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.length_, self.lengths_ = None, np.empty(0, np.float32)

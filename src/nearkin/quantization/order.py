@@ -1,8 +1,8 @@
-"""A rotation for codes of signs, learned for the order of near rows: their scores shall follow the true distances.
+"""A rotation for sign codes, learned so that scores rank near rows by their true distances.
 
-Errors of reconstruction say little of which of two near rows is nearer. Here lists of rows near each other are drawn,
-and the correlation between scores by codes and distances, list by list, is raised by gradients on O(d). Signs
-have no slope; that of tanh replaces it ("straight-through", Bengio et al. 2013).
+The reconstruction error does not determine which of two near rows is nearer. Here lists of near rows are drawn, and
+gradients on O(d) raise the correlation of scores and distances within lists. Signs have no gradient; that of tanh
+replaces it ("straight-through", Bengio et al. 2013).
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz
 from nearkin.quantization.additive import decode
 from nearkin.quantization.codebooks import ClusterSums
 
-Slopes = tuple[np.ndarray, np.ndarray]  # of a loss by z and by b, (g, k, d) each
+Slopes = tuple[np.ndarray, np.ndarray]  # gradients of a loss by z and by b, (g, k, d) each
 Scores = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], Slopes]]]
 _LIST = 64  # rows near each other in a list
 _LISTS = 16  # of a step
 _STEPS = 500
 _RATE = 0.2
 _WIDTH = 0.5  # of tanh, in standard deviations of an entry
-_CODE_LIST = 48  # rows near each other, each of which asks for the others
+_CODE_LIST = 48  # near rows, each a query for the others
 _CODE_LISTS = 32  # of a step
 _CODE_STEPS = 300
-_CODE_RATE = 0.01  # of the first step, in errors' root mean square; it falls linearly to 0
+_CODE_RATE = 0.01  # first step, as a share of the errors' root mean square; it falls linearly to 0
 _MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
-_JUDGED = 4_096  # rows by which the size of errors is measured
-_CONSTANT = 1e-6  # length about the mean below which scores are equal but for rounding
+_JUDGED = 4_096  # rows that measure the size of errors
+_CONSTANT = 1e-6  # scores whose centred norm is smaller are equal up to rounding
 
 
 def _with_norms(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
-    """RaBitQ: 2 <z_i, y_j> - |z_j|^2 with y_j = b_j |z_j|^2 / <z_j, b_j>; the norm does not change with the turn."""
+    """RaBitQ: 2 <z_i, y_j> - |z_j|^2 with y_j = b_j |z_j|^2 / <z_j, b_j>; a rotation does not change the norm."""
     squares = np.square(z).sum(axis=2, keepdims=True)
     products = np.maximum((z * b).sum(axis=2, keepdims=True), np.finfo(z.dtype).tiny)
     length = squares / products
@@ -53,7 +53,7 @@ SCORES: dict[str, Scores] = {
 
 
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
-    """R (d, d) turned so that scores by codes of X R follow the distances among rows of X (n, d) near each other."""
+    """R (d, d) rotated so that scores by codes of X R follow the distances among near rows of X (n, d)."""
     drawn, places = np.unique(generator.integers(len(X), size=_STEPS * _LISTS), return_inverse=True)
     near = nearest_rows(X, X[drawn], min(_LIST, len(X)))
     steps = iter(places.reshape(_STEPS, _LISTS))
@@ -67,7 +67,7 @@ def disagreement(
     scores: Scores,
     codes: Callable[[np.ndarray], np.ndarray] = np.sign,
 ) -> tuple[float, np.ndarray]:
-    """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d).
+    """The negative mean correlation of scores and minus squared distances, and its gradient by R (d, d).
 
     The slope of tanh replaces that of `codes`; for codes=np.tanh the gradient is exact.
     """
@@ -128,13 +128,13 @@ def ordered(
     generator: np.random.Generator,
 ) -> np.ndarray:
     """Codebooks (splits, M, K, w) by which distances from rows X (n, splits w) to near rows, `inner`: inner products,
-    rank more as they should.
+    rank better.
 
     A row is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where there
     are centres. The loss is `codebook_disagreement` of lists of near rows drawn at random, the steps Adam's.
     """
-    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares have no digits left for order
-    middle = np.zeros_like(middle) if inner else middle  # which inner products count
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares lose the digits that rank
+    middle = np.zeros_like(middle) if inner else middle  # inner products depend on the mean
     spread = np.float32(np.sqrt(np.square(X - middle, dtype=np.float64).mean()) or 1)
     X, books = (X - middle) / spread, codebooks / spread
     carried, added = (middle / spread).reshape(len(books), 1, -1), np.zeros((len(X), 1), np.float32)
@@ -161,12 +161,12 @@ def ordered(
 
 
 def codebook_disagreement(x: np.ndarray, y: np.ndarray, inner: bool) -> tuple[float, np.ndarray]:
-    """Less the mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2, `inner`: x_i . y_j and x_i . x_j,
-    within lists of rows x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
+    """The negative mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2, `inner`: x_i . y_j and x_i .
+    x_j, within lists of rows x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
     if inner:
         value, W = correlation(x @ y.mT, x @ x.mT)
         return -value, -W.mT @ x
-    scores = 2 * x @ y.mT - np.square(y).sum(axis=2)[:, None]  # less a term of x_i alone, which ranks nothing
+    scores = 2 * x @ y.mT - np.square(y).sum(axis=2)[:, None]  # without the term of x_i alone, which does not rank
     value, W = correlation(scores, -distances(x))
     return -value, 2 * (y * W.sum(axis=1)[:, :, None] - W.mT @ x)
 

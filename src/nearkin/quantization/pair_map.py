@@ -1,10 +1,10 @@
 """Linear maps of queries and rows learned from pairs of a query and a row that answers it, in front of any codes.
 
-Vectors of one encoder place a question and its answer near each other, but not where bytes are spent best. Two linear
-maps in closed form correct that. Queries are regressed on their answers, with a ridge towards the identity: W minimises
-||Q W - A||^2 + r ||W - I||^2. The remaining difference E of a query and its answer has covariance D: along its large
-axes distances mean little; rows and queries are scaled by D^(-a/2), so that codes spend their bits elsewhere
-(relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
+An encoder places a question and its answer near each other, but codes of its vectors waste bytes. Two linear maps in
+closed form correct that. Queries are regressed on their answers, with a ridge towards the identity: W minimises ||Q W -
+A||^2 + r ||W - I||^2. The remaining difference E of a query and its answer has covariance D: along its large axes
+distances are uninformative; rows and queries are scaled by D^(-a/2), so that codes use their bits for the other axes
+(relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are chosen on held-out queries.
 """
 
 import itertools
@@ -25,21 +25,20 @@ from nearkin.records import Interactions
 
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the queries' mean eigenvalue
 _POWERS = (0.0, 0.125, 0.25, 0.375, 0.5)
-_FLOOR = 0.1  # of its mean eigenvalue, added to D, which few pairs estimate
+_FLOOR = 0.1  # share of D's mean eigenvalue added to D, which is estimated from few pairs
 _ROWS, _LEARNED, _JUDGES, _NEIGHBOURS = 20_000, 8_192, 1_000, 10
-_ROUNDS = 8  # of the product codes by which powers are judged
+_ROUNDS = 8  # rounds of the product codes that compare powers
 
 
 @dataclass(eq=False, repr=False)
 class PairMap(SavedEstimator):
-    """Map rows and queries so that codes of the rows keep the answers of queries.
+    """Map rows and queries so that codes of the rows find the answers of queries.
 
     Index `transform(X)` by any quantizer or engine, and search it by `transform_queries(Q)`: by squared distance.
 
     Parameters
     ----------
-    n_bytes: bytes of the product codes by which the maps are judged, best those of the index; None judges them without
-        codes.
+    n_bytes: bytes of the product codes that compare the maps, best the index's size; None compares them without codes.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
@@ -48,7 +47,7 @@ class PairMap(SavedEstimator):
         gained.
     ridge_, power_: the choice; ridge_ is None if the vectors do not change.
     recall_, plain_recall_: the share of held-out queries with an answer among their 10 nearest rows by the codes,
-        with the maps and without. They chose, so that new queries gain a little less.
+        with the maps and without. The same queries chose the maps, so new queries gain a little less.
     n_features_in_.
 
     >>> rng = np.random.default_rng(0)
@@ -140,7 +139,7 @@ def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np
 
 
 def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
+    """The maps of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
     W = _regressed(Q, A, ridge)
     if not power:
         return W.astype(np.float32), np.eye(Q.shape[1], dtype=np.float32)
@@ -174,7 +173,7 @@ class _Judge(NamedTuple):
     def of(
         cls, X: np.ndarray, Q: np.ndarray, pairs: np.ndarray, n_bytes: int | None, generator: np.random.Generator
     ) -> "tuple[_Judge, np.ndarray]":
-        """The judge, on a quarter of the queries, and the pairs of the others."""
+        """The judge, for a quarter of the queries, and the pairs of the others."""
         asked = generator.permutation(np.unique(pairs[:, 0]))
         held = np.isin(pairs[:, 0], asked[: min(_JUDGES, len(asked) // 4)])
         judged = pairs[held][np.unique(pairs[held, 0], return_index=True)[1]]

@@ -36,8 +36,8 @@ from nearkin.quantization.training import STARTS, Plan, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
-_STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
-DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
+_STREAM_BLOCKS = 4  # Givens blocks a batch: with 1 the distortion is up to 1.5 % above an SVD a batch, with 4 equal
+DEAD = 0.02  # a centroid with less than this share of the mean count is moved to used ones
 
 
 class RunningFit:
@@ -51,14 +51,14 @@ class RunningFit:
         self._sums = sums
 
     def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE) -> None:
-        """Add a batch X (b, d), each process its own, to the averages under the present rotation and codebooks."""
+        """Add a batch X (b, d), each process its own, to the averages under the current rotation and codebooks."""
         codes = assign(X @ rotation, codebooks)
         batch = ClusterSums(self._sums.n_subspaces, self._sums.n_centroids, self._sums.d).update(X, codes)
         rows = group.merge(batch).counts[0].sum()
         self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The next rotation (d, d) and codebooks (M, K, d/M) for what was absorbed."""
+        """The next rotation (d, d) and codebooks (M, K, d/M) from the averages."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEAD * rows / sums.n_centroids
@@ -71,7 +71,7 @@ class RunningFit:
 
 @dataclass(eq=False, repr=False)
 class ProductQuantizer(ReconstructingTransformer):
-    """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
+    """Product quantization: `n_subspaces` codes for each row, after a learned rotation.
 
     Parameters
     ----------
@@ -80,13 +80,12 @@ class ProductQuantizer(ReconstructingTransformer):
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
     rotation: None (plain PQ), "procrustes" (OPQ, overrelaxed), "givens-random" | "givens-greedy" | "givens-steepest"
         (GCD-R, GCD-G, GCD-S), or "cayley".
-    init: "auto" races "identity", "pca" and "random" on a subsample and learns from those that end it close together;
-        the codes that keep most neighbours win. `history_` has the rounds of the winner.
-        "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first
-        principal axes can be.
-    n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
-        `n_lists` coarse centroids, and a code begins with the number of that list.
-    step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
+    init: "auto" races "identity", "pca" and "random" on a subsample, learns from the starts that end close to the best,
+        and takes the codes of highest recall. `history_` has the rounds of the winner. "identity" is, from 128 columns
+        and 16 rounds on, as near to the given axes as a rotation of the first principal axes can be.
+    n_lists: number of inverted lists; 0 for none. With lists, codes quantize the residual to the nearest of `n_lists`
+        coarse centroids, and a code begins with the number of that list.
+    step: "exact" uses the best angles; a number is the paper's lambda for the Givens rotations (about
         0.2 d / mean ||x||^2 is as large as is stable).
     n_blocks: Givens blocks for one update; None for d/8, at least 8 (5 for "givens-steepest", whose matchings are
         slow), and for four in `partial_fit`.
@@ -102,14 +101,14 @@ class ProductQuantizer(ReconstructingTransformer):
     codebooks_: (M, K, d'/M) float32; centroids in the rotated space.
     coarse_centroids_: (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
-    init_distortion_, init_recall_: what each raced start had reached, empty for a named `init`; recall is the share of
-        10 neighbours kept, of held-out rows or of the queries given.
-    fast_scan_: for "l2" and "ip" whether FAISS's fast scan of 4-bit codes keeps as many neighbours of the rows that it
-        was fitted on as the exact scan, to .005; None if that is not known.
-    normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
+    init_distortion_, init_recall_: results of each raced start, empty for a named `init`; recall is 10-recall@10 of
+        held-out rows or of the given queries.
+    fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
+        scan's on the training rows; None if that is not known.
+    normalized_: whether the training rows had length 1, as in an index by cosine.
     n_iter_, n_features_in_.
 
-    The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
+    The arithmetic is float32, FAISS's own. A row's code depends neither on its batch nor on the number of threads.
 
     References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1; Salakhutdinov and Roweis 2003
     (overrelaxation).
@@ -150,12 +149,11 @@ class ProductQuantizer(ReconstructingTransformer):
     ) -> Self:
         """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, n_lists).
 
-        `weights` (n,), greater than 0, say how much the error of a row counts: in an index whose queries meet some
-        rows more often than others, how often (the coarse centroids do not use them).
-        `queries` (m, d), like those of later searches, if these are unlike the rows, judge the starts in place of
-        held-out rows (not with lists or weights). `callback(round, record)` is called after each round with its entry
-        of `history_`. Among several processes X is this one's part of the rows, and all end with the same quantizer.
-        Raises ValueError or TypeError, before any work, for parameters or data that cannot be used.
+        `weights` (n,), greater than 0, weight the errors of rows, for example by how often queries find a row (the
+        coarse centroids do not use them). `queries` (m, d) compare the starts in place of held-out rows, if later
+        queries are unlike the rows (not with lists or weights). `callback(round, record)` is called after each round
+        with its entry of `history_`. Among several processes X is this one's part of the rows, and all end with the
+        same quantizer. Raises ValueError or TypeError, before any work, for parameters or data that cannot be used.
         """
         X, shard = training_rows(self, X)
         self.normalized_ = all(shard.group.exchange(_check.has_unit_rows(X)))
@@ -176,7 +174,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Follow a stream: learn from one more batch X (b, d).
+        """Learn from one more batch X (b, d) of a stream.
 
         The first batch (at least `n_centroids` rows) is fitted as by `fit`, unless the estimator is already fitted.
         Each later one updates exponential averages of the cluster sums, the codebooks, and the rotation by a few exact
@@ -306,7 +304,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
     def _usual_residuals(self, X: ArrayLike, *, warn: bool) -> tuple[np.ndarray, Group]:
-        """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded; and its group."""
+        """A batch X (b, d) ready to learn from: without far rows, minus the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)
         where = TrainingRows(X, shard).extent()
@@ -319,7 +317,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group
 
     def _square_rotation(self) -> np.ndarray:
-        """`rotation_` (d, d') with the rows that padded columns are turned by: (d', d')."""
+        """`rotation_` (d, d') extended by the rows for padded columns: (d', d')."""
         d, padded = self.rotation_.shape
         return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
@@ -333,8 +331,8 @@ class ProductQuantizer(ReconstructingTransformer):
         return columns.reshape(len(columns), -1), self.codebooks_[:, :, used]
 
     def _rotated_chunks(self, X: np.ndarray, R: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rows turned by R (with `n_lists`, of their residuals), and the numbers of their lists. A row is
-        turned to the same last bit alone and in a batch."""
+        """Chunks of rotated rows X R (with `n_lists`, of their residuals), and the numbers of their lists. The result
+        for a row does not depend on its batch, bit for bit."""
         R, plain = R.astype(np.float64), self.rotation is None and not self._padding
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]

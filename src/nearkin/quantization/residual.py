@@ -47,9 +47,9 @@ _SCALED = 1024  # queries from which FAISS estimates the divisor of its tables
 class ProductResidualQuantizer(ReconstructingTransformer):
     """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
 
-    Between product (`n_codebooks=1`) and residual codes (`n_splits=1`) in everything: neighbours kept, training,
-    encoding. The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to the
-    codes (Procrustes) between refits of the codebooks.
+    Recall, training time and encoding time lie between those of product (`n_codebooks=1`) and residual codes
+    (`n_splits=1`). The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to
+    the codes (Procrustes) between refits of the codebooks.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    codebooks_ (n_splits, M, K, d'/n_splits) float32; coding_codebooks_: by which codes are chosen if they differ, or
-        None.
+    codebooks_ (n_splits, M, K, d'/n_splits) float32; coding_codebooks_: the codebooks that choose codes if they differ,
+        or None.
     rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
     metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
     coarse_centroids_ (n_lists, d) float32, or None.
@@ -70,7 +70,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None; norm_scale_: their
         divisor there.
     norm_origin_ (d',): the point about which norms are taken, None for 0.
-    fast_scan_: whether a fast scan by "ip" keeps enough neighbours, None if that is not known.
+    fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
     history_, normalized_, n_iter_, n_features_in_.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
@@ -107,7 +107,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     ) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
 
-        `queries` (q, d), for `ranking="ip"`, are like those of later searches; without them the rows are taken.
+        `queries` (q, d), for `ranking="ip"`, are a sample of later queries; without them the rows are used.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
@@ -179,8 +179,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan
-        if it keeps enough neighbours; about the rows' mean, with lists about their centroids, whose residuals FAISS
-        codes."""
+        if its recall suffices; about the rows' mean, with lists about their centroids, whose residuals FAISS codes."""
         decoded = self._decoded(self.encode(X))
         mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
         if self.coarse_centroids_ is None:
@@ -248,7 +247,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
         if self.share_:
-            middle[:, -1] = 0  # of the errors' column, which rows do not have yet
+            middle[:, -1] = 0  # the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
         Z = Z - middle.ravel()
         if metric is None or not self.share_:
@@ -418,7 +417,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 class ResidualQuantizer(ProductResidualQuantizer):
     """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
-    At the bytes of a product quantizer it keeps more neighbours, above all at few bytes; encoding takes tens of times
+    At equal bytes its recall is higher than a product quantizer's, above all at few bytes. Encoding takes tens of times
     longer, and so does search without `norm_bits`. FAISS learns the start and searches the codes by beams; all
     codebooks are then refitted together, a few rounds.
 
@@ -426,18 +425,18 @@ class ResidualQuantizer(ProductResidualQuantizer):
     ----------
     n_codebooks: M. With 256 centroids it is the number of bytes of a code.
     n_centroids: K of every codebook, a power of two.
-    beam_size: sums kept at each codebook while a row is encoded; wider is slower and better.
+    beam_size: partial sums kept at each codebook while a row is encoded; more are slower and better.
     norm_bits: 0, 4, 8 or 32 bits that are added to a code for the row's norm. FAISS then searches by "l2" from tables,
-        as fast as product codes, instead of decoding. 8 with `n_centroids=16` is searched by its fast scan, ten times
-        faster, unless that keeps fewer neighbours of the training rows, as where lengths differ much.
+        as fast as product codes, instead of decoding. 8 with `n_centroids=16` uses its fast scan, ten times faster,
+        unless that lowers the recall of the training rows, as it may if their norms differ much.
     max_iter: rounds of refitting.
-    smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones. More is better for rows
-        not learned from, less for those learned from.
-    ranking: True: code what the order of near rows depends on. Errors are weighted by the differences between near
-        rows, and one more column holds a row's distance from its code, which searches by "l2" add. False: the least
-        distortion. "ip": for searches by inner product or cosine; errors are weighted by the spread of the queries
-        given to `fit`, else of the rows. "known": for an index that will hold the rows learned from, searched by "l2";
-        decoded rows are then moved until distances to those rows rank correctly, and other rows lose by that.
+    smoothing: share of the rows, 0 to 1, that a round replaces by rows drawn between near ones. More is better for
+        unseen rows, less for training rows.
+    ranking: True: optimize the order of near rows. Errors are weighted by the differences between near rows, and one
+        more column holds a row's distance from its code, which searches by "l2" add. False: minimize the distortion.
+        "ip": for searches by inner product or cosine; errors are weighted by the spread of the queries
+        given to `fit`, else of the rows. "known": for an index of the training rows, searched by "l2"; codebooks are
+        then trained until distances to those rows rank correctly, which lowers the recall of other rows.
         "known-ip": both.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a

@@ -1,7 +1,7 @@
 """Rotation updates for product quantization: each is a step towards a larger tr(R^T M), M = X^T Y / n.
 
-The exact maximum (OPQ) stands in `codebooks`, whose loop calls it. Cayley moves the skew parameters of a rotation, GCD
-turns pairs of axes that a matching chooses. All are functions (R, M) -> R on (d, d) arrays.
+The exact maximum (OPQ) is in `codebooks`, whose loop calls it. Cayley updates the skew parameters of a rotation; GCD
+rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d, d) arrays.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from nearkin.quantization.codebooks import Update, exact_updates
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
 
-CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
+CAYLEY_STEPS = 5  # gradient steps of one update, equal to the paper's number of Givens iterations
 ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 
 
@@ -40,18 +40,18 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
 def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update:
     """GCD, Algorithm 2, on the quantization objective: `n_blocks` Givens blocks for one update.
 
-    With P = R^T M, turning axes (i, j) by theta changes tr(R^T M) from a = P_ii + P_jj to a cos(theta) + b sin(theta),
-    b = P_ji - P_ij. `step="exact"` turns by the best angle atan2(b, a) and selects the pairs by what they then gain,
-    hypot(a, b) - a; a number is the paper's lambda, theta = -lambda g_ij with g_ij = A_ij / sqrt(2) the normalised
-    directional derivative of the mean distortion, pairs selected by |g_ij|. A block turns the rows of P too, so no
-    matrix product stands between two blocks.
+    With P = R^T M, rotating axes (i, j) by theta changes tr(R^T M) from a = P_ii + P_jj to a cos(theta) + b sin(theta),
+    b = P_ji - P_ij. `step="exact"` rotates by the best angle atan2(b, a) and selects the pairs by their gain, hypot(a,
+    b) - a; a number is the paper's lambda, theta = -lambda g_ij with g_ij = A_ij / sqrt(2) the normalised directional
+    derivative of the mean distortion, pairs selected by |g_ij|. A block rotates the rows of P too, so no matrix product
+    is needed between two blocks.
     """
 
     from nearkin.linalg.givens import rotate_rows  # loads torch
 
     def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
         d = len(R)
-        work = np.empty((d, 2 * d))  # P and R^T side by side: a block turns the rows of both
+        work = np.empty((d, 2 * d))  # P and R^T in one array: a block rotates the rows of both
         work[:, :d] = R.T @ M
         work[:, d:] = R.T
         for _ in range(n_blocks):
@@ -67,7 +67,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
 
 
 def _gains(P: np.ndarray) -> np.ndarray:
-    """What the best angle of each pair of axes would add to tr(P): hypot(a, b) - a, symmetric (d, d)."""
+    """The gain in tr(P) of the best angle of each pair of axes: hypot(a, b) - a, symmetric (d, d)."""
     a, square = P.diagonal()[:, None] + P.diagonal(), np.square(P.T - P)
     root = np.sqrt(a * a + square)
     # b^2 / (root + a) is the same without the cancellation of root - a

@@ -1,4 +1,4 @@
-"""Scalar quantization by FAISS: every column rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
+"""Scalar quantization by FAISS: every column is rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -29,8 +29,8 @@ class ScalarQuantizer(ReconstructingTransformer):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
     Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values
-    beyond it become its ends. One share of clipped rows serves all columns: the one with the smallest distortion. With
-    16 bits the values are half-precision floats and nothing is learned.
+    beyond it are clipped. All columns use the same share of clipped rows, the one with the smallest distortion. With 16
+    bits the values are half-precision floats and nothing is learned.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ScalarQuantizer(ReconstructingTransformer):
     ranges_ (2, d) float32: the ends of each column, as sentence-transformers takes them; empty (0,) with 16 bits.
     scale_ (2, d) float32: the least value and the width, as FAISS keeps them.
     clipped_: the share of rows beyond either end.
-    normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
+    normalized_: whether the training rows had length 1, as in an index by cosine.
     n_features_in_.
 
     >>> import numpy as np
@@ -124,7 +124,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         check_choice(metric, "metric", METRIC_TYPES)
         index = faiss.IndexScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits], METRIC_TYPES[metric])
         wanted = (0,) if self.n_bits == 16 else (2, self.n_features_in_)
-        if self.scale_.shape != wanted:  # in a folder that somebody changed: FAISS would read behind it
+        if self.scale_.shape != wanted:  # an edited folder: FAISS would read beyond the array
             raise ValueError(f"scale_ has shape {self.scale_.shape}; it must be {wanted}")
         faiss.copy_array_to_vector(self.scale_.ravel(), index.sq.trained)
         index.is_trained = True

@@ -1,7 +1,7 @@
 """Semantic ids: a short tuple of codes for every item, unique, and alike for items that are alike.
 
-Generative retrieval names items so (TIGER, Rajput et al. 2023). The codes are residual codes, coarse to fine. Where
-several items have the same nearest id, a minimum-cost assignment gives each its own.
+Generative retrieval uses such ids (TIGER, Rajput et al. 2023). The codes are residual codes, coarse to fine. If several
+items have the same nearest id, a minimum-cost assignment gives each a different one.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BEAM = 16  # candidate ids of an item
 _BLOCK = 4096  # rows coded at a time
 _LONGEST = 62  # bits of an id
-_ROWS = 256  # for each code, to which codebooks are fitted
+_ROWS = 256  # rows for each code, to which codebooks are fitted
 # fits of the codebooks to ids that no two rows share: on 36,000 sentences 8.7 % share their nearest id (11.5 % without)
 # and the error is 1.7 % less, of other rows .6 % less (2026-11-23); 12 rounds gain .1 points more
 _ROUNDS = 6
@@ -47,12 +47,12 @@ class SemanticIds(SavedEstimator):
     ----------
     ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
     codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
-    shared_: the share of rows of `fit` whose nearest id is another row's too, before each row was given one.
-    distortion_ (2,): mean squared distance of the rows of `fit` to their nearest and to their given decoded ids.
+    shared_: the share of rows of `fit` that share their nearest id with another row, before ids are made unique.
+    distortion_ (2,): mean squared distance of the rows of `fit` to their nearest and to their assigned decoded ids.
     retired_ (r, levels): ids of removed rows that are not given again.
     n_features_in_.
 
-    Learned with two towers, `distortion_` is the mean error of their scores.
+    If learned with two towers, `distortion_` is the mean squared error of their scores.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
     >>> made = SemanticIds(levels=2, codes=32, random_state=0).fit(X)
@@ -149,7 +149,7 @@ class SemanticIds(SavedEstimator):
         return ids
 
     def remove(self, rows: ArrayLike, *, reuse: bool = True) -> None:
-        """Take their ids from rows; `assign` may give them again unless `reuse` is False. IndexError for other rows."""
+        """Free the ids of rows; `assign` may use them again unless `reuse` is False. IndexError for other rows."""
         check_is_fitted(self)
         rows = np.unique(np.asarray(rows, np.int64))
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
@@ -168,7 +168,7 @@ class SemanticIds(SavedEstimator):
         return np.append(rows[order], -1)[_positions(keys[order], wanted)]
 
     def tokens(self, ids: ArrayLike) -> list[str]:
-        """Return ids (m, levels) as words for a language model: "<a_12><b_240><c_3>"."""
+        """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"."""
         words = self.vocabulary()
         return ["".join([words[number] for number in row]) for row in self.token_numbers(ids).tolist()]
 
@@ -200,7 +200,7 @@ class SemanticIds(SavedEstimator):
         return check_integer(first, "first", low=0) + self.codes * np.arange(self.levels)
 
     def trie(self) -> "Trie":
-        """The ids given so far as a prefix tree, for decoding that can only end in the id of a row."""
+        """The assigned ids as a prefix tree, for constrained decoding: only ids of rows can result."""
         check_is_fitted(self)
         ids = self.ids_[self.ids_[:, 0] >= 0]
         depths = range(1, self.levels + 1)
@@ -229,7 +229,8 @@ class SemanticIds(SavedEstimator):
     def _candidates(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids (n, beam, levels) of each row by a beam search, nearest first, and their squared errors (n, beam).
 
-        Errors are taken about the middle of the first codebook: FAISS expands squares, which lose digits far from 0.
+        Rows and centroids are shifted by the first codebook's middle: FAISS expands squares, which lose digits far from
+            0.
         """
         beam = min(_BEAM, self.codes**self.levels)
         codebooks = self.codebooks_.copy()
@@ -260,6 +261,7 @@ class SemanticIds(SavedEstimator):
         bounds = np.flatnonzero(np.diff(prefixes[order])) + 1
         for members in np.split(order, bounds):
             left = X[members] - self.codebooks_[np.arange(self.levels - 1), ids[members[0], :-1]].sum(0)
+            # |left - c|^2 without |left|^2, which is the same for all codes c
             cost = ((self.codebooks_[-1] ** 2).sum(1) - 2 * left @ self.codebooks_[-1].T) * weights[members, None]
             first, last = np.searchsorted(taken_at, prefixes[members[0]] + np.arange(2), sorter=by_prefix)
             free = np.setdiff1d(np.arange(self.codes), taken[by_prefix[first:last], -1])
@@ -281,7 +283,7 @@ class SemanticIds(SavedEstimator):
             refused = np.zeros(len(rows), bool)
             for depth in range(1, self.levels):
                 keys = _numbered(ids, self.codes, depth)
-                order = np.lexsort((rows, -loss[rows, choice[rows]], keys))
+                order = np.lexsort((rows, -loss[rows, choice[rows]], keys))  # by prefix, the largest loss first
                 order = order[~refused[order]]
                 starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
                 rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
@@ -315,8 +317,8 @@ class Trie:
     prefixes: tuple[np.ndarray, ...]
 
     def allowed(self, ids: ArrayLike) -> np.ndarray:
-        """Which codes may follow first codes `ids` (m, l), l below the levels: (m, codes) bool; none after a prefix
-        that no row has."""
+        """Mask (m, codes) of the codes that may follow first codes `ids` (m, l), l below the levels; none after a
+        prefix that no row has."""
         begun = np.asarray(ids, np.int64)
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
@@ -362,7 +364,7 @@ def _check_range(ids: np.ndarray, codes: int) -> np.ndarray:
 
 
 def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where `wanted`, of any shape, are in sorted `keys` (n,); -1 for those that are not there."""
+    """Positions of `wanted`, of any shape, in sorted `keys` (n,); -1 for missing ones."""
     if not len(keys):
         return np.full(wanted.shape, -1)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -1,4 +1,4 @@
-"""One fit of a product quantizer: centre the rows, start, alternate, settle."""
+"""One fit of a product quantizer: centre the rows, choose a start, alternate, run the last k-means."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -41,29 +41,29 @@ class Defaults:
     """Tuned numbers of product codes, from SIFT, MNIST, GIST, sentences and word vectors; gains are of recall 10@10."""
 
     first_iterations: int = 4  # of k-means before the rotation first moves,
-    first_rows: int = 64  # for each centroid, that they see: later rounds see all rows
-    last_iterations: int = 3  # of k-means after the rotation has stopped
-    beyond: float = 3.0  # times its length that a turn goes on at first; +.1 to 1.4 on nine sets (2026-11-23, notes)
+    first_rows: int = 64  # rows for each centroid in these iterations; later rounds use all rows
+    last_iterations: int = 3  # k-means iterations after the last rotation update
+    beyond: float = 3.0  # first overrelaxation; +.1 to 1.4 points on nine sets (2026-11-23, notes)
     wide_rounds: int = 4  # one round in four is along more axes, if the start has them, and does the work of two
-    plain_iterations: int = 25  # of k-means without a rotation, FAISS's default
-    race_rounds: tuple[int, ...] = (3, 2)  # of the race of starts, before and after the hopeless leave
-    race_iterations: int = 2  # of k-means before them
-    hopeless: float = 1.15  # times the least distortion: a start beyond it does not catch up
-    near: float = 0.02  # recall gap to the leader within which such a start stays
-    close: float = 0.035  # gap of scores at the race's end within which starts are all learned from
+    plain_iterations: int = 25  # k-means iterations without a rotation, FAISS's default
+    race_rounds: tuple[int, ...] = (3, 2)  # rounds of the race of starts, before and after the worst are dropped
+    race_iterations: int = 2  # k-means iterations before them
+    hopeless: float = 1.15  # times the least distortion: starts above it are dropped
+    near: float = 0.02  # recall gap to the leader within which such a start is kept
+    close: float = 0.035  # score gap at the race's end within which all starts are fitted
     race_rows: int = 16  # for each centroid
     judged_rows: int = 2500  # at most
-    final_rows: int = 10_000  # at most, that judge what was learned from close starts
+    final_rows: int = 10_000  # most rows that compare the fits from close starts
     final_queries: int = 1000
-    queries: int = 500  # rows that are queries if none are given
-    neighbours: int = 10  # that count
-    distortion_weight: float = 0.1  # of relative distortion against recall, which 500 queries measure to about .01
-    space_from: int = 64  # columns from which leaving axes out saves time
-    space_share: float = 0.5  # of the axes, up to which others are left out: with .8, sentences at 24 bytes lost .024
+    queries: int = 500  # rows used as queries if none are given
+    neighbours: int = 10  # k of the recall
+    distortion_weight: float = 0.1  # weight of relative distortion; recall by 500 queries has an error of .01
+    space_from: int = 64  # least number of columns for which leaving out axes saves time
+    space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
     wider: int = 3  # -.1 to +.1 points on GIST at 12 and 16 bytes and MNIST at 8, 16 and 28 (2026-11-23)
     identity_rounds: int = 16  # from which that start learns in a space: with 10 it kept .006 less
-    identity_from: int = 128  # columns from which that saves time
+    identity_from: int = 128  # least number of columns for which that saves time
 
 
 DEFAULTS = Defaults()
@@ -71,7 +71,7 @@ DEFAULTS = Defaults()
 
 class Space(NamedTuple):
     """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are learned at
-    first. What codes determine along the next ones is learned when codebooks settle."""
+    first. The codebooks along the other axes are learned in the last k-means."""
 
     axes: np.ndarray
     width: int
@@ -81,7 +81,7 @@ class Space(NamedTuple):
         """For centred rows X (n, d) and product codes; None where rows are short or too few axes could be left out."""
         if X.shape[1] < DEFAULTS.space_from:
             return None
-        X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process takes the same axes
+        X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process must have the same axes
         axes, variances = principal_axes(X)
         width = n_subspaces * -(-reached(variances, n_subspaces * np.log2(n_centroids)) // n_subspaces)
         return cls(axes, width) if width <= DEFAULTS.space_share * len(axes) else None
@@ -132,7 +132,8 @@ class Learned:
 
 
 def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Coarse cells, the mean, then rotation and codebooks of what is left; all for the rows as the user gave them."""
+    """Learn coarse cells and the mean, then rotation and codebooks of the residuals; results are for the user's
+    original rows."""
     rows, apart, places, scale = prepared.rows, prepared.apart, prepared.places, np.float32(prepared.scale)
     shard, coarse = rows.shard, None
 
@@ -144,7 +145,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             cells = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
             shard.group.broadcast(cells.centroids)
             coarse = cells.centroids[:, places] / scale
-            # queries are compared with residuals of each cell, so they do not judge the starts here
+            # queries are compared with residuals of each cell, so they cannot compare the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
         weights = rows.weights
         mean = shard.group.merge(Mean(rows.X.shape[1]).update(rows.X, weights)).finalize().astype(np.float32)
@@ -172,8 +173,8 @@ def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) 
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred. Starts that end the
-    race close together are all learned from, and the codes that keep most neighbours are taken."""
+    """Choose starts, alternate, then refit the codebooks with the rotation fixed; the rows are centred. All starts that
+    end the race close to the best are fitted, and the codes of highest recall are taken."""
     shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
 
@@ -188,7 +189,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         state = State(np.eye(d, dtype=np.float32), codebooks)
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
-    seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
+    seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # independent of the draws of `init`
     space = None  # where axes may be left out: for the default rule of updates and rows that count alike
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
@@ -211,7 +212,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
 def _alternated(
     start: "Start", rows: TrainingRows, plan: Plan, seed: int, generator: np.random.Generator, callback: Callback
 ) -> State:
-    """Rotation and codebooks after all rounds from a start, settled; `seed` draws the first codebooks."""
+    """Rotation and codebooks after all rounds from a start and the last k-means; `seed` draws the first codebooks."""
     shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
@@ -243,7 +244,8 @@ def _alternated(
 
 
 def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
-    """Judges codes by the neighbours of the queries among rows X (n, d), or of the first `count` rows among others."""
+    """A judge of codes by the neighbours of the queries among rows X (n, d), or of the first `count` rows among the
+    others."""
     few = (X[count:], X[:count]) if queries is None else (X, queries)
     return Judge.of(*few, DEFAULTS.neighbours)
 
@@ -253,7 +255,8 @@ def _energy(X: np.ndarray, shard: Shard) -> float:
 
 
 def _joined(state: State, axes: np.ndarray) -> State:
-    """What was learned along the first of the axes (d, d): each subspace gets its share of the others, centroids 0."""
+    """The rotation and codebooks along the first axes, extended to all axes (d, d): each subspace gets its share of the
+    others, with centroids 0."""
     M, K, narrow = state.codebooks.shape
     turned, others = axes[:, : M * narrow] @ state.rotation, axes[:, M * narrow :]
     parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
@@ -280,15 +283,15 @@ class Start:
         return X if self.space is None else self.space.rows(X)
 
     def widened(self, state: State) -> State:
-        """What was learned from them, for rows of all d columns."""
+        """The learned state for rows of all d columns."""
         return state if self.space is None else self.space.widened(state)
 
 
 def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space | None) -> list[Start]:
-    """Where to start with centred rows, best first; these learn in `space`, unless it is None.
+    """Starts for centred rows, best first, in `space` unless it is None.
 
-    `init="auto"` runs a few rounds from each start on a subsample, and returns the one that keeps most neighbours of
-    the queries, or of rows held back, with those close to it. Where rows have weights or are too few, distortion
+    `init="auto"` runs a few rounds from each start on a subsample, and returns the one of highest recall of the
+    queries, or of held-out rows, with those close to it. If rows have weights or are too few, the least distortion
     decides, and one start is returned. Every process runs the race on the same subsample.
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
@@ -296,7 +299,7 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
         if name == "identity":
             along = space if plan.max_iter >= DEFAULTS.identity_rounds else None
             starts[name] = _identity(rows, plan.n_subspaces, along)
-        elif name == "pca":  # sums in another order give other axes of near variances
+        elif name == "pca":  # another order of sums may change axes of nearly equal variance
             starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
             starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
@@ -306,7 +309,7 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
     """The given axes: right where they carry meaning, as in SIFT or images.
 
-    Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are turned to the
+    Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are fitted to the
     first principal axes of each block of columns, those that come next to the blocks' next ones. The last rounds have
     the next axes too, as variances do not show in full what columns of a block have in common.
     """
@@ -336,8 +339,8 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
 
 
 def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator) -> list[Start]:
-    """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
-    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds."""
+    """The starts whose codes have the highest recall after a few rounds on a subsample: the leader, then those close.
+    Starts behind the leader in both distortion and recall are dropped after each part of the rounds."""
     M, K = plan.n_subspaces, plan.n_centroids
     numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, 2048)]
     half, (X, weights) = max(len(numbers) // 2, K), rows.drawn(numbers)
@@ -374,6 +377,6 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
 
 
 def _recall(judge: Judge, state: State) -> float:
-    """Share of the nearest rows that the codes keep; queries are exact."""
+    """Recall of the nearest rows by codes; queries are exact."""
     rows, queries = judge.rows @ state.rotation, judge.queries @ state.rotation
     return judge.kept(decode(assign(rows, state.codebooks), state.codebooks), queries)

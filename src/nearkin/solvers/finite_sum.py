@@ -80,7 +80,7 @@ class FiniteSum(Objective, Protocol):
         ...
 
     def largest_step(self, batch_size: int) -> float:
-        """The longest step at which a batch of terms does not overshoot by itself; infinity if it is unknown."""
+        """The longest step at which a single batch of terms does not overshoot; infinity if unknown."""
         ...
 
     def walk(self, x: np.ndarray, rule: Rule) -> None:
@@ -89,7 +89,7 @@ class FiniteSum(Objective, Protocol):
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solver stopped and why.
+    """The result of a solver, and why it stopped.
 
     `status` is "converged" (the objective no longer falls), "max_epochs", or "diverged" (it became infinite or NaN, or
     rose a thousandfold). `history` holds the callback's records, each with its "step"; without a callback those of
@@ -105,7 +105,7 @@ class Solution:
 
 
 class Solver(Protocol):
-    """The method that all solvers have."""
+    """The interface of all solvers."""
 
     def minimize(self, problem: Any, x: np.ndarray, run: Run, /) -> Solution:
         """Minimize `problem` from x, which is not changed.

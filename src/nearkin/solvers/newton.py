@@ -15,7 +15,7 @@ Linear = Callable[[Tensor], Tensor]
 
 
 class Solved(NamedTuple):
-    """x and how it was reached; `residual` is |b - A x| / |b|."""
+    """The solution x, with `residual` |b - A x| / |b| and the cost."""
 
     x: Tensor
     steps: int
@@ -23,7 +23,7 @@ class Solved(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """Where a step led, its value, the damping for the next one, and what it cost."""
+    """The point after a step, its value, the next damping, and the cost."""
 
     x: Tensor
     value: float
@@ -94,11 +94,11 @@ def _dot(x: Tensor, y: Tensor) -> float:
     return float((x * y).sum(dtype=torch.float64))
 
 
-_SUFFICIENT = 1e-4  # share of the slope's promise; the value of Nocedal and Wright
+_SUFFICIENT = 1e-4  # required share of the predicted decrease; Nocedal and Wright's value
 
 
 class Found(NamedTuple):
-    """What a search ended with; step size 0 and the old value if nothing smaller was met."""
+    """The result of a search; step size 0 and the old value if no smaller one was found."""
 
     step_size: float
     value: float

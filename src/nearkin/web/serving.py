@@ -1,4 +1,4 @@
-"""What all pages share: who may open them, what they may load, and the server that shows them."""
+"""The server of all pages: secret links, content policy, and shutdown."""
 
 import secrets
 import signal

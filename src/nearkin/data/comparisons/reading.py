@@ -22,7 +22,7 @@ from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_
 _NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A", ".", "-99", "-999")
 _CODES = ("-99", "-999")  # of surveys, for no answer
 _CODE = re.compile(r"-\d+|[89]|(77|88|98|99)\d?")  # what may be one
-_SHORT = 12  # steps of a scale for answers, at most; sliders have more
+_SHORT = 12  # most steps of a rating scale; sliders have more
 
 
 def read_comparisons(
@@ -62,7 +62,7 @@ def read_comparisons(
         "9,skip" drops rows with these answers too.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
-    The record's `source` describes what was understood. ValueError, with options to type, for two possible readings.
+    The record's `source` describes the reading. ValueError, with options to type, for two possible readings.
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
     _check.check_instance(missing, "missing", str)
@@ -100,7 +100,7 @@ def describe(
     delimiter: str | None = None,
     **roles: Any,
 ) -> Reading:
-    """Read a table of pairs or of comparisons and say what was understood; `str` of the answer is one line.
+    """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
 
     kind: "pairs", "comparisons" or None (by the options given, else look). roles: the options of `read_interactions` or
     of `read_comparisons`.
@@ -209,7 +209,7 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
 
 
 def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
-    """What was made of a table: which column has which role, counts, and the first row in words."""
+    """How a table was read: the role of each column, counts, and the first row in words."""
     letters = {"triplet": ("anchor", "near", "far"), "quadruplet": ("i", "j", "l", "k")}.get(roles.form, ())
     if roles.response is not None and roles.form == "triplet":
         letters = ("anchor", "first", "second")
@@ -327,7 +327,7 @@ def comparisons_from_array(
 def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
 
-    With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
+    With responses y (m,) it is reversed where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
     and (i, j, l, k) becomes (l, k, i, j). ValueError if y has another length or other values.
     """
     if not isinstance(comparisons, Comparisons):
@@ -348,7 +348,7 @@ _CODED = (  # in words, the response that chooses the first object, and the seco
 
 
 def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) -> np.ndarray:
-    """Rows (m, 3) or (m, 4) of ids, turned so that they say what the responses say.
+    """Rows (m, 3) or (m, 4) of ids, ordered by the responses.
 
     rows: the ids of `roles.objects`. Of three objects without an anchor the chosen one comes first (forms "odd-one-out"
     and "most-central"). ValueError with what to type where the responses have two readings.

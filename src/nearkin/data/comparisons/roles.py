@@ -1,4 +1,4 @@
-"""Which columns of a table of comparisons hold objects, and which a response, a rating, a weight or an annotator."""
+"""Roles of the columns of a table of comparisons: objects, response, rating, weight or annotator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Answers to the same question, counted where they contradict; splits by questions; comparisons made at random."""
+"""Repeated and contradictory answers; splits by questions; random comparisons."""
 
 from dataclasses import replace
 
@@ -93,11 +93,11 @@ def split_comparisons(
 ) -> tuple[Comparisons, Comparisons]:
     """Split into (train, test), over the same objects; `test_size` is the share held out.
 
-    by: "rows" holds out comparisons; "questions" holds out questions with all their answers, for where questions were
-    asked more than once a split by rows judges by answers that were learnt from; "objects" holds out objects, and with
-    them every comparison that has one (those of objects that took no part); "annotators" holds out all answers of some
-    annotators. Without repeated questions "questions" is the same split as "rows". Raises ValueError if either part
-    would be empty or the annotators are unknown.
+    by: "rows" holds out comparisons; "questions" holds out questions with all their answers, because a split by rows
+    would test on training questions that were asked more than once; "objects" holds out objects, and with them every
+    comparison that has one (those of objects that took no part); "annotators" holds out all answers of some annotators.
+    Without repeated questions "questions" is the same split as "rows". Raises ValueError if either part would be empty
+    or the annotators are unknown.
     """
     _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
@@ -159,7 +159,7 @@ def comparisons_from_vectors(
 
 
 def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed = None) -> Comparisons:
-    """`comparisons` with exactly a `share` of the answers, chosen at random, turned round."""
+    """`comparisons` with exactly a `share` of the answers, chosen at random, reversed."""
     _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_real(share, "share", low=0.0, high=1.0)
     rng = numpy_generator(random_state)

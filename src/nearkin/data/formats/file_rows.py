@@ -1,4 +1,4 @@
-"""What every format offers: the rows of one 2-D array, in blocks, and by number where the file can be mapped."""
+"""The interface of formats: the rows of one 2-D array, in blocks, and by number if the file can be mapped."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

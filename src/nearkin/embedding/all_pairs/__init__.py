@@ -1,4 +1,4 @@
-"""The loss over all m x n pairs at the cost of m + n, for any embeddings: used without towers, and by them."""
+"""The loss over all m x n pairs at the cost of m + n, for any embeddings; also used by `TwoTower`."""
 
 from nearkin.embedding.all_pairs.loss import AllPairsLoss as AllPairsLoss
 from nearkin.embedding.all_pairs.loss import AllPairsPoint as AllPairsPoint

@@ -22,7 +22,7 @@ from nearkin.records import Interactions
 CHUNK = 8192  # rows of a Gramian, or pairs, per step, so that intermediate results stay in the cache
 
 Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
-"""What imputes the labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
+"""Imputed labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
 
 
 # ---- the loss of one observed pair -----------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _factors(prior: Prior, m: int, n: int) -> tuple[Tensor, Tensor]:
 
 
 class AllPairsLoss:
-    """The loss over all m x n pairs of embeddings P (m, k) and Q (n, k), wherever they come from (ESL, eqs. 5-8).
+    """The loss over all m x n pairs of any embeddings P (m, k) and Q (n, k) (ESL, eqs. 5-8).
 
     L(P, Q) = sum over observed of w_ij l(Y_ij, p_i.q_j) + sum over unobserved of (omega/2) a_i b_j (Yt_ij - p_i.q_j)^2
     + (lambda/2) (sum r_i |p_i|^2 + sum s_j |q_j|^2)
@@ -189,7 +189,7 @@ class AllPairsLoss:
     a, b : (m,) and (n,) costs a_i b_j of an unobserved pair, such as inverse propensities; default 1
     prior : (Pt (m, k'), Qt (n, k')) that impute Yt_ij = pt_i . qt_j, or one number for all; default 0
     regularization : lambda, at least 0
-    ridge : (r (m,), s (n,)), what lambda is multiplied by in each row; default 1
+    ridge : (r (m,), s (n,)), factors of lambda for each row; default 1
 
     Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
     gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
@@ -419,7 +419,7 @@ class AllPairsPoint:
     def _merged(self, total: Tensor) -> Tensor:
         """The sum over the processes' rows."""
         if self.group.size > 1:
-            host = total.cpu()  # the same memory where the tensor is there already
+            host = total.cpu()  # no copy if the tensor is on the CPU
             self.group.all_reduce(host.numpy())
             return host.to(total)
         return total

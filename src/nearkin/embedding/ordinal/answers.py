@@ -1,4 +1,4 @@
-"""Sets of answers: matched, joined, counted; and by resampling them the dimension, raters' weights and intervals."""
+"""Sets of answers: matching, joining, counting; and resampling for the dimension, raters' weights and intervals."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from nearkin.records import Answers, Comparisons
 
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 N_FOLDS = 4
-SMALLEST = 1e-3  # the weight of a rater whose answers are no better than chance; 0 is no weight
+SMALLEST = 1e-3  # weight of a rater whose answers are no better than chance; weights must be positive
 
 
 def choose_dimension(
@@ -106,9 +106,9 @@ def reversed_raters(
 
 
 def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """(r,) shares wrong / total, each drawn to their mean m as far as chance alone may have moved it (empirical Bayes).
-    By chance a share varies by m (1 - m) / total; what the shares vary by beyond this is t, and t / (t + m (1 - m) /
-    total) of a difference is kept. One right and one wrong answer are added to each."""
+    """(r,) shares wrong / total, each shrunk towards their mean m by empirical Bayes. A share has the sampling variance
+    m (1 - m) / total, the shares an excess variance t; the factor t / (t + m (1 - m) / total) of a difference is kept.
+    One right and one wrong answer are added to each."""
     share = (wrong + 1) / (total + 2)
     mean = float(np.average(share, weights=total))
     chance = mean * (1 - mean) / total
@@ -117,7 +117,7 @@ def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndarray:
-    """(m,) the answers' weights times those of their raters."""
+    """(m,) the answers' weights times their raters' weights."""
     names, who = np.unique(np.asarray(comparisons.annotators), return_inverse=True)
     weights = np.array([reliability[name] for name in names.tolist()])[who]
     return weights if comparisons.weights is None else weights * comparisons.weights
@@ -127,7 +127,7 @@ def error_interval(
     X: ArrayLike, comparisons: Comparisons, *, n_draws: int = 1000, random_state: Seed = 0
 ) -> tuple[float, float]:
     """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of bootstrap draws of questions, each
-    with all its answers. X must not have learnt from the comparisons. ValueError if there are none."""
+    with all its answers. X must not have been fitted to the comparisons. ValueError if there are none."""
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
     number = number_questions(comparisons)
@@ -165,7 +165,8 @@ def bootstrap_embeddings(
 
 
 def align(Y: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Y (n, p) turned or mirrored, scaled and shifted so that its `rows` come nearest to those of X (Procrustes)."""
+    """Y (n, p) rotated or reflected, scaled and shifted so that its `rows` are nearest to the same rows of X
+    (Procrustes)."""
     Y, X = Y.astype(np.float64), X.astype(np.float64)
     y, x = Y[rows].mean(axis=0), X[rows].mean(axis=0)
     turn, overlap = orthogonal_procrustes(Y[rows] - y, X[rows] - x)
@@ -174,7 +175,7 @@ def align(Y: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _times(size: int, rng: np.random.Generator) -> np.ndarray:
-    """(size,) how often each of `size` things comes in as many draws with replacement."""
+    """(size,) how often each of `size` items occurs in `size` draws with replacement."""
     return np.bincount(rng.integers(0, size, size), minlength=size).astype(np.float64)
 
 
@@ -241,8 +242,8 @@ def count_per_object(comparisons: Comparisons) -> np.ndarray:
 
 
 def group_objects(comparisons: Comparisons) -> np.ndarray:
-    """(n,) the number of each object's group; objects of different groups were never in one pair, even indirectly, so
-    the groups' relative position is arbitrary. An object without comparisons is a group by itself."""
+    """(n,) the number of each object's connected component: no chain of pairs connects two groups, so their relative
+    position is arbitrary. An object without comparisons is a group by itself."""
     i, j, l, k = comparisons.quadruplets().T.astype(np.int64)  # noqa: E741
     rows, columns = np.concatenate([i, l]), np.concatenate([j, k])
     n = comparisons.n_objects
@@ -251,7 +252,8 @@ def group_objects(comparisons: Comparisons) -> np.ndarray:
 
 
 def describe(comparisons: Comparisons, few: int) -> Record:
-    """Counts and, in "notes", limits of an embedding; under `few` comparisons leave an object's place uncertain."""
+    """Counts and, in "notes", limits of an embedding; with fewer than `few` comparisons an object's place is
+    uncertain."""
     counts, groups = count_per_object(comparisons), group_objects(comparisons)
     used = counts > 0
     n_groups = len(np.unique(groups[used]))

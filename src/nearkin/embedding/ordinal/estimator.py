@@ -99,14 +99,15 @@ class OrdinalEmbedding(BaseEstimator):
     solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` with
         other settings, such as `SVRG(restart=10)` (Algorithm 2).
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
-    max_iter, tol: most epochs; the fit ends when the objective falls by less than `tol` per epoch, relatively.
-    n_init: number of random starts. Each is run for ten epochs and the best one to the end; "auto" is 4 up to 100,000
+    max_iter, tol: maximum number of epochs; the fit stops when the relative decrease of the objective in an epoch is
+        below `tol`.
+    n_init: number of random starts. Each runs for ten epochs, then the best one continues; "auto" is 4 up to 100,000
         comparisons and 1 above. scale: standard deviation of a start's coordinates.
 
     Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
     `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the best start's run;
     `comparisons_`, the training data; `rater_reliability_`, rater -> weight, or None. Objects without a comparison are
-    put at the origin; `report()` lists them, and groups of objects that no comparison connects.
+    at the origin; `report()` lists them, and groups of objects that no comparison connects.
 
     >>> import nearkin as nk
     >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
@@ -139,8 +140,8 @@ class OrdinalEmbedding(BaseEstimator):
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
         y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
-        validation: comparisons that are not learned from, or a share of the questions to hold out (a float); the result
-            is then the point of smallest error on them.
+        validation: held-out comparisons, or a share of the questions to hold out (a float); the result is then the
+            embedding of smallest error on them.
         choices: how answers of several comparisons (`Comparisons.events`, as "the odd one of three") count: "separate",
             each comparison by itself, or "joint", one event each (by L-BFGS). "auto" is "joint" for "ste" up to 100,000
             comparisons, where errors are smaller, and "separate" for the other losses.
@@ -179,15 +180,15 @@ class OrdinalEmbedding(BaseEstimator):
         return self
 
     def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
-        """`fit`, with the same arguments, and the embedding (n, p): a row an object, as scikit-learn's embeddings."""
+        """`fit` with the same arguments; returns the embedding (n, p), one row for each object."""
         return self.fit(comparisons, y, **options).embedding_
 
     def partial_fit(self, comparisons: Answers, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from more answers, starting from the fitted embedding; new objects are added to `objects_`.
 
         Arguments as in `fit`. The fit uses old answers (`comparisons_`) and new ones together; choices count as in
-        `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 the fitted embedding competes
-        with random starts, as it may be a bad local minimum of few answers.
+        `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 random starts are tried too: the
+        fitted embedding may be a bad local minimum of few answers.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, y, callback=callback)
@@ -228,8 +229,8 @@ class OrdinalEmbedding(BaseEstimator):
         """(at most k, 3) names (i, j, l): the most useful next questions "is i more like j or more like l?".
 
         rule: "information-gain" (the crowd kernel's) or "random", for an unbiased sample to evaluate on. The gain is
-        computed with STE's model for every loss: embeddings improved fastest with it, also those of t-STE. Questions
-        that were answered already are left out.
+        computed with STE's model for every loss: embeddings improved fastest with it, t-STE's too. Answered questions
+        are left out.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)

@@ -1,4 +1,4 @@
-"""Losses of ordinal embedding: what one answer d(i, j) < d(l, k) costs, and the compiled passes over all answers.
+"""Losses of ordinal embedding: the loss of one answer d(i, j) < d(l, k), and compiled passes over all answers.
 
 Every loss is a function f(a, b) of the two squared distances a = d_ij^2 (should be small) and b = d_lk^2 (should be
 large). With the slopes s_a = df/da and s_b = -df/db, both >= 0, the gradient on the points is
@@ -40,7 +40,7 @@ GNMDS, STE, CKL, T_STE, SOE = range(5)
 LOSSES = {"gnmds": GNMDS, "ckl": CKL, "ste": STE, "t-ste": T_STE, "soe": SOE}
 MU, MARGIN = 0.05, 0.1  # of "ckl" (Tamuz et al. 2011) and "soe" (Terada and von Luxburg 2014)
 
-# NaN and infinity keep their meaning (no nnan, ninf): a diverged run must be seen as one.
+# NaN and infinity stay valid (no nnan, ninf), so that a diverged run is detected.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 
 
@@ -75,7 +75,7 @@ def inlined(function: Callable) -> Dispatcher:
 
 @dataclass(frozen=True)
 class OrdinalLoss:
-    """A loss as the kernels take it: `code` picks the formula, `parameter` is its constant (mu, alpha or margin)."""
+    """A loss for the kernels: `code` selects the formula, `parameter` is its constant (mu, alpha or margin)."""
 
     name: str
     code: int
@@ -104,7 +104,7 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
 
 @inlined
 def loss_value(code: int, a: float, b: float, parameter: float) -> float:
-    """f(a, b) in float64, safe against overflow: no epsilon stands inside a logarithm."""
+    """f(a, b) in float64, safe against overflow, without an epsilon inside a logarithm."""
     if code == GNMDS:  # eq. 45 corrected
         return max(0.0, 1.0 + a - b)
     if code == STE:  # eq. 48: -log p = log(1 + exp(a - b))

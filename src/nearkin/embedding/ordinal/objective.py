@@ -32,7 +32,7 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64.
+    """Checked input of the compiled passes: uint32 indices below n_objects, and weights of mean 1, float64.
 
     Weights are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight.
     """
@@ -57,7 +57,8 @@ def check_points(n_objects: int, *points: np.ndarray) -> None:
 
 @dataclass
 class OrdinalObjective:
-    """f(x) = (n / W) sum_q w_q f_q(x) with W = sum_q w_q: the sum per object, so steps and epsilon are free of sizes.
+    """f(x) = (n / W) sum_q w_q f_q(x) with W = sum_q w_q: the sum per object, so steps and epsilon do not depend on
+    sizes.
 
     indices (m, 3) or (m, 4) uint32 are processed in the given order: shuffle them once before. Without weights w_q = 1.
     The points are blocks x (n, c, 4) of `dtype` (see `pad_rows`). As a finite sum its terms are F_q = n m / W w_q f_q.
@@ -214,8 +215,8 @@ class Defaults:
     """Tuned numbers of a fit (2026-11, benchmarks/ordinal: synthetic answers, clean and with 10 % flipped)."""
 
     adagrad_epochs: int = 8  # at half the cost of SVRG's epochs; nears the optimum fastest, then SVRG-SBB ends lower
-    trial_epochs: int = 10  # of each start: the choice is as good as after all epochs
-    starts: int = 4  # against local minima, most frequent in two dimensions
+    trial_epochs: int = 10  # epochs of each start: the choice is as good as after all epochs
+    starts: int = 4  # random starts against local minima, most frequent in two dimensions
     most_for_starts: int = 100_000  # comparisons; above, one start, which bounds the time of a fit
 
 
@@ -233,7 +234,8 @@ SOLVERS: dict[str, solvers.Solver] = {
 
 def find_solver(solver: str | solvers.Solver, loss: OrdinalLoss) -> solvers.Solver:
     """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is AdaGrad, which
-    needs no first step, then SVRG-SBB, which ends lower. Losses that grow slowly ("ckl", "t-ste", "soe") begin with
+    needs no first step length, then SVRG-SBB, which reaches a lower loss. Losses that grow slowly ("ckl", "t-ste",
+    "soe") begin with
     SVRG-SBB: AdaGrad's first steps are too long for them."""
     if isinstance(solver, str):
         name = _check.check_choice(solver, "solver", SOLVERS)

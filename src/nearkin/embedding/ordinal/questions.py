@@ -1,4 +1,4 @@
-"""Which questions to ask next."""
+"""The choice of the next questions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ def information_gain(
 
 
 def _coin_entropy(p: np.ndarray) -> np.ndarray:
-    """In nats, of coins that fall on one side with probability p."""
+    """Entropy in nats of a coin with probability p."""
     return -(xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
 
 

@@ -25,23 +25,23 @@ from nearkin.solvers.newton import armijo
 BATCH = 1024  # rows of one Adam step of a branch
 DAMPINGS = torch.logspace(-6, 1, 15, dtype=torch.float64)  # of its last layer, in units of the largest eigenvalue
 FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
-CG_STEPS = 16  # to .001 of the way to the minimum for larger k
+CG_STEPS = 16  # for larger k they leave .001 of the distance to the minimum
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ALS(AbstractSolver):
     """`TwoTower(solver=ALS(...))`: one least-squares problem a row, one side at a time; for the default towers.
 
-    max_iter: sweeps over both sides; max_seconds: no further sweep begins after this time; patience: sweeps without a
-    new best held-out NDCG@100 before it stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns
-    that are solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
+    max_iter: sweeps over both sides; max_seconds: no sweep begins after this time; patience: sweeps without a new best
+    held-out NDCG@100 before the fit stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns that
+    are solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
 
     For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
-    convex loss it is one Newton step a row with an Armijo search a side. Without `block_size` a row is solved by
-    conjugate gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k)
-    instead of O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score
-    and is not undone. With `block_size` the columns are solved exactly in blocks, as in iALS++ (Rendle et al. 2021);
-    `block_size` >= k is the textbook's exact ALS.
+    convex loss it is one Newton step for each row, with an Armijo search for each side. Without `block_size` a row is
+    solved by conjugate gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs
+    O(nnz_i k) instead of O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis
+    changes no score, so it is not undone. With `block_size` the columns are solved exactly in blocks, as in iALS++
+    (Rendle et al. 2021); `block_size` >= k is the textbook's exact ALS.
 
     Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
     instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
@@ -147,7 +147,7 @@ class BranchRegression:
         self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)
 
     def turn(self, turn: Tensor) -> None:
-        """Follow a rotation of the embeddings: g(x) becomes g(x) @ turn."""
+        """Apply a rotation of the embeddings: g(x) becomes g(x) @ turn."""
         with torch.no_grad():
             self.branch.last.weight.copy_(turn.T @ self.branch.last.weight)
             self.branch.last.bias.copy_(self.branch.last.bias @ turn)
@@ -388,7 +388,7 @@ def _cholesky_solve(A, gradient, x):
 # ---- new rows ------------------------------------------------------------------------------------------------------
 
 History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence
-"""What new entities met: pairs, a matrix of weights, or ids, of one or of each."""
+"""The history of new entities: pairs, a matrix of weights, or ids of one entity or of each."""
 
 NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
 
@@ -403,7 +403,7 @@ class FittedLoss(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The fixed side of a fold-in: its ids, embeddings, name, and what its rows cost as unobserved."""
+    """The fixed side of a fold-in: its ids, embeddings, name, and its rows' costs as unobserved."""
 
     ids: np.ndarray
     embeddings: np.ndarray
@@ -466,7 +466,7 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
         columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
         numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         matrix = sp.csr_matrix((np.ones(len(columns)), (numbers, columns)), (len(rows), n))
-        matrix.data[:] = 1.0  # an id that stands twice is one pair
+        matrix.data[:] = 1.0  # a repeated id is one pair
     if not matrix.nnz:
         raise ValueError(f"history is empty; give at least one {side} id that the model was fitted on")
     return matrix

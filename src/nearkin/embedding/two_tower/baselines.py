@@ -1,4 +1,4 @@
-"""Rivals of the loss over all pairs: losses of sampled pairs, SOGram, and the mini-batches that they share."""
+"""Methods for comparison with the loss over all pairs: losses of sampled pairs, SOGram, and their mini-batches."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,9 +1,9 @@
-"""Choices by held-out pairs: the strength of regularization, and by short fits what `loss="auto"` means.
+"""Choices by held-out pairs: the strength of regularization, and, by short fits, the loss of `loss="auto"`.
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures. The best of each is trained longer; unless all pairs lead,
-the softmax is also tried with imputed rights. A loss of higher cost wins only by more than one standard error of the
-difference, left entity by left entity; otherwise the cheaper one does.
+the softmax is also tried with imputed rights. A more expensive loss is chosen only if its lead exceeds one standard
+error of the difference, paired by left entity.
 """
 
 import time
@@ -42,28 +42,28 @@ class Defaults:
     and .1522 / .1291, ml100k .4024 / .2963 and .3855 / .2803. Planted sets set the last round's length.
     """
 
-    weight_power: float = 0.25  # of the second candidate of all pairs; see `AllPairs` for the gain
+    weight_power: float = 0.25  # weight power of the second all-pairs candidate; see `AllPairs` for the gain
     cost_power: float = 0.2
     # a factor of 3/4: on gowalla's validation pairs (2026-11) .12 leads .15 by .0125 in Recall@20 and .1 by .003
     temperatures: tuple[float, ...] = (0.37, 0.28, 0.21, 0.16, 0.12, 0.09)
     imputed: float = 0.3  # gowalla's validation pairs: +7 % NDCG@20; .15 is level (2026-11)
     n_imputed: int = 2  # temperatures tried with imputed rights: the best without them and the next lower one
-    n_neighbours: int = 50  # of the regressions behind imputed rights, an eighth of the cost of a whole fit's 100
+    n_neighbours: int = 50  # neighbours for imputed labels; costs an eighth of a full fit's 100
     first_sweeps: int = 8  # at the first temperature
     sweeps: int = 4  # at each later one, and at the end of all pairs in the last round
     n_sampled: int = 512  # rows, a quarter of a whole fit's; ml100k, three seeds: the best of 512 is level with 1,024's
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
-    most_lefts: int = 4000  # that are ranked
-    fewest_lefts: int = 100  # with fewer the standard error is itself uncertain
+    most_lefts: int = 4000  # most left entities that are ranked
+    fewest_lefts: int = 100  # least number of left entities; with fewer the standard error is uncertain
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
     ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
     fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
-    depth: int = 100  # of the held-out NDCG
+    depth: int = 100  # k of the held-out NDCG
     strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
     start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
     next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before
-    margin: float = 1.02  # gain that a weaker strength needs: warm starts favour it
+    margin: float = 1.02  # ratio by which a weaker strength must be better, because warm starts favour it
     fallback: float = 0.25  # share of the noise level with too few pairs to hold out
 
 
@@ -71,7 +71,7 @@ DEFAULTS = Defaults()
 
 
 class ValidationRanking(NamedTuple):
-    """Pairs to predict, those to leave out of the rankings, and the left entities to rank."""
+    """Held-out pairs, pairs to leave out of the rankings, and the left entities to rank."""
 
     pairs: Interactions
     seen: Interactions
@@ -157,8 +157,8 @@ def choose_loss(
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
 
-    `fraction` of the pairs is held out if there is no `validation`. If too few pairs judge, it is all pairs, without a
-    short fit.
+    `fraction` of the pairs is held out if there is no `validation`. With too few held-out pairs it is all pairs,
+    without a short fit.
     """
     train, held = interactions, validation
     if held is None:
@@ -171,7 +171,7 @@ def choose_loss(
 
 
 def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
-    """The loss that a choice's records name; all pairs if there are none."""
+    """The loss chosen in these records; all pairs if there are none."""
     for trial in trials:
         if "why" in trial:
             kind = CosineSoftmax if trial["loss"] == CosineSoftmax.name else AllPairs
@@ -180,7 +180,7 @@ def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
 
 
 def all_pairs_alone(why: str) -> list[Record]:
-    """The records of a choice that is all pairs for this reason, without a short fit."""
+    """The records of a choice of all pairs without a short fit, for this reason."""
     record: Record = {"loss": AllPairs.name, "settings": {}}
     return [record | {"why": _in_one_line(record, why)}]
 
@@ -264,7 +264,7 @@ class _Race:
         imputed: float = 0.0,
         lists: np.ndarray | None = None,
     ) -> _Trial:
-        """The best of falling temperatures, which end where one is behind the best by its standard error."""
+        """The best of falling temperatures; stops at one that is behind the best by its standard error."""
         best: _Trial | None = None
         for temperature in temperatures:
             began, loss = time.perf_counter(), CosineSoftmax(temperature=temperature, imputed=imputed)
@@ -311,7 +311,7 @@ class _Race:
         self.records.append(record)
         if self.callback is not None:
             number, total = len(self.records), 5 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
-            note = f"choosing the loss: {_named(record)}"
+            note = _named(record)
             self.callback(number, {"step": number, "total": total, "phase": "loss", "note": note} | record)
         return _Trial(loss, solver, np.array(values), record)
 

@@ -143,8 +143,8 @@ def summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Ten
 
 # ---- the loss of a table of pairs ----------------------------------------------------------------------------------
 
-LOWEST = 0.03  # exp(2 / temperature) must stay within float32
-STEPS, STILL = 100, 1e-4  # of a new row: most steps, and the move below which it has converged
+LOWEST = 0.03  # least temperature: exp(2 / temperature) must fit float32
+STEPS, STILL = 100, 1e-4  # for a new row: most steps, and the step length below which it has converged
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Defaults:
     imputed: int = 50  # imputed rights a left by 1 / rank: .211; 10 with equal weights .206
     n_sampled: int = 2048  # .214; 1,024 .209
     momentum: float = 0.6  # .209; .8 .206 (temperature .1)
-    last_rate: float = 0.2  # of the last sweep, the first half has the rate 1; no figure recorded
+    last_rate: float = 0.2  # rate of the last sweep; the first half has the rate 1; no figure recorded
 
 
 DEFAULTS = Defaults()
@@ -164,8 +164,8 @@ DEFAULTS = Defaults()
 class CosineSoftmax(BaseEstimator):
     """`TwoTower(loss=CosineSoftmax(...))`: cross-entropy of each pair's right among all rights, on rows of length 1.
 
-    A score far below the best costs nothing, unlike with the squared loss, so few dimensions rank many rights. It is
-    trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
+    A score far below the best adds almost nothing to the loss, unlike the squared loss, so few dimensions rank many
+    rights. It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
 
     With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
     cosines need not encode popularity. The bias is one of the n_components: the last number of a row is 1 on the left
@@ -248,8 +248,8 @@ class SphereSweeps(AbstractSolver):
         p_i <- normalised(p_i - rate * tangent(g_i)),   g_i = t / w_i * dL/dp_i = E_softmax[q] - mean_observed q,
 
     so at the rate 1 a row moves about to the mean of its observed rights, away from those that the softmax expects.
-    There is no step size to choose, and noise of the sample enters unscaled. Rows may start short: then the first sweep
-    is a step of power iteration on the pairs. A row without a pair stays 0.
+    There is no step size to choose, and the noise of the sample is not scaled. Rows may start short: then the first
+    sweep is a step of power iteration on the pairs. A row without a pair stays 0.
 
     max_iter: sweeps over both sides; the rate falls in their second half. n_sampled: number of rows of the other side,
     drawn in each half sweep and shared by all rows, on which the sums over that side are estimated; None for all, at a

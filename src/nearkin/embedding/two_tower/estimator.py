@@ -46,27 +46,28 @@ from nearkin.records import Interactions
 
 @dataclass(eq=False, repr=False)
 class TwoTower(BaseEstimator):
-    """Embed the left and right entities of observed pairs so that inner products rank; the loss counts every pair.
+    """Embed the left and right entities of observed pairs so that inner products rank; the loss can count all m x n
+    pairs.
 
     Parameters
     ----------
     n_components : k, length of the embeddings
-    loss : "auto" chooses between "all-pairs" and "cosine-softmax", and their settings, by short fits that are judged by
-        a held-out share of the pairs, and then fits all of them; `trials_` records the choice. It is "all-pairs" if
-        fewer than 100 lefts have held-out pairs, and with features, towers of your own, another solver, or a given
-        `regularization`. "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for
-        many rights and few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
+    loss : "auto" chooses between "all-pairs" and "cosine-softmax", and their settings, by short fits measured on
+        held-out pairs, and then fits all pairs; `trials_` records the choice. It is "all-pairs" if fewer than 100 lefts
+        have held-out pairs, and with features, your own towers, another solver, or a given `regularization`.
+        "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and few
+        dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
         object with settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
         `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
         `LBFGS`, `GaussNewton`, `SOGram`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
-        branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with `index`,
+        branches fitted in each sweep, for the default towers, full-batch Adam for your own modules and with `index`,
         "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer` or `SemanticIds`, whose
         `right_embeddings_` are then the quantized rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
-        none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths
+        none; None for an id embedding plus, if the side has features, a zero-initialised MLP of them, whose widths
         `nk.embedding.Tower(hidden=...)` sets
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
         `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion; or
@@ -122,10 +123,10 @@ class TwoTower(BaseEstimator):
         """Learn both towers from the observed pairs.
 
         `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
-        Without it, a share of the pairs is held out where something must be chosen, and ALS is fitted on all of them
-        afterwards. `callback(step, record)` is called after every step, and before that after every short fit of loss
-        "auto" ("phase": "loss") and every tried strength of regularization ("phase": "regularization"). `checkpoint` is
-        a folder from which an interrupted fit continues; ValueError if it began with other data or settings (max_iter,
+        Without it, a share of the pairs is held out if a choice is needed, and ALS is fitted on all pairs afterwards.
+        `callback(step, record)` is called after every step, and before that after every short fit of loss "auto"
+        ("phase": "loss") and every tried strength of regularization ("phase": "regularization"). `checkpoint` is a
+        folder from which an interrupted fit continues; ValueError if it began with other data or settings (max_iter,
         max_seconds and patience may differ).
         """
         settings = check_settings(self, interactions, validation)
@@ -142,9 +143,9 @@ class TwoTower(BaseEstimator):
     ) -> "TwoTower":
         """Continue from the fitted embeddings with new pairs, whose ids may be new too; an unfitted model is fitted.
 
-        New pairs are added to the pairs of `fit`; a pair of both adds its weights. lambda is kept, nothing is held out,
-        and `max_iter` steps are taken, by default two sweeps of ALS, or a quarter of the steps of any other solver. An
-        index is learned again.
+        New pairs are added to the pairs of `fit`; the weights of a repeated pair are added. lambda is kept, nothing is
+        held out, and `max_iter` steps are taken, by default two sweeps of ALS, or a quarter of the steps of any other
+        solver. An index is learned again.
         """
         if not hasattr(self, "left_embeddings_"):
             return self.fit(interactions, y, callback=callback)
@@ -199,7 +200,7 @@ class TwoTower(BaseEstimator):
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids of each; see `embed_left`.
 
-        They are not quantized; the index does that when they are added to it.
+        They are not quantized: the index quantizes rows that are added to it.
         """
         known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
         return self._fold_in(history, known, self.right_embeddings_, self.right_encoder_, features)

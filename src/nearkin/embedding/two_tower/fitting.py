@@ -1,4 +1,4 @@
-"""One fit of two towers: `TwoTower`'s parameters checked, pairs held out, choices, training; and its continuation."""
+"""One fit of two towers: check `TwoTower`'s parameters, hold out pairs, choose, train; and continue a fit."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -51,7 +51,7 @@ _JOINT = ("start", "descend", "can_descend")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Auto(BaseEstimator):
-    """`TwoTower(solver=Auto(max_iter=...))`: the solver that "auto" means, with other limits.
+    """`TwoTower(solver=Auto(max_iter=...))`: the solver of "auto" with other limits.
 
     That is ALS for the default towers, `Joint` for id tables with an `IndexingLayer`, and otherwise Adam. max_iter:
     steps at most, None for the solver's own number; max_seconds, patience: as in `ALS`.
@@ -98,7 +98,7 @@ SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a fit except its pairs: every parameter checked, every default filled in."""
+    """The checked settings of a fit, with all defaults filled in; without its pairs."""
 
     n_components: int
     loss: Loss
@@ -294,7 +294,7 @@ class Defaults:
     # lambda of sampled losses, as a share of the noise level: their scores are logits and must grow large
     sampled: float = 0.005
     update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
-    update_share: float = 0.25  # of the steps of any other solver in `partial_fit`
+    update_share: float = 0.25  # share of the steps of any other solver in `partial_fit`
 
 
 DEFAULTS = Defaults()
@@ -319,7 +319,7 @@ def fit_towers(
     checkpoint: str | PathLike | None = None,
     group: Group = ALONE,
 ) -> Fitted:
-    """Hold pairs out if something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
+    """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`."""
     saved, seed, trials = None, settings.random_state, list[Record]()
     if checkpoint is not None:
         saved = Checkpoint.of(Path(checkpoint), made_from(settings, interactions, validation))
@@ -348,7 +348,7 @@ def fit_towers(
     objective = settings.loss.objective(pairs)
     start = initial_tables(pairs, settings.n_components, generator)
     strength, start = _strength_and_start(settings, objective, start, ranking, rng, callback, group)
-    if solver.tables_only and validation is None:  # the pairs that were held out for the choice are fitted too
+    if solver.tables_only and validation is None:  # the held-out pairs of the choice are fitted too
         objective, ranking = settings.loss.objective(interactions), None
 
     pair = make_pair(settings, objective, strength, start, generator, group)
@@ -401,7 +401,7 @@ def make_pair(
 
 
 def made_from(settings: Settings, interactions: Interactions, validation: Interactions | None) -> Record:
-    """Everything that decides the result of a fit, by name, except its length."""
+    """Everything that determines the result of a fit, by name, except its length."""
     named: Record = {
         "interactions": interactions, "validation": validation, "n_components": settings.n_components,
         "regularization": settings.regularization, "validation_fraction": settings.validation_fraction,

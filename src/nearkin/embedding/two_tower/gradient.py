@@ -117,10 +117,10 @@ class GaussNewton(AbstractAllPairs):
     """`TwoTower(solver=GaussNewton(...))`: truncated Newton steps through any towers.
 
     The product J^T (l'' over all pairs) J + lambda is never a matrix; it costs O(nnz k + (m + n) k^2) and one
-    forward-mode and one reverse pass of the towers. With `alternating` one side moves at a time: its block is then a
-    plain least-squares problem (for linear towers an exact one), which converges where joint steps are slow. Id tables
-    are preconditioned row by row with the other side's mean k x k curvature, scaled by the row's weight; other
-    parameters by an estimate of the diagonal.
+    forward-mode and one reverse pass of the towers. With `alternating` one side is updated at a time: its block is then
+    a least-squares problem (for linear towers an exact one), which converges faster than joint steps. Id tables are
+    preconditioned row by row with the other side's mean k x k curvature, scaled by the row's weight; other parameters
+    by an estimate of the diagonal.
 
     max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
     (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: most conjugate-gradient steps
@@ -147,7 +147,7 @@ class GaussNewton(AbstractAllPairs):
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
         super().begin(pair.alone(torch.Generator().manual_seed(0)), loss)
-        self.blocks = ((0,), (1,)) if self.alternating else ((0, 1),)  # numbers of the sides that move together
+        self.blocks = ((0,), (1,)) if self.alternating else ((0, 1),)  # sides that are updated together
         self.dampings = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
         return self
 

@@ -1,4 +1,4 @@
-"""Towers and index learned together, block by block: users, codes, codebooks, each the best for the others.
+"""Towers and index learned together by block coordinate descent: users, codes, codebooks, each for the others fixed.
 
 Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. An index
 must keep the scores near the top of each left entity's list, so the student, left vectors P and quantized right vectors
@@ -41,12 +41,12 @@ class Defaults:
     """Tuned numbers of joint learning (2026-11, gowalla and ml100k, `python -m benchmarks end_to_end`)."""
 
     sweeps: int = 8  # of the teacher
-    sphere_sweeps: int = 4  # of a teacher with a softmax on cosines, in each of these steps
-    rounds: int = 4  # of the blocks; with three Recall@20 on gowalla is equal to .0001
-    depth: int = 200  # length of a list: k is rarely above 100, and the next rights must stay behind them
-    share: int = 4  # a list has at most a 1 / share of the rights, since a list of all of them singles out none
-    unlisted_mass: float = 1.0  # total weight of all pairs over that of the listed ones
-    ridge: float = 1e-4  # of the mean curvature: determines directions on which no score depends
+    sphere_sweeps: int = 4  # softmax sweeps in each of these steps, for a teacher on cosines
+    rounds: int = 4  # rounds of the blocks; with three Recall@20 on gowalla is equal to .0001
+    depth: int = 200  # length of a list: k is rarely above 100, and the next entities must rank lower
+    share: int = 4  # a list has at most 1 / share of the right entities; longer lists would not emphasize the top
+    unlisted_mass: float = 1.0  # total weight of all pairs, relative to the listed ones
+    ridge: float = 1e-4  # share of the mean curvature, for directions on which no score depends
 
 
 DEFAULTS = Defaults()

@@ -1,4 +1,4 @@
-"""From observed pairs to an `AllPairsLoss`: weights, costs and penalties whose defaults fit any table of pairs."""
+"""From observed pairs to an `AllPairsLoss`: weights, costs and penalties, with defaults for any table of pairs."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -53,7 +53,7 @@ class Objective:
         )  # fmt: skip
 
     def noise_level(self, random_state: np.random.Generator) -> float:
-        """The largest singular value, after the first, that the same counts give by chance.
+        """The second singular value of randomly shuffled pairs with the same counts.
 
         From small embeddings the squared loss grows a factor exactly if its singular value in
         N = R^(-1/2) (W Y) S^(-1/2), with the ridges R and S, exceeds lambda. Shuffling the right sides among the pairs
@@ -68,7 +68,7 @@ class Objective:
         X = random_state.standard_normal((n, 8)).astype(np.float32)
         N = N.astype(np.float32)
         transposed = N.T.tocsr()
-        for _ in range(8):
+        for _ in range(8):  # block power iteration: the top singular values suffice
             X = np.linalg.qr(transposed @ (N @ X))[0]
         values = np.linalg.svd(N @ X, compute_uv=False)
         return float(values[min(1, len(values) - 1)])
@@ -146,7 +146,7 @@ class AllPairs(BaseEstimator):
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)
         ridge = (observed_left + omega * a * b.sum(), observed_right + omega * b * a.sum())
-        ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # rows without any weight must not move
+        ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # keeps rows without any weight at 0
         Y = interactions.weights.astype(np.float64) if self.labels == "weights" else 1.0
         return Objective(interactions, self.pair_loss, omega, Y, weights, a, b, self.prior, ridge)  # pyright: ignore[reportArgumentType]
 

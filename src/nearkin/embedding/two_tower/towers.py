@@ -1,4 +1,5 @@
-"""Towers: modules that map the rows of one side to embeddings, passes of bounded memory, and both sides together."""
+"""Towers: modules that map the rows of one side to embeddings, passes with bounded memory, and the pair of both
+sides."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -143,7 +144,7 @@ class Side:
 
     @property
     def encoder(self) -> nn.Module | None:
-        """What embeds unseen entities: the branch of a `ResidualTower`, or the module itself."""
+        """The module that embeds unseen entities: the branch of a `ResidualTower`, or the tower itself."""
         return self.tower.branch if isinstance(self.tower, ResidualTower) else self.tower
 
     def encoded(self) -> Tensor:
@@ -176,7 +177,7 @@ class Side:
         first, stop = self.group.share(self.n_rows)
         for p, part in zip(self.parameters().values(), self.pulled_back(gradient, first, stop).values(), strict=True):
             if self.group.size > 1:
-                host = part.cpu()  # the same memory where the tensor is there already
+                host = part.cpu()  # no copy if the tensor is on the CPU
                 self.group.all_reduce(host.numpy())
                 part = host.to(p)
             p.grad = part if p.grad is None else p.grad + part

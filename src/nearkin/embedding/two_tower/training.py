@@ -1,4 +1,4 @@
-"""The loop that every solver runs in: history, held-out metric, early stopping, checkpoint and resume."""
+"""The training loop of all solvers: history, held-out metric, early stopping, checkpoint and resume."""
 
 import json
 import time
@@ -41,15 +41,15 @@ _OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the 
 
 
 class TrainingError(ValueError):
-    """The objective is not finite any more."""
+    """The objective is not finite."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AbstractSolver(BaseEstimator, ABC):
-    """Settings of a solver, and after `begin` the state of its run. A step is a sweep, a full-batch step, an epoch.
+    """Settings of a solver, and after `begin` the state of its run. A step is a sweep, a full-batch step or an epoch.
 
-    max_iter: most steps; max_seconds: no further step begins after this time; patience: number of steps without a new
-    best held-out NDCG@100 after which it ends.
+    max_iter: maximum number of steps; max_seconds: no step begins after this time; patience: steps without a new best
+    held-out NDCG@100 before the fit stops.
     """
 
     max_iter: int | None = None
@@ -187,8 +187,9 @@ def train(
     """Run `solver` and leave it at its best evaluated step; return one record a step.
 
     A record has `step` (from 1), `total`, `seconds` (without evaluation), `objective` and, with `evaluate`, `metric`,
-    of which larger is better. `checkpoint` is written after every step; if it exists, training continues from it as if
-    it had never stopped. `max_iter` replaces the solver's. Raises TrainingError if the objective is not finite.
+    of which larger is better. `checkpoint` is written after every step; if it exists, training continues from it with
+    the same result as without the interruption. `max_iter` replaces the solver's. Raises TrainingError if the objective
+    is not finite.
     """
     total = max_iter or solver.max_iter or 1
     history: list[Record] = []

@@ -14,7 +14,7 @@ _BLOCKS = 1  # Givens blocks a step: the averages change little from step to ste
 
 
 class LayerCentroids(nn.Module):
-    """C (M, K, w) and the averages of `RunningFit` that move it, in buffers, so that the `state_dict` has them;
+    """C (M, K, w) and the averages of `RunningFit` that update it, in buffers, so that the `state_dict` has them;
     `observe` is called once a training step."""
 
     sums: Tensor  # (M, K, d), or empty where nothing but the counts is averaged
@@ -31,7 +31,7 @@ class LayerCentroids(nn.Module):
         self.register_buffer("counts", torch.zeros(M, K, dtype=torch.float64))
 
     def set(self, codebooks: np.ndarray) -> None:
-        """Go on from codebooks (M, K, w); the averages restart."""
+        """Continue from codebooks (M, K, w); the averages restart."""
         with torch.no_grad():
             self.codebooks.copy_(torch.from_numpy(codebooks))
             self.sums.zero_()
@@ -48,15 +48,16 @@ class LayerCentroids(nn.Module):
             self.counts /= excess
 
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
-        """Add the rows X (b, d) of all processes with their codes (b, M); move what moves by averages; the next R where
-        it is one. All processes end with rank 0's result; on a device only the exact rotation waits."""
+        """Add the rows X (b, d) of all processes with their codes (b, M), and update what averages update; returns the
+        next R if the rotation is exact. All processes end with rank 0's result; on a device only the exact rotation
+        synchronizes."""
         self._absorb(X, codes)
         fewest, turned = DEAD * self.counts[0].sum() / self.counts.shape[1], None
         if self.exact_rotation:
             update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None)
             sums = ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
             turned, books = map(torch.from_numpy, RunningFit(update, self.horizon, sums).improve(R.cpu().numpy()))
-        else:  # the means need no centring, a pass over the sums less
+        else:  # the means need no centring, which saves a pass over the sums
             books = self.codebooks.detach() if self.by_gradient else centroids(self.sums, self.counts, R, fewest)
         if self.by_gradient:
             books, dead = revived(self.codebooks.detach(), self.counts, fewest)
@@ -86,7 +87,7 @@ class LayerCentroids(nn.Module):
 
 
 def on_host(tensor: Tensor) -> bool:
-    """Whether reading a number of it costs nothing: else it means to wait for a device."""
+    """Whether the tensor is on the CPU: reading a number from a device would synchronize."""
     return tensor.device.type == "cpu"
 
 
@@ -148,6 +149,6 @@ def gathered(x: Tensor) -> Tensor:
     dist.all_reduce(lengths)
     first = int(lengths[: dist.get_rank()].sum())
     rows = x.new_zeros(int(lengths.sum()), x.shape[1])
-    rows[first : first + len(x)] = x  # the others hold zeros there: their sum is every rank's rows
+    rows[first : first + len(x)] = x  # others have zeros there, so the sum holds every rank's rows
     dist.all_reduce(rows)
     return rows

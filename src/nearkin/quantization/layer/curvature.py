@@ -1,4 +1,4 @@
-"""Codes and codebooks chosen by a loss's own curvature at every row, instead of by the plain distance.
+"""Codes and codebooks that minimize a loss by its curvature at every row, instead of the squared distance.
 
 With everything but the rows fixed, a squared loss of scores is, in a row's quantized value c_j, the quadratic
 (c_j - t_j)^T H_j (c_j - t_j) / 2: t_j is the value of least loss, H_j the curvature of the loss there
@@ -14,13 +14,13 @@ from nearkin._compile import cached_njit
 from nearkin.records import RowForms
 
 SWEEPS = 2  # over the subspaces of a code; a third changes few codes
-_DAMPING = 1e-6  # of a centroid's mean curvature, where its rows leave a direction free
+_DAMPING = 1e-6  # share of a centroid's mean curvature, for directions that its rows do not determine
 
 
 class Descended(NamedTuple):
     codes: np.ndarray  # (n, M) int32
     codebooks: np.ndarray  # (M, K, d/M)
-    value: float  # the loss above that of the targets, before the codebooks moved
+    value: float  # the loss minus that of the targets, before the codebook update
 
 
 def rotated(forms: RowForms, R: np.ndarray) -> RowForms:
@@ -36,7 +36,7 @@ def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.nda
     direction = _solve(A, B)
     slope = float((B * direction).sum())
     bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)  # pyright: ignore[reportCallIssue]
-    # all subspaces moved at once, each as if the others stood still: the best common length makes it a descent
+    # subspaces are updated at once, each for fixed others; the best common step length makes it a descent
     return Descended(codes, C + np.float32(slope / bend if bend > 0 else 0.0) * direction.astype(np.float32), value)
 
 
@@ -136,7 +136,7 @@ def _cheapest(C, H, t, e, low, start, costs):
 
 @cached_njit(fastmath=True)
 def _bend(gram, ridge, indptr, places, curvature, points, direction, codes):
-    """sum_j D_j^T H_j D_j, D_j what the codebooks' direction moves row j by."""
+    """sum_j D_j^T H_j D_j, D_j the change of row j along the codebooks' direction."""
     d, w, total = len(gram), direction.shape[2], 0.0
     D = np.empty(d, np.float32)
     for j in range(len(codes)):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class IdsIndex(nn.Module):
     """The `contracts.JointIndex` of semantic ids. `ids` are fitted with the towers: row i is right entity i.
 
-    They start as ids of the teacher's rows. In each round codes and codebooks descend the loss of the towers' scores,
-    and each row then gets its own id, by distances under the rows' mean curvature. On pairs that this was not chosen
-    on, Recall@20 is .8 to 1.2 points above that of ids made afterwards, with plain distances .6 to 1.0 points (ml100k,
+    They start as ids of the teacher's rows. Each round lowers the loss of the towers' scores by new codes and
+    codebooks, then makes ids unique, by distances under the rows' mean curvature. On pairs not used for this design,
+    Recall@20 is .8 to 1.2 points above that of ids made afterwards, with plain distances .6 to 1.0 points (ml100k,
     gowalla, planted pairs; 2026-11-24).
     """
 
@@ -38,7 +38,8 @@ class IdsIndex(nn.Module):
         return True
 
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
-        """One round of `quantization.curvature`; a row is the sum of its codes' vectors, set side by side there."""
+        """One round of `quantization.curvature`; a row is the sum of its codes' vectors, which are concatenated
+        there."""
         made, wanted = self.ids, targets.detach().numpy()
         times, d = made.levels, wanted.shape[1]
         gram = forms.gram + np.float32(forms.ridge.mean()) * np.eye(d, dtype=np.float32)
@@ -56,7 +57,7 @@ class IdsIndex(nn.Module):
         return torch.from_numpy(made.decode(made.ids_)), found.value
 
     def can_descend(self) -> bool:
-        """They can."""
+        """Always true."""
         return True
 
     def state_dict(self, *_: object, **__: object) -> Record:

@@ -20,7 +20,7 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
 
 if TYPE_CHECKING:
-    import nearkin  # the index stands above this package: users' convenience, not a dependency
+    import nearkin  # the index is a higher package: for users' convenience, not a dependency
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
@@ -28,7 +28,7 @@ from nearkin.orthogonal.matching import most_matchings
 from nearkin.orthogonal.optimizer import Adam
 
 CENTROIDS = ("average", "gradient")
-CHECK_EVERY = 100  # batches on a device, between two looks whether rows are finite
+CHECK_EVERY = 100  # batches on a device between two checks that rows are finite
 PASS, COLLECT, TRAIN = 0, 1, 2
 BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-random": "random",
@@ -64,13 +64,13 @@ class StraightThrough(torch.autograd.Function):
         T = c + (y + z - sg z) R^T
         distortion = (1/b) ||z - y||^2
 
-    so that, for an incoming gradient g of T and g_D of the distortion, and with delta = x - T:
+    so that, for incoming gradients g of T and g_D of the distortion, and with delta = x - T:
 
         dx = g + (2 g_D / b) delta                      (R R^T = 1: no matrix product)
         dC = scatter of g R - (2 g_D / b) (z - y) to the chosen centroids
         dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
 
-    The last is the gradient up to a part normal to the rotations: only the skew part of R^T dR turns R, and
+    The last is the gradient up to a part normal to SO(d): only the skew part of R^T dR changes R, and
     skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. Coarse
     centroids take no gradient.
     """
@@ -112,14 +112,14 @@ class StraightThrough(torch.autograd.Function):
 
 
 class Phases(nn.Module):
-    """Which phase it is and what has been collected, all of it buffers of the `state_dict`.
+    """The current phase and the collected rows, all of it buffers of the `state_dict`.
 
-    `fewest` rows a start needs at least; `wanted` are collected before it.
+    A start needs at least `fewest` rows; `wanted` are collected before it.
     """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
     _known: int | None = None  # the phase, so that it is not read from a device in every step
-    _steps: int | None = None  # those taken, likewise
+    _steps: int | None = None  # steps taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
@@ -163,7 +163,7 @@ class Phases(nn.Module):
         return len(self.buffer) >= self.wanted
 
     def finish(self) -> None:
-        """Training begins; the rows are let go."""
+        """Begin training; frees the collected rows."""
         self._go_on(TRAIN)
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
@@ -176,12 +176,12 @@ class Phases(nn.Module):
 
 
 class LayerRotation(nn.Module):
-    """R (d, d), right after the warm start, and what it turns by.
+    """R (d, d) after the warm start, and its update rule.
 
     "givens-..." : R is an ordinary parameter with a gradient, for `GivensDescent`.
-    "exact": R is moved by the layer itself, by one block of best angles on the running average of M = X^T phi.
+    "exact": the layer updates R itself, by one block of best angles on the running average of M = X^T phi.
     "cayley": R = R_0 (I - A)(I + A)^-1, A the skew matrix of ordinary parameters (GCD, section 1.1).
-    "frozen": R stays where the warm start left it (the baseline of GCD, section 3.2).
+    "frozen": R stays at the warm start (the baseline of GCD, section 3.2).
     """
 
     def __init__(self, d: int, kind: str) -> None:
@@ -202,7 +202,7 @@ class LayerRotation(nn.Module):
         return self.base @ torch.linalg.solve_ex(eye + A, eye - A).result
 
     def set(self, R: Tensor) -> None:
-        """Go on from R (d, d)."""
+        """Continue from R (d, d)."""
         with torch.no_grad():
             self.base.copy_(R)
             if self.kind == "cayley":
@@ -226,20 +226,20 @@ class IndexingLayer(nn.Module):
     the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: rows *pass* unchanged for
     `warmup_steps` steps; the layer *collects* `buffer_size` rows; rotation and codebooks *start* from them by
     `ProductQuantizer`'s learner; then they *train*. The distortion is 0 until the start. In `eval()` nothing is
-    learned, and rows are quantized by the very codes of `codes` and of the exported index.
+    learned, and rows get the same codes as by `codes` and in the exported index.
 
     Parameters
     ----------
     d: width of the rows; n_subspaces must divide it.
     n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
-    n_lists: number of inverted lists, 0 for none; what is quantized is then the residual. They stay as started.
+    n_lists: number of inverted lists, 0 for none. With lists the residual is quantized; they are fixed after the start.
     rotation: "givens-random" | "givens-greedy" | "givens-steepest" (Algorithm 2 on R's gradient by
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
-        ("givens-greedy", 4) turns R in every fourth step only, four matchings then: the others cost as frozen ones.
-    centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
-        ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
-        ("average", 4096).
+        ("givens-greedy", 4) updates R in every fourth step only, by four matchings; the other steps cost as much as
+        with "frozen".
+    centroids: "average" (means of the rows that chose them) or "gradient" (an ordinary parameter). Dead ones move next
+        to used ones. Both average over 64 rows a centroid, or over the given number: ("average", 4096).
     warmup_steps, buffer_size, max_iter (of the start): see above; rows are collected until there are enough
         for every centroid.
     rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
@@ -248,13 +248,13 @@ class IndexingLayer(nn.Module):
 
     Attributes: `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
 
-    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: the towers are compiled, it is not.
-    Under autocast it computes in float32. On a device a training step waits for nothing but what turns R: no number is
-    read with "frozen" and "cayley", the exact rotation is made on the host, and "givens-random" is the choice of pairs
-    that costs least. Rows are looked at for NaN in every hundredth batch there.
+    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
+    autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
+    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, rows are
+    checked for NaN in every hundredth batch.
 
     Under `DistributedDataParallel` all processes must call it with the same number of batches: rows are collected from
-    all of them, rank 0 learns the start, and averages count everybody's rows, so that all hold the same layer bit for
+    all of them, rank 0 learns the start, and averages include the rows of all, so that all hold the same layer bit for
     bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is wrapped.
 
     >>> import torch
@@ -330,7 +330,7 @@ class IndexingLayer(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             rows, R = x.float(), self.rotation()
             coarse = self.coarse[self._lists(rows)] if self.n_lists else None
-            if self.kind == "exact":  # R moves below, before backward asks for it
+            if self.kind == "exact":  # R is updated below, before backward reads it
                 R = R.clone()
             turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
             T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, turns)
@@ -346,8 +346,8 @@ class IndexingLayer(nn.Module):
     ) -> bool:
         """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
 
-        `weights` (n,) say how much a row counts, `callback` is called after each round. With fewer rows than centroids
-        the layer goes on collecting, and warns.
+        `weights` (n,) weight the errors of rows; `callback` is called after each round. With fewer rows than centroids
+        the layer warns and continues to collect.
         """
         rows = self.phases.buffer.cpu() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
@@ -369,7 +369,7 @@ class IndexingLayer(nn.Module):
         return True
 
     def start_from(self, quantizer: ProductQuantizer) -> "IndexingLayer":
-        """Begin training from a fitted quantizer of the same shape, such as one that partial fits have followed."""
+        """Begin training from a fitted quantizer of the same shape, for example one updated by `partial_fit`."""
         shape = tuple(self.codebooks.shape)
         lists = 0 if quantizer.coarse_centroids_ is None else len(quantizer.coarse_centroids_)
         if quantizer.codebooks_.shape != shape or lists != self.n_lists:
@@ -389,7 +389,8 @@ class IndexingLayer(nn.Module):
 
         `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) the rows of least
         loss, `forms` the loss's curvature there. Returns the next quantized rows, which `codes` encodes exactly, and
-        the loss above that of the targets before the codebooks moved. ValueError before the start or with coarse cells.
+        the loss minus that of the targets, before the codebook update. ValueError before the start or with coarse
+        cells.
         """
         if self.n_lists:
             raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
@@ -418,15 +419,15 @@ class IndexingLayer(nn.Module):
 
     @property
     def rotation_matrix(self) -> Tensor:
-        """The present R (d, d), without a graph."""
+        """The current R (d, d), without a graph."""
         return self.rotation().detach()
 
     def rotation_parameters(self) -> list[nn.Parameter]:
-        """What `GivensDescent` must move; empty unless `rotation` is one of "givens-..."."""
+        """Parameters for `GivensDescent`; empty unless `rotation` is one of "givens-..."."""
         return [self.rotation.base] if self.kind in BY_GRADIENT else []
 
     def other_parameters(self) -> list[nn.Parameter]:
-        """All other trainable parameters, for Adam or whatever moves the towers."""
+        """All other trainable parameters, for Adam or the towers' optimizer."""
         own = {id(p) for p in self.rotation_parameters()}
         return [p for p in self.parameters() if p.requires_grad and id(p) not in own]
 
@@ -437,7 +438,7 @@ class IndexingLayer(nn.Module):
     # ---- using -----------------------------------------------------------------------------------------------------
 
     def to_quantizer(self) -> ProductQuantizer:
-        """The fitted `ProductQuantizer`; ValueError before the start, or if its rotation is none any more."""
+        """The fitted `ProductQuantizer`; ValueError before the start, or if the rotation is no longer orthogonal."""
         if self.phase != "train":
             raise ValueError(
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
@@ -458,7 +459,8 @@ class IndexingLayer(nn.Module):
     ) -> "nearkin.Index":
         """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
-        Its `faiss_index` is plain FAISS. Codes have no byte of length; rows of one length are compared at it.
+        Its `faiss_index` is plain FAISS. Codes have no byte of length; decoded rows are rescaled if all rows have one
+        length.
         """
         import nearkin
 
@@ -500,7 +502,7 @@ class IndexingLayer(nn.Module):
     def _check(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
             raise ValueError(f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), as of the item tower")
-        if not on_host(x) and self.phase == "train":  # to ask a device is to wait for it
+        if not on_host(x) and self.phase == "train":  # a check on a device synchronizes
             self._batches += 1
             if self._batches % CHECK_EVERY != 1:
                 return
@@ -523,7 +525,7 @@ def optimizers(
 ) -> list[torch.optim.Optimizer]:
     """Adam on the towers' `parameters` and the layer's other ones, and the rotation's optimizer, if it has one.
 
-    Step all of them after `backward`. Where a single optimizer is asked for, as by Lightning, type
+    Step all of them after `backward`. If a single optimizer is needed, as in Lightning, type
     `nk.orthogonal.MixedOptimizer(*optimizers(layer, parameters))`.
     """
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)

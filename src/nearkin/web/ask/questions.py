@@ -1,4 +1,4 @@
-"""What people compare, and the questions about it: items, three forms of question, and what an answer means."""
+"""Items and questions: three forms of question, and the comparisons that an answer implies."""
 
 import os
 from collections import Counter
@@ -48,7 +48,7 @@ class Items:
         return len(self.ids)
 
     def shown(self, number: int) -> dict[str, object]:
-        """What the page needs to show an item."""
+        """The record with which the page shows an item."""
         file, link = self.files[number], self.links[number]
         kind = None if file is None else _MEDIA[file.suffix.lower()]
         return {"number": number, "text": self.texts[number], "media": kind, "link": link}
@@ -159,7 +159,7 @@ class Form:
         return min(_at(shown, order) for order in self.orders)
 
     def answer(self, question: "Question") -> Shown:
-        """What was chosen, whichever side it was on: the nearer item, the odd one, or the two that are more alike."""
+        """The choice, independent of sides: the nearer item, the odd one, or the two that are more alike."""
         return tuple(sorted(_at(self.line(question.shown, question.choice or 0), self.chosen)))
 
     def random(self, n: int, rng: np.random.Generator) -> Shown:
@@ -172,7 +172,7 @@ class Form:
         return _at(shown, self.orders[rng.integers(len(self.orders))])
 
     def all_comparisons(self, questions: Iterable["Question"]) -> np.ndarray:
-        """What the answers to questions imply, (m, 4) uint32."""
+        """The comparisons that answers to questions imply, (m, 4) uint32."""
         rows = [row for question in questions for row in self.implied(question.shown, question.choice or 0)]
         return np.asarray(rows, np.uint32).reshape(-1, 4)
 
@@ -212,7 +212,7 @@ class Question:
     choice: int | None = None
     time: float = 0.0
     seconds: float = 0.0
-    hidden: float = 0.0  # of these seconds, those with the page out of sight
+    hidden: float = 0.0  # part of these seconds with the page out of sight
     of: int | None = None  # the question that a repeat repeats
 
     @property

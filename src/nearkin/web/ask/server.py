@@ -31,7 +31,8 @@ from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Su
 
 
 def state(survey: Survey) -> Record:
-    """What the page shows: counts, the error on answers held out, raters, and the rule by which some are left out."""
+    """The state for the results page: counts, the error on held-out answers, raters, and the rule that leaves out
+    some."""
     votes: dict[Shown, dict[str, Question]] = defaultdict(dict)  # of each question, each rater's last answer
     for question in survey.comparing():
         votes[survey.form.key(question.shown)][question.rater] = question
@@ -54,7 +55,7 @@ def state(survey: Survey) -> Record:
 
 
 def votes(survey: Survey) -> Record:
-    """What the page draws and lists: the answers, as the rater's number and the items of its line, and the map."""
+    """The data that the page draws and lists: answers, as rater number and items, and the map."""
     number_of, form, fitted = {key: n for n, key in enumerate(survey.raters)}, survey.form, survey.fitted
     answers = [[number_of[q.rater], *form.line(q.shown, q.choice or 0)] for q in survey.comparing()]
     shape = {"form": form.name, "comparisons": form.comparisons, "chosen": form.chosen}
@@ -136,9 +137,8 @@ _FIELD: dict[str, type] = {"name": str, "label": str, "number": bool, "options":
 class Texts:
     """Texts of the raters' page, by their keys in web/texts/en.toml, and what raters fill in.
 
-    goal: answers that each rater is asked for. finish: a completion code, or an address, that a rater gets after these
-    and nobody before; in an address, {name} is replaced by a parameter of the rater. break_every: answers between two
-    breaks.
+    goal: number of answers of each rater. finish: a completion code, or an address, shown only after these; in an
+    address, {name} is replaced by a parameter of the rater. break_every: answers between two breaks.
     """
 
     words: Mapping[str, str] = field(default_factory=lambda: shipped("en"))
@@ -200,7 +200,7 @@ def read_texts(source: str = "en", **settings: Any) -> Texts:
 
 
 def shown(survey: Survey, texts: Texts, key: str) -> Record:
-    """What the page needs for a rater's open question, or that the rater has to begin first."""
+    """The record of a rater's open question, or the request to begin first."""
     rater, words = survey.rater(key), texts.words
     if not rater.begun and (words["instructions"] or words["consent"] or texts.fields):
         return {"begin": True}

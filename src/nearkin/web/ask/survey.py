@@ -1,4 +1,5 @@
-"""A survey: who is asked what, the answers, and the model of what to ask next. Every change is in the journal first."""
+"""A survey: raters, questions, answers, and the model that chooses questions. Every change is written to the journal
+first."""
 
 import csv
 import json
@@ -61,7 +62,7 @@ def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
 
 
 class Learner:
-    """Runs `fit` in a process apart; `take` gives what it finished, once."""
+    """Runs `fit` in a separate process; `take` returns each result once."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
@@ -94,7 +95,7 @@ class Learner:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-_SHARED = 0.25  # of the random questions: those that somebody else was asked too
+_SHARED = 0.25  # share of the random questions that another rater was asked too
 _RECENT = 1000  # questions among which one to share is looked for
 _AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
 _REPEAT_AFTER = 10  # questions between a question and its repetition
@@ -159,7 +160,7 @@ class Journal:
             sync(path.parent)
             self._file.seek(0)
             data = self._file.read()
-            self._end = data.rfind(b"\n") + 1  # a last line that was cut off was acknowledged to nobody
+            self._end = data.rfind(b"\n") + 1  # an incomplete last line was never acknowledged
             self.events: list[Record] = [json.loads(line) for line in data[: self._end].splitlines()]
         except BaseException as error:
             self._file.close()
@@ -313,7 +314,7 @@ class Survey:
             return self.raters[who["key"]]
 
     def _free(self, name: str) -> str:
-        """A name that nobody has: `name`, or with a number; "rater" and a number for none."""
+        """An unused name: `name`, or with a number; "rater" and a number for none."""
         taken = {"", *(rater.name for rater in self.raters.values())}
         numbered = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
         return next(free for free in chain([name], numbered) if free not in taken)
@@ -343,7 +344,7 @@ class Survey:
                 "event": "asked", "question": len(self.questions), "rater": key, "reason": reason,
                 "shown": [self.items.ids[item] for item in self.form.shuffled(shown, self._rng)], "of": of,
             }  # fmt: skip
-            self._note(event, durable=False)  # a question that a power cut takes away is asked again
+            self._note(event, durable=False)  # a question lost in a power cut is asked again
             rater.planned = self._choose(rater)
             return self.questions[-1]
 
@@ -402,7 +403,7 @@ class Survey:
         return choice < 0 or self.form.line(question.shown, choice) in self.plan.catch
 
     def is_full(self) -> bool:
-        """Whether as many raters have answered, or as many answers are here, as the plan wants."""
+        """Whether the plan's number of raters or answers is reached."""
         given, most_raters, most_answers = self.answered(), self.plan.max_raters, self.plan.max_answers
         raters = {question.rater for question in given}
         return len(raters) >= (most_raters or math.inf) or len(given) >= (most_answers or math.inf)
@@ -459,7 +460,7 @@ class Survey:
         return shown
 
     def _job(self) -> tuple[Comparisons, Comparisons, int]:
-        """What `fit` takes: the answers to learn from, and those held out."""
+        """The arguments of `fit`: training answers and held-out answers."""
         given, number_of = self.comparing(), {key: n for n, key in enumerate(self.raters)}
         learned, held_out = [q for q in given if q.is_learned], [q for q in given if q.reason == "random"]
         names, per = np.arange(len(self.items)), len(self.form.comparisons)

@@ -1,4 +1,4 @@
-"""See an index: a map of its rows, and for each row what its codes keep and lose."""
+"""View an index: a map of its rows, and for each row the neighbours that its codes find and miss."""
 
 from nearkin.web.explore.collection import Metadata as Metadata
 from nearkin.web.explore.collection import collect_rows as collect_rows

@@ -72,7 +72,7 @@ class Metadata:
     pictures: Pictures | None = None
 
     def about(self, row: int) -> Record:
-        """What is known of a row, None where nothing is."""
+        """The metadata of a row; None for missing values."""
         known = {name: str(values[row]) for name, values in self.columns.items()}
         picture = self.pictures is not None and self.pictures.has(row)
         return {"label": known.pop("label", None), "text": known.pop("text", None), "more": known, "picture": picture}

@@ -50,7 +50,7 @@ class Column:
     version: int = 0
 
     def record(self, name: str) -> Record:
-        """What a page must know before it reads the values."""
+        """The layout that a page needs before it reads the values."""
         return {"name": name, "title": self.title, "note": self.note, "version": self.version}
 
 
@@ -178,14 +178,14 @@ _AT_ONCE = 16  # rows searched at a time for a file
 
 @dataclass
 class Explorer:
-    """What the page shows: a collection and its columns."""
+    """The data of the page: a collection and its columns."""
 
     title: str
     collection: Collection
     columns: Columns
 
     def about(self) -> Record:
-        """What the page shows before a click."""
+        """The data that the page loads first."""
         collection, columns = self.collection, self.columns
         return {
             "title": self.title,
@@ -225,7 +225,7 @@ class Explorer:
         return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
-        """What is known of rows; ValueError for a number that is none."""
+        """The metadata of rows; ValueError for a number that is no row."""
         return {self.check(row): self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
