@@ -48,10 +48,16 @@ def _pairs(results: Results) -> Iterator[list[str]]:
             "pairs: who took what",
             f"Gowalla, a million visits: 20 suggestions contain {_percent(ours['recall@20'], 1)} of a user's held-out "
             f"places, learned in {ours['seconds']:.0f} s; with {peer} {_percent(rows[peer]['recall@20'], 1)} in "
-            f"{rows[peer]['seconds']:.0f} s.",
+            f"{rows[peer]['seconds']:.0f} s." + _without_vectors(rows),
             '`nk.TwoTower(64)`, the default, which chooses its loss; `loss="all-pairs"` has '
             f"{_percent(shortest['recall@20'], 1)} in {shortest['seconds']:.0f} s",
         ]
+
+
+def _without_vectors(rows: dict[str, dict[str, float]]) -> str:
+    """The best of the filters, which rank from the table of pairs itself."""
+    shares = [row["recall@20"] for name, row in rows.items() if name.startswith("graph filter")]
+    return f" A graph filter, which learns no vectors, has {_percent(max(shares), 1)}." if shares else ""
 
 
 def _comparisons(results: Results) -> Iterator[list[str]]:
@@ -69,7 +75,7 @@ def _comparisons(results: Results) -> Iterator[list[str]]:
 
 def _bits(results: Results) -> Iterator[list[str]]:
     """Labels of network features: OgE fitted with the training rows' labels, and FAISS's ITQ."""
-    found = (results.read("hashing") or {}).get("table", {})
+    found = (results.read("hashing") or {}).get("labels", {})
 
     def mean(method: str) -> float | None:
         values = [row["map"] for key, row in found.items() if key.startswith(f"network|{method}|32|")]

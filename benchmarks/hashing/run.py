@@ -2,13 +2,15 @@
 
     python -m benchmarks hashing [--part NAME] [--sets raw network]
 
-Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `scale`,
-the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
+Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `labels`,
+fits that know the labels of their rows, and the same without; `scale`, the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
 products they cannot do without; `figures`, drawn from the JSON. Every finished run is written at once, and runs found
 in the JSON are not repeated: a full run may be interrupted (`--seconds` stops it in good order), and one process for
 each set may run beside the other. Methods learn from `--train-rows` rows of the database.
 """
 
+import functools
+import itertools
 import json
 import os
 import time
@@ -44,7 +46,7 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "OgE": nk.OgE,
     "OgE, demo's scale": lambda n, **kw: nk.OgE(n, scale="top-eigenvalue", **kw),
 }
-LABELLED = {"OgE, with labels": nk.OgE, "OnE, with labels": nk.OnE}  # which choose the scale
+LABELLED = ("ITQ", "OnE", "OgE")  # what is fitted with labels too, which choose the scale of OnE and OgE
 
 
 def run_hasher(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | None = None) -> dict[str, float]:
@@ -66,19 +68,32 @@ def table_runs(
     """Keys and makers of all rows of the table, seed by seed so that an interrupted run is even."""
     f = judge.features
     rows = np.random.default_rng(1).permutation(len(f.base))[:n_train]
-    train, labels = f.base[rows], f.base_labels[rows]
-
+    train = f.base[rows]
     for seed in seeds:
         for n_bits in bits:
             for name, make in METHODS.items():
                 hasher = make(n_bits, random_state=seed)
                 yield f"{f.name}|{name}|{n_bits}|{seed}", lambda h=hasher: run_hasher(h, train, judge)
-            for name, make in LABELLED.items():
-                hasher = make(n_bits, random_state=seed)
-                yield f"{f.name}|{name}|{n_bits}|{seed}", lambda h=hasher: run_hasher(h, train, judge, labels)
             for name in PEERS:
                 key = f"{f.name}|{name}|{n_bits}|{seed}"
                 yield key, lambda n=name, b=n_bits, s=seed: run_peer(n, b, s, train, judge)
+
+
+def label_runs(judge: Judge, n_train: int) -> Iterator[tuple[str, Callable[[], dict]]]:
+    """Fits with and without the labels of the training rows, and FAISS's ITQ."""
+    f = judge.features
+    rows = np.random.default_rng(1).permutation(len(f.base))[:n_train]
+    for seed, n_bits in itertools.product(range(5), (16, 32)):
+        for name in LABELLED:
+            for how, labels in (("", None), (", with labels", f.base_labels[rows])):
+                if labels is None or name != "ITQ":
+                    hasher = METHODS[name](n_bits, random_state=seed)
+                    job = functools.partial(run_hasher, hasher, f.base[rows], judge, labels)
+                    yield f"{f.name}|{name}{how}|{n_bits}|{seed}", job
+        yield (
+            f"{f.name}|FAISS ITQ|{n_bits}|{seed}",
+            functools.partial(run_peer, "FAISS ITQ", n_bits, seed, f.base[rows], judge),
+        )
 
 
 def scale_runs(judge: Judge, n_bits: int, n_train: int) -> Iterator[tuple[str, Callable[[], dict]]]:
@@ -145,9 +160,8 @@ class Record:
 
 def main() -> None:
     asked = parser(__doc__)
-    asked.add_argument(
-        "--part", choices=("table", "scale", "training", "speed", "figures"), help="one part only; default all"
-    )
+    parts = ("table", "labels", "scale", "training", "speed", "figures")
+    asked.add_argument("--part", choices=parts, help="one part only; default all")
     asked.add_argument("--sets", nargs="+", choices=("raw", "network"), default=["raw", "network"])
     asked.add_argument("--train-rows", type=int, default=10_000)
     asked.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
@@ -170,6 +184,9 @@ def main() -> None:
     if options.part in (None, "scale"):
         for features in sets:
             record.run("scale", scale_runs(Judge(features), 32, options.train_rows), deadline)
+    if options.part in (None, "labels"):
+        for features in sets:
+            record.run("labels", label_runs(Judge(features), options.train_rows), deadline)
     if options.part in (None, "training") and not options.quick:
         record.run("training", training_runs(Judge(sets[0]), 32), deadline)
     if options.part in (None, "speed"):

@@ -53,8 +53,30 @@ def tables(results: Results) -> Iterable[Table]:
                 values = [_values(by_cell.get((features, size), []), measure) for size in bits]
                 table.rows.append([method, *(_mean(v) + _spread(v) for v in values)])
             yield table
+    if found.get("labels"):
+        yield with_labels(found["labels"], name)
     if found.get("training"):
         yield training(found["training"], name)
+
+
+def with_labels(found: dict[str, dict], source: str) -> Table:
+    """mAP of labels / of neighbours, and the seconds of a fit; mean and deviation over seeds."""
+    table = Table(
+        "hashing-labels",
+        "Fits with the labels of the training rows and without",
+        ["data", "bits", "method", "mAP of labels", "mAP of neighbours", "fit, CPU s"],
+        source,
+    )
+    rows: dict[tuple[str, str, str], list[dict]] = {}
+    for key, row in found.items():
+        features, method, bits, _ = key.split("|")
+        rows.setdefault((SETS[features], bits, method), []).append(row)
+    for key, own in rows.items():
+        both = ([row[measure] for row in own] for measure in ("map", "neighbour map"))
+        seconds = [row["fit seconds"] for row in own if "fit seconds" in row]
+        told = f"{statistics.mean(seconds):.2f}" if seconds else "-"
+        table.rows.append([*key, *(_mean(values) + _spread(values) for values in both), told])
+    return table
 
 
 def training(found: dict[str, dict], source: str) -> Table:
