@@ -3,10 +3,11 @@
     python -m benchmarks hashing [--part NAME] [--sets raw network]
 
 Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `labels`,
-fits that know the labels of their rows, and the same without; `scale`, the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
-products they cannot do without; `figures`, drawn from the JSON. Every finished run is written at once, and runs found
-in the JSON are not repeated: a full run may be interrupted (`--seconds` stops it in good order), and one process for
-each set may run beside the other. Methods learn from `--train-rows` rows of the database.
+fits that know the labels of their rows, and the same without; `scale`, the curves of its Figure 4; `training`, quality
+against seconds of learning; `speed`, learning and encoding against the products they cannot do without; `figures`,
+drawn from the JSON. Every finished run is written at once, and runs found in the JSON are not repeated: a full run may
+be interrupted (`--seconds` stops it in good order), and one process for each set may run at the same time. Methods
+learn from `--train-rows` rows of the database.
 """
 
 import functools
