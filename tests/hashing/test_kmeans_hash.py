@@ -40,6 +40,13 @@ def test_both_steps_descend(rng, affinity):
     assert (np.diff(losses) <= 1e-10 * losses[0]).all()
 
 
+def test_it_stops_when_a_round_gains_too_little(digits):
+    hasher = nk.KMeansHash(8, tol=0.02, max_iter=50, random_state=0).fit(digits)
+    gains = -np.diff(hasher.history_) / hasher.history_[1:]
+    assert 3 < hasher.n_iter_ < 50
+    assert gains[-1] <= 0.02 < gains[:-1].min(), gains
+
+
 def test_no_affinity_is_k_means(rng):
     learner = subspace(rng, 0.0)
     for _ in range(300):

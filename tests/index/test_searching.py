@@ -63,3 +63,8 @@ def test_queries_are_moved_without_a_product_where_nothing_is_turned(n_lists):
     assert isinstance(rotated, faiss.IndexPreTransform)
     assert searching._shift_alone(rotated) is None
     np.testing.assert_array_equal(searching.Kept().turned(rotated, X), rotated.chain.at(0).apply(X))
+
+
+def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None:
+    np.testing.assert_allclose(searching.normalised([[3e60, 4e60], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+    assert searching.normalised(np.array([[3, 4]])).dtype == np.float32

@@ -6,6 +6,7 @@ import pytest
 from nearkin import Index
 from nearkin.index import searching
 from nearkin.index.searching import Kept
+from nearkin.index.sum_tables import table_sums
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
 X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
@@ -31,6 +32,16 @@ def test_tables_answer_as_faiss(kind, monkeypatch):
     index = Index.build(X, MADE[kind], n_probe=4 if "lists" in kind else None)
     for Q in (X[:1] + 0.1, X[5:16] + 0.1):
         is_as_faiss(index, Q)
+
+
+@pytest.mark.parametrize("bits", [3, 8, 9, 12])
+def test_numbers_of_any_bits_are_read_one_behind_the_other(bits: int, rng: np.random.Generator) -> None:
+    numbers, tables = rng.integers(0, 2**bits, (20, 3)), rng.normal(size=(3, 2**bits)).astype(np.float32)
+    ones = (numbers[:, :, None] >> np.arange(bits)) & 1
+    codes = np.packbits(ones.reshape(20, -1).astype(np.uint8), axis=1, bitorder="little")
+    rest = np.full(20, 30, np.float32)
+    expected = 31 - 2 * tables[np.arange(3), numbers].sum(axis=1)
+    np.testing.assert_allclose(table_sums(codes, bits, tables, rest, 1.0), expected, rtol=1e-5)
 
 
 def test_few_queries_do_not_decode_the_rows_again(monkeypatch):

@@ -32,3 +32,9 @@ def test_nearest_is_the_nearest_in_float64(rng: np.random.Generator, offset: flo
     np.testing.assert_array_equal(nearest(X, points), truth)
     assert nearest(X, points)[8] == 8
     np.testing.assert_array_equal(nearest(X, points), [nearest(x[None], points)[0] for x in X])
+
+
+def test_one_point_is_the_nearest_of_every_row(rng: np.random.Generator) -> None:
+    """Nothing behind it is looked at."""
+    X = rng.normal(size=(50, 4)).astype(np.float32)
+    np.testing.assert_array_equal(nearest(X, X[:1]), 0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nearkin.linalg.orthonormal import haar_rotation, unique_q, unit_rows
+from nearkin.linalg.orthonormal import haar_rotation, has_length, row_length, unique_q, unit_rows
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (6, 3), (2, 4, 3)], ids=str)
@@ -34,3 +34,9 @@ def test_unit_rows_leave_zeros_alone(rng, dtype):
     assert U.dtype == dtype
     np.testing.assert_array_equal(U[0, 1], 0)
     np.testing.assert_allclose(np.linalg.norm(np.delete(U.reshape(-1, 3), 1, axis=0), axis=1), 1, rtol=1e-6)
+
+
+def test_zeros_have_no_length_in_common() -> None:
+    """Nothing can be divided by it."""
+    assert row_length(np.zeros((3, 2))) is None
+    assert not has_length(np.zeros((3, 2)), 0.0)

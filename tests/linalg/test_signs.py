@@ -48,6 +48,22 @@ def test_intercept_moves_the_place_of_care(rng):
         np.testing.assert_array_equal(alone[0] >= 0, batch[i] >= 0)
 
 
+def test_the_intercept_is_added_to_the_scaled_product(rng):
+    X, mean, P = rng.normal(size=(40, 5)), rng.normal(size=5), rng.normal(size=(5, 3))
+    found = affine_values(X, mean, P, 2.0, np.array([3.0, -1.0, 0.0]))
+    np.testing.assert_allclose(found, 2 * (X - mean) @ P + [3, -1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_values_near_zero_of_few_columns_are_computed_again(rng, d, monkeypatch):
+    """Rows at the mean but for rounding: every value is in doubt."""
+    looked_at: list[int] = []
+    plain = signs._exact
+    monkeypatch.setattr(signs, "_exact", lambda *given: looked_at.append(len(given[-1])) or plain(*given))
+    affine_values(np.zeros((30, d)), np.zeros(d), rng.normal(size=(d, 2)))
+    assert sum(looked_at) == 60
+
+
 def test_steady_products(rng):
     X, P = rng.standard_normal((40, 30)).astype(np.float32), rng.standard_normal((30, 7))
     batch = steady_products(X, P)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.neighbours import ExactNeighbours, Judge
+from nearkin.metrics.neighbours import ExactNeighbours, Judge, without_own
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -96,8 +96,20 @@ def test_an_exact_index_keeps_all_neighbours_under_any_ids(
     found = nk.Index.build(X, ids=ids, metric=metric).search(Q, 10)[1]
     assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == 1
     found[:, 9:] = "" if ids.dtype.kind == "U" else -1
-    if ids.dtype.kind == "U":
-        assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
+    assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])
+def test_a_place_without_a_row_keeps_no_neighbour(ids: list[str] | list[int], nothing: str | int) -> None:
+    """Whichever row is the nearest: nothing found is no row at all."""
+    X = np.eye(3)
+    assert nk.metrics.neighbours_kept([[nothing]] * 3, X, X, ids=ids) == 0
+
+
+def test_a_row_leaves_its_own_list() -> None:
+    """The second row is not in its list, which loses its last place."""
+    found = without_own(np.array([[4, 0, 7], [5, 6, 2], [9, 8, 2]]), np.array([0, 1, 2]))
+    np.testing.assert_array_equal(found, [[4, 7], [5, 6], [9, 8]])
 
 
 @pytest.mark.parametrize(

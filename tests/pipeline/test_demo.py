@@ -52,12 +52,15 @@ def test_a_learned_rotation_keeps_more_neighbours_than_none(
         assert rotated.distortion < plain.distortion, f"{name} {rotated.distortion}, PQ {plain.distortion}"
 
 
-def test_the_page_is_the_report_of_the_folder(folder: Path) -> None:
+def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[DemoTrial], str]) -> None:
+    folder = saved[0]
     page = folder_page(folder).html()
     assert page.count("<svg") == 4
     assert "nearkin explore" in page
     assert all(link.startswith("#") for link in re.findall(r'(?:src|href)="([^"]*)"', page))
     assert "<script" not in page
+    longest = max(trial.seconds for trial in saved[1])
+    assert f">{longest:.2f}<" in page  # in the table: seconds have two digits
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
 

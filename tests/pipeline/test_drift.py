@@ -89,6 +89,14 @@ def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+def test_one_neighbour_is_enough_to_judge_by(folder: Path) -> None:
+    moved = change.watch(folder, rows(NEW), k=1)
+    assert moved.k == 1
+    assert moved.gain.mean > 0
+    with pytest.raises(ValueError, match="k is 0"):
+        change.watch(folder, rows(NEW), k=0)
+
+
 def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
     left, right = np.divmod(np.arange(900), 30)
     pairs = [f"u{a},i{(a * b) % 300}" for a, b in zip(left, right, strict=True)]

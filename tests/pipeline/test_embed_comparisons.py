@@ -57,11 +57,23 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_dimension_and_no_held_out_answers(answers, tmp_path):
-    assert embed_comparisons(answers, out=tmp_path / "a", dim="auto")["dim"] == 2
+    chosen = embed_comparisons(answers, out=tmp_path / "a", dim="auto")
+    assert chosen["dim"] == 2
+    assert any(note.startswith("dimension 2 is the smallest") for note in chosen["notes"])
     assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
     record = embed_comparisons(answers, out=tmp_path / "b", test_size=0.0)
     assert record["held_out_error"] is None
     assert not (tmp_path / "b" / "error.png").exists()
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(("most", "drawn"), [(1500, 1), (1499, 0)])
+def test_as_many_answers_as_the_limit_get_ellipses(answers, tmp_path, monkeypatch, most, drawn):
+    draws = []
+    monkeypatch.setattr(nk.OrdinalEmbedding, "bootstrap", lambda model: draws.append(model))
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.MAX_CURVE", most)
+    assert embed_comparisons(answers, out=tmp_path / "emb", test_size=0.0)["comparisons"] == 1500
+    assert len(draws) == drawn
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.evaluate import exact_neighbors, judge_by_label, judge_neighbors
+from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label, judge_neighbors
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
@@ -122,3 +122,8 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = nk.Index.build(np.arange(5, dtype=np.float32)[:, None])
     record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a"]), yq)
     assert record == {"precision@1": 0.5, "mAP@2": 0.25}
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist; give a folder"):
+        evaluate_folder(tmp_path / "nowhere", np.zeros((1, 2), np.float32))

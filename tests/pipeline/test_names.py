@@ -140,3 +140,12 @@ def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, fold
 def test_ids_saved_from_python_have_a_page_without_a_record(tmp_path: Path, rng: np.random.Generator) -> None:
     nk.SemanticIds(2, 4, random_state=0).fit(rng.normal(size=(16, 3)).astype(np.float32)).save(tmp_path / "ids")
     assert "saved from Python, without a record" in folder_page(tmp_path / "ids").html()
+
+
+def test_the_page_names_items_by_two_codes_of_three(folder: Path) -> None:
+    """The fullest first code and, below it, its fullest prefix of two codes."""
+    assert run("ids", folder / "old.npy", "--levels", 3, "--codes", 8, "--out", folder / "ids").exit_code == 0
+    page, ids = folder_page(folder / "ids").html(), nk.SemanticIds.load(folder / "ids").ids_
+    first = int(np.bincount(ids[:, 0]).argmax())
+    second = int(np.bincount(ids[ids[:, 0] == first, 1]).argmax())
+    assert html.escape(f"<a_{first}><b_{second}>") in page

@@ -1,5 +1,7 @@
 """Pages of folders that `nearkin embed` wrote: drawings in the page's colours, settings that people can read."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,15 @@ def test_saved_drawings_follow_the_page(page: str) -> None:
     assert "var(--ink, #1c2230)" in drawing
     assert "var(--series-1, " in drawing
     assert 'id="map-' in drawing
+
+
+def test_the_page_of_towers_states_their_size(tmp_path: Path) -> None:
+    pairs = nk.data.planted_interactions(30, 20, random_state=0).interactions
+    towers = nk.TwoTower(5, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), regularization=0.1, random_state=0)
+    towers.fit(pairs).save(tmp_path / "emb")
+    text = pipeline.pages.folder_page(tmp_path / "emb").html()
+    assert f"Learned from {len(pairs):,} pairs" in text
+    assert "in 5 dimensions" in text
 
 
 def test_long_settings_may_wrap(page: str) -> None:

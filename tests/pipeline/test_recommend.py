@@ -54,6 +54,15 @@ def test_blocks_change_nothing(folders: Path, tmp_path: Path, monkeypatch: pytes
         assert arrays["queries"][0] == first[0]
 
 
+def test_an_index_of_other_rows_does_not_rank(folders: Path, tmp_path: Path) -> None:
+    """Ids of the same type that the right side lacks, and of another type."""
+    X = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+    for ids in (["b1", "b2", "else"], [1, 2, 3]):
+        nk.Index.build(X, ids=ids, metric="ip").save(tmp_path / "idx")
+        with pytest.raises(ValueError, match="rows under other ids than the right side"):
+            open_sides(folders / "emb", tmp_path / "idx")
+
+
 def test_seen_pairs_are_left_out_of_a_coded_side(folders: Path) -> None:
     """The index has the rows under ids: the seen pairs follow them, wherever they stand."""
     sides = open_sides(folders / "emb", folders / "idx")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.rotate import ENGINES, codec_for
+from nearkin.data import open_vectors
+from nearkin.pipeline.rotate import ENGINES, codec_for, make_bridge
 from tests.cli.conftest import run, run_json
 
 
@@ -98,3 +99,12 @@ def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_pat
     assert "a_r.npy is not the file that was written together with" in result.stderr
     (tmp_path / "a_r.npy").unlink()
     run_json("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")
+
+
+def test_a_bridge_is_not_learned_for_a_folder_of_something_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = []
+    monkeypatch.setattr(nk.Bridge, "fit", lambda *given: learned.append(given))
+    rows = open_vectors(folder / "X.npy")
+    with pytest.raises(ValueError, match="other content"):
+        make_bridge(rows, rows, folder)
+    assert not learned

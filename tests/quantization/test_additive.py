@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin.quantization.additive import decode, encode, fill, packed, steady_numbers
+from nearkin.quantization.additive import Part, decode, encode, fill, packed, query_moment, steady_numbers
 
 
 @pytest.mark.parametrize("bits", [3, 4, 8])
@@ -45,3 +45,21 @@ def test_buckets_never_leave_a_code_unwritten(rng: np.random.Generator, beam: in
     assert codes.min() >= 0
     assert codes.max() < 64
     assert np.square(X - decode(codes, codebooks)).sum() < 1.05 * best.sum()
+
+
+def test_the_moment_of_queries_is_a_mean(rng: np.random.Generator) -> None:
+    """As many queries again weigh as much: the squares of two queries by hand."""
+    Q = np.array([[1, 2], [3, 0]], np.float32)
+    for queries in (Q, np.repeat(Q, 5, axis=0)):
+        np.testing.assert_allclose(query_moment("ip", rng.normal(size=(9, 2)), queries), [[5, 1], [1, 2]])
+
+
+def test_rows_that_are_coded_exactly_have_a_column_of_errors_too() -> None:
+    """Their errors are zero: whatever the column weighs, it must be there."""
+    books = np.array([[[0, 0], [4, 0]], [[0, 0], [0, 2]]], np.float32)
+    part = Part(np.eye(2, dtype=np.float32), books, spread=1.0)
+    Z = np.array([[0, 0], [4, 0], [0, 2], [4, 2]], np.float32)
+    part.add_column(Z, 4)
+    assert part.column > 0
+    assert part.reach == 2
+    np.testing.assert_array_equal(part.code(Z, 4, False)[1], [[0, 0], [1, 0], [0, 1], [1, 1]])

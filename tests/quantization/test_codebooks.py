@@ -1,5 +1,6 @@
 """Named regressions: a missing-value mark, one outlier, rows near the ends of float32."""
 
+import time
 import warnings
 
 import faiss
@@ -234,6 +235,19 @@ def test_the_history_is_in_the_units_of_the_rows() -> None:
         assert scaled.init_distortion_ == pytest.approx(
             {name: value * scale**2 for name, value in plain.init_distortion_.items()}, rel=1e-6
         )
+
+
+def test_the_seconds_of_a_round_are_not_more_than_it_took(rng):
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+    R, records = np.eye(4, dtype=np.float32), []
+    started = time.perf_counter()
+    rows, start = TrainingRows(X, Shard.of(X)), State(R, kmeans(X, 2, 4, 1, 0))
+    refine(rows, start, exact_updates(), 2, callback=lambda _, record: records.append(record))
+    taken = time.perf_counter() - started
+    seconds = [record[name] for record in records for name in ("kmeans_seconds", "rotation_seconds")]
+    assert len(seconds) == 4
+    assert min(seconds) >= 0
+    assert sum(seconds) <= taken
 
 
 def test_overrelaxed_turns_end_lower_after_as_many_rounds(rng):

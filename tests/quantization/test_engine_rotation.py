@@ -8,7 +8,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
 from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.quantization.engine_rotation import _CodecJudge, _random_hadamard, find_codec, narrowed, turned, width
+from nearkin.quantization.engine_rotation import (
+    _CodecJudge,
+    _is_isotropic,
+    _random_hadamard,
+    find_codec,
+    narrowed,
+    turned,
+    width,
+)
 
 
 @pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
@@ -239,3 +247,9 @@ def test_constant_columns_and_rows(rng):
     for axis in (0, 1, None):
         assert np.isfinite(narrowed(X, np.eye(4, dtype=np.float32), axis, rng)).all()
         np.testing.assert_array_equal(width(np.zeros((3, 2)), np.eye(2), axis)[1], 0)
+
+
+def test_one_column_that_varies_twice_as_much_is_no_isotropy(rng):
+    X = rng.normal(size=(4000, 4))
+    assert _is_isotropic(X)
+    assert not _is_isotropic(X * np.sqrt([1, 1, 1, 2]))

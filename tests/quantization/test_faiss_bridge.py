@@ -117,3 +117,12 @@ def test_refuses_what_it_cannot_read(vectors):
         ProductQuantizer.from_faiss(shrinking)
     with pytest.raises(ValueError, match="metric is 'cosine'"):
         ProductQuantizer(8, 16).fit(vectors[0]).to_faiss("cosine")
+
+
+def test_codes_of_two_columns_need_five_centroids(rng: np.random.Generator) -> None:
+    """A code of three columns may have four."""
+    X = rng.normal(size=(100, 6)).astype(np.float32)
+    pairs, threes = (ProductQuantizer(m, 4, rotation=None, max_iter=1, random_state=0).fit(X) for m in (3, 2))
+    with pytest.raises(ValueError, match="n_centroids is 4 and subspaces have 2 columns"):
+        pairs.to_faiss()
+    assert threes.to_faiss().d == 6

@@ -10,6 +10,7 @@ from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.order import (
+    _CODE_RATE,
     SCORES,
     _decoded,
     _slope,
@@ -102,6 +103,17 @@ def test_rows_that_are_their_codes_stay(rng):
     codes = rng.integers(0, 4, size=(50, 2)).astype(np.int32)
     trained = ordered(books, codes, _decoded(codes, books), None, False, np.random.default_rng(0))
     np.testing.assert_allclose(trained, books, atol=1e-6)
+
+
+def test_the_first_step_is_as_long_as_the_rate_whatever_the_slope(rng, monkeypatch):
+    """As Adam's is (Kingma & Ba 2015, section 2.1): in units of the rows' error by their codes."""
+    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 1)
+    books = rng.normal(size=(1, 2, 4, 3)).astype(np.float32)
+    codes = rng.integers(0, 4, size=(50, 2)).astype(np.int32)
+    X = (_decoded(codes, books) + 0.2 * rng.normal(size=(50, 3))).astype(np.float32)
+    rate = _CODE_RATE * np.sqrt(np.square(X - _decoded(codes, books)).mean())
+    trained = ordered(books.copy(), codes, X, None, False, np.random.default_rng(0))
+    np.testing.assert_allclose(np.abs(trained - books), rate, rtol=0.01)
 
 
 def kept(model, X, Q, **options):

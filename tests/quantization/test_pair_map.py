@@ -30,6 +30,13 @@ def test_new_queries_find_their_answers_where_queries_are_turned(turned, n_bytes
     assert after > before + 0.2, (before, after)
 
 
+def test_one_byte_is_a_size(turned):
+    X, Q, pairs = turned
+    assert 0 <= PairMap(1, random_state=0).fit(X, Q, pairs).recall_ <= 1
+    with pytest.raises(ValueError, match="n_bytes is 0"):
+        PairMap(0).fit(X, Q, pairs)
+
+
 def test_pairs_that_say_nothing_leave_vectors_as_they_are(rng):
     X = rng.normal(size=(300, 8)).astype(np.float32)
     maps = PairMap(random_state=0).fit(X, X[:100], np.column_stack([np.arange(100)] * 2))

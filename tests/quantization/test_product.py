@@ -5,6 +5,7 @@ import itertools
 import faiss
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
@@ -124,6 +125,12 @@ BAD = [
 def test_bad_parameters(params, error, match, vectors):
     with pytest.raises(error, match=match):
         ProductQuantizer(**{"n_subspaces": 8, "n_centroids": 16, **params}).fit(vectors[0][:200])
+
+
+@pytest.mark.parametrize("use", ["encode", "decode", "distortion"])
+def test_an_unfitted_quantizer_says_so(use):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(ProductQuantizer(2), use)(np.zeros((1, 2), np.uint8))
 
 
 def test_bad_data(vectors):

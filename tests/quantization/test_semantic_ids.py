@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import nearkin as nk
 
@@ -50,6 +51,25 @@ def test_every_row_has_an_id_of_its_own_for_little_distortion(made: nk.SemanticI
     assert before <= after < 1.3 * before
     assert np.isclose(((rows - made.decode(made.ids_)) ** 2).sum(1).mean(), after)
     np.testing.assert_array_equal(made.item_of(made.ids_), np.arange(600))
+
+
+def test_last_codes_are_shared_out_at_the_least_error(rows: np.ndarray) -> None:
+    """Among rows of one first code, no other way to give each a last code of its own has a smaller error."""
+    X = rows[:24]
+    made = nk.SemanticIds(2, 8, random_state=0).fit(X)
+    made.codebooks_[1] = np.random.default_rng(1).normal(size=(8, 8)) * np.geomspace(0.1, 3, 8)[:, None]
+    made._give_ids(X)
+    for first in np.unique(made.ids_[:, 0]).tolist():
+        members = np.flatnonzero(made.ids_[:, 0] == first)
+        errors = np.square(X[members, None] - made.decode([[first, last] for last in range(8)])).sum(axis=2)
+        found = errors[np.arange(len(members)), made.ids_[members, 1]].sum()
+        assert found == pytest.approx(errors[linear_sum_assignment(errors)].sum(), rel=1e-5)
+
+
+def test_levels_have_letters_as_long_as_there_are_any() -> None:
+    words = nk.SemanticIds(28, 2).vocabulary()
+    assert words[2 * 25 : 2 * 27] == ["<z_0>", "<z_1>", "<l26_0>", "<l26_1>"]
+    assert len(set(words)) == 56
 
 
 def test_the_nearest_ids_are_those_of_an_exhaustive_search(rows: np.ndarray) -> None:

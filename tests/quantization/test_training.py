@@ -7,7 +7,7 @@ from nearkin import Index, ProductQuantizer
 from nearkin._shards import Shard
 from nearkin.metrics import neighbours_kept
 from nearkin.quantization import training
-from nearkin.quantization.codebooks import State, TrainingRows, assign, decode
+from nearkin.quantization.codebooks import State, TrainingRows, assign, decode, refine
 from nearkin.quantization.training import DEFAULTS, STARTS, Plan, Space, pca_start, start_rotation
 
 
@@ -53,6 +53,22 @@ def test_the_race_is_judged_by_neighbours_and_by_queries_where_given(rng):
     assert named.init_recall_ == {}
     with pytest.raises(ValueError, match="queries has 15 columns"):
         ProductQuantizer(4, 16).fit(X, queries=X[:, :15])
+
+
+def test_turns_go_past_their_end_where_a_rotation_is_learned(rng, monkeypatch):
+    X, seen = rng.normal(size=(300, 8)).astype(np.float32), []
+
+    def spied(rows, state, update, *given, **named):
+        seen.append((update is not None, named.get("beyond")))
+        return refine(rows, state, update, *given, **named)
+
+    monkeypatch.setattr(training, "refine", spied)
+    ProductQuantizer(4, 16, random_state=0, max_iter=3).fit(X)
+    assert (True, DEFAULTS.beyond) in seen
+    assert (True, 0.0) not in seen
+    seen.clear()
+    ProductQuantizer(4, 16, "givens-greedy", random_state=0, max_iter=3).fit(X)
+    assert DEFAULTS.beyond not in {beyond for _, beyond in seen}
 
 
 def test_close_starts_are_judged_by_what_is_learned_from_them(monkeypatch):

@@ -218,3 +218,15 @@ def test_two_ranks_train_one_layer(tmp_path: Path) -> None:
     for name, value in trained(0, 1, *AVERAGES).items():  # what moves by gradients sees zeros before the start in DDP
         seen = first[CASES.index(AVERAGES)][f"module.{name}"]
         torch.testing.assert_close(seen, value, rtol=1e-3, atol=1e-3, msg=f"{name} differs from that of one process")
+
+
+def test_averages_restart_where_codebooks_are_set() -> None:
+    """Rows of before, of which many sums were taken, do not weigh on the new centroids."""
+    rng = np.random.default_rng(0)
+    kept = LayerCentroids((M, K, D // M), by_gradient=False, exact_rotation=False, horizon=1000)
+    kept.set(rng.normal(size=(M, K, D // M)).astype(np.float32))
+    kept.begin(rng.normal(size=(40, D)).astype(np.float32), np.eye(D, dtype=np.float32))
+    assert kept.counts.sum() == M * 40
+    kept.set(rng.normal(size=(M, K, D // M)).astype(np.float32))
+    assert kept.counts.sum() == 0
+    assert kept.sums.abs().sum() == 0

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 import nearkin as nk
+from nearkin.quantization.layer.ids import IdsIndex
 
 
 def pairs_alone(seed: int) -> nk.data.Parts:
@@ -34,6 +36,15 @@ def test_each_right_has_an_id_that_decodes_to_its_row(model: nk.TwoTower) -> Non
     assert ids.shared_ > 0
     new = ids.assign(model.right_embeddings_[:5] + 1e-3)
     assert len(np.unique(ids.ids_, axis=0)) == len(model.right_ids_) + len(new)
+
+
+def test_the_error_of_a_batch_is_a_mean(rng: np.random.Generator) -> None:
+    """Twice the same rows have the same error: that of the decoded rows."""
+    ids = nk.SemanticIds(2, 8, random_state=0).fit(rng.normal(size=(60, 3)).astype(np.float32))
+    Q = torch.from_numpy(rng.normal(size=(7, 3)).astype(np.float32))
+    decoded, error = IdsIndex(ids)(Q)
+    assert error.item() == pytest.approx(np.square(Q.numpy() - decoded.numpy()).sum(axis=1).mean(), rel=1e-5)
+    assert IdsIndex(ids)(torch.cat([Q, Q]))[1].item() == pytest.approx(error.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
