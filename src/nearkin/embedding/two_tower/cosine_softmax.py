@@ -24,7 +24,7 @@ from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
 
-BLOCK = 1024  # rows whose scores with the other side are held at a time
+BLOCK = 256  # rows whose scores with the other side are held at a time: 2 MB with 2,048 of them stay in the cache
 
 
 class LeftSlope(NamedTuple):
@@ -121,24 +121,31 @@ class SoftmaxLoss:
 
 def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:
     """For each row x: the mean of the rows y under exp(x.y / t + log_weights), and the log of that sum."""
-    means, masses = torch.empty_like(X), X.new_empty(len(X))
-    for at in range(0, len(X), BLOCK):
-        rows = slice(at, at + BLOCK)
-        S = torch.addmm(log_weights, X[rows], Y.T, alpha=1 / temperature)
-        top = S.amax(1, keepdim=True)
-        mass = S.sub_(top).exp_().sum(1, keepdim=True)
-        torch.div(S @ Y, mass, out=means[rows])
-        masses[rows] = (mass.log() + top)[:, 0]
-    return means, masses
+    sums, top = _sums(X, Y, temperature, log_weights, shifted=True)
+    mass = sums[:, -1:]
+    return sums[:, :-1] / mass, (mass.log() + top)[:, 0]
 
 
 def summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Tensor:
     """For each row x: the sum of the rows y times exp(x.y / t + log_weights)."""
-    sums = torch.empty_like(X)
+    return _sums(X, Y, temperature, log_weights, shifted=False)[0][:, :-1]
+
+
+def _sums(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, *, shifted: bool) -> tuple[Tensor, Tensor]:
+    """For each row x: the sum of the rows (y, 1) times exp(x.y / t + log_weights - top), and top, the largest exponent
+    if `shifted`, else 0. One more column in both products adds the weights and sums the mass: a fifth of the time."""
+    one, (top, sums) = X.new_ones(1, 1), (X.new_zeros(len(X), 1), X.new_empty(len(X), X.shape[1] + 1))
+    right, target = (
+        torch.cat([Z, z], 1) for Z, z in ((Y / temperature, log_weights[:, None]), (Y, one.expand(len(Y), 1)))
+    )
     for at in range(0, len(X), BLOCK):
         rows = slice(at, at + BLOCK)
-        torch.mm(torch.addmm(log_weights, X[rows], Y.T, alpha=1 / temperature).exp_(), Y, out=sums[rows])
-    return sums
+        S = torch.cat([X[rows], one.expand(len(X[rows]), 1)], 1) @ right.T
+        if shifted:
+            top[rows] = S.amax(1, keepdim=True)
+            S -= top[rows]
+        torch.mm(S.exp_(), target, out=sums[rows])
+    return sums, top
 
 
 # ---- the loss of a table of pairs ----------------------------------------------------------------------------------
