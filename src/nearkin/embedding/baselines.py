@@ -122,11 +122,8 @@ def _regress(near: sp.csr_matrix, pairs: Interactions, ridge: float) -> np.ndarr
 
 @cached_njit()
 def _block(numbers, starts, rows, last, met, before):
-    """(n, n) numbers of common lefts of the rights `numbers`, whose lefts are given; without the matrix of all rights.
-
-    A left's chain holds those of the rights that it has: `last` its newest link, -1 for none before and afterwards;
-    `met` the links' rights, `before` the links before them.
-    """
+    """(n, n) counts of the common lefts of the rights `numbers`. A left's chain links those of them that it has: `last`
+    is its newest link, -1 before and afterwards, `met` a link's right, `before` the link before it."""
     n, link = len(numbers), 0
     A = np.zeros((n, n))
     for s in range(n):
