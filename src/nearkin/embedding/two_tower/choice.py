@@ -280,7 +280,7 @@ class _Race:
         temperatures = DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]
         (less, more), tables = DEFAULTS.imputed, (plain.solver.P, plain.solver.Q)
         best = self._cooled(temperatures, tables, DEFAULTS.sweeps, more, lists)
-        loss, solver = CosineSoftmax(**best.loss.get_params() | {"imputed": less}), SphereSweeps()
+        loss, solver = CosineSoftmax().set_params(**best.loss.get_params() | {"imputed": less}), SphereSweeps()
         softmax = loss.softmax_loss(loss.objective(self.train), lists)
         solver.sweep_from(softmax, best.solver.P, best.solver.Q, self.generator)
         return [best._replace(loss=loss, solver=solver), best]
