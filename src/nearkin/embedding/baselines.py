@@ -51,8 +51,7 @@ def sparse_ease(
     _check_arguments(interactions, exclude_seen)
     near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
-    X = _ones(interactions)
-    weights = _regress(near, sp.csr_matrix(sp.triu(X.T @ X)), check_real(ridge, "ridge", above=0))
+    weights = _regress(near, interactions, check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
     return _lists(interactions, sp.csr_matrix(into.T), k, exclude_seen)
 
@@ -105,15 +104,14 @@ def best_of_history(indptr, indices, starts, others, values, exclude, scores, nu
                 scores[row, place], numbers[row, place] = score, j
 
 
-def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarray:
-    """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`; `gram` is the upper
-    triangle of G."""
-    widest, weights = int(np.diff(near.indptr).max(initial=0)), [np.empty(0, np.float32)]
-    place = np.full(len(gram.indptr) - 1, widest + 1, np.int32)
+def _regress(near: sp.csr_matrix, pairs: Interactions, ridge: float) -> np.ndarray:
+    """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`, G = X^T X."""
+    weights, columns, last = [np.empty(0, np.float32)], pairs.columns, np.full(pairs.shape[0], -1)
+    met, before = np.empty(len(pairs), np.int32), np.empty(len(pairs), np.int64)
     for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
         if not len(neighbours):
             continue
-        A = _block(np.append(neighbours, j), gram.indptr, gram.indices, gram.data, place, widest + 1)
+        A = _block(np.append(neighbours, j), columns.indptr, columns.rows, last, met, before)
         A.flat[:: len(A) + 1] += ridge
         _, found, info = dposv(A[:-1, :-1], A[:-1, -1])
         if info > 0:
@@ -123,24 +121,26 @@ def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarr
 
 
 @cached_njit()
-def _block(numbers, starts, columns, values, place, outside):
-    """The rows and columns `numbers` of a symmetric matrix of which the upper triangle is given.
-
-    `place` holds `outside` for each column, before and afterwards. Entries of other columns are written to an unused
-    column, which is faster than a test for each.
-    """
-    n = len(numbers)
-    A = np.zeros((n, outside + 1))
-    for s in range(n):
-        place[numbers[s]] = s
+def _block(numbers, starts, rows, last, met, before):
+    """(n, n) counts of the common lefts of the rights `numbers`. A left's chain links those of them that it has: `last`
+    is its newest link, -1 before and afterwards, `met` a link's right, `before` the link before it."""
+    n, link = len(numbers), 0
+    A = np.zeros((n, n))
     for s in range(n):
         for e in range(starts[numbers[s]], starts[numbers[s] + 1]):
-            A[s, place[columns[e]]] = values[e]
+            left = rows[e]
+            met[link], before[link], last[left] = s, last[left], link
+            at = link
+            while at >= 0:
+                A[s, met[at]] += 1
+                at = before[at]
+            link += 1
     for s in range(n):
-        place[numbers[s]] = outside
+        for e in range(starts[numbers[s]], starts[numbers[s] + 1]):
+            last[rows[e]] = -1
         for t in range(s):
-            A[s, t] = A[t, s] = max(A[s, t], A[t, s])
-    return A[:, :n].copy()
+            A[t, s] = A[s, t]
+    return A
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:
