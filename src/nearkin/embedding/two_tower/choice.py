@@ -2,8 +2,8 @@
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures. The best of each is trained longer; unless all pairs lead,
-the softmax is also tried with imputed rights, in two shares. A more expensive loss is chosen only if its lead exceeds one standard
-error of the difference, paired by left entity.
+the softmax is also tried with imputed rights, in two shares. A more expensive loss is chosen only if its lead exceeds
+one standard error of the difference, paired by left entity.
 """
 
 import time
