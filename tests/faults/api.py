@@ -168,7 +168,7 @@ WORK_MORE = (
 
 NOT = {
     "a record, made by nearkin itself": (
-        "Parts VectorFile RankHistograms Snapshot Solution ScaleSearch Check Source AllPairsPoint Plain "
+        "Parts VectorFile RankHistograms Snapshot Solution Check Source AllPairsPoint Plain "
         "RowScaled VarianceReduced RecallTooLowError Page Section Indexed"
     ),
     "a protocol": "Target Objective Solver FiniteSum",
