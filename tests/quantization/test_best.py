@@ -241,11 +241,22 @@ def test_the_longest_of_the_sums_that_are_level_wins():
     assert _winner(found).candidate.name == "residual"
 
 
+@pytest.mark.parametrize(("rows", "name"), [(800, "residual"), (799, "product")])
+def test_a_sum_that_is_level_needs_time_for_more_rows(rows, name, monkeypatch, vectors):
+    def run(race, name, quantizer, tick):
+        return {"name": name, "recall": 0.5 if name == "residual" else 0.495, "encode_seconds": 0.0}
+
+    monkeypatch.setattr(Race, "run", run)
+    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: quantizer)
+    monkeypatch.setattr(Clock, "rows", lambda clock, *given: rows)
+    assert best(vectors[0][:800], 4, seconds=60, random_state=0).table[0]["name"] == name
+
+
 def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It once waited for a code that keeps something, and `seconds` held nobody back until then."""
     record = {"recall": 0.0, "encode_seconds": 0.0}
     monkeypatch.setattr(Race, "run", lambda race, name, quantizer, tick: {"name": name, **record})
     clocks, ended = [], Clock.ended
-    monkeypatch.setattr(Clock, "ended", lambda clock, *args, **kw: (ended(clock, *args, **kw), clocks.append(clock)))
+    monkeypatch.setattr(Clock, "ended", lambda clock, *args, **kw: (ended(clock, *args, **kw), clocks.append(clock))[0])
     best(np.random.default_rng(0).normal(size=(300, 8)), 2, seconds=60, random_state=0)
     assert clocks[0]._needed is not None
