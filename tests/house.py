@@ -161,7 +161,7 @@ FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds the
     ),
     (("index", "codes to answers, on FAISS", "a kind of saved quantizer"),),
     (("export", "into engines that scale", "an engine"), ("plots", "figures", ""), ("report", "pages", "a section")),
-    (("pipeline", "whole jobs, a folder a verb", "a job"), ("web", "pages that answer", "")),
+    (("pipeline", "whole jobs, a module for each command", "a job"), ("web", "pages that answer", "")),
     (("cli", "parse, call, print", "a command"),),
 )
 

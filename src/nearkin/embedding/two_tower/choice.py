@@ -38,7 +38,7 @@ Tables: TypeAlias = tuple[Tensor, Tensor]  # P (m, k) and Q (n, k)
 class Defaults:
     """Candidates, and the lengths of their short fits.
 
-    Test Recall@20 / NDCG@20 of the choice and of `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1867 / .1567
+    Test Recall@20 / NDCG@20 of the choice and of `loss="all-pairs"`, k = 64, seed 0 (2026-11): gowalla .1859 / .1561
     and .1522 / .1291, ml100k .4024 / .2963 and .3855 / .2803. Planted sets set the last round's length.
     """
 
