@@ -58,13 +58,13 @@ class AbstractEncoder(AbstractSpectralHasher):
         plain = scale_of("eq25", rows.spectrum.variances, self.n_bits)
         if self.scale != "auto":
             return scale_of(self.scale, rows.spectrum.variances, self.n_bits)
-        if y is None or self.get_params().get("ridge") is not None:
-            return plain
+        if y is None or self.get_params().get("ridge") is not None or rows.group.size > 1:
+            return plain  # several processes would have to fit each trial together
         (Z,) = rows.blocks()
         check_consistent_length(Z, y)
         if type_of_target(y) not in ("binary", "multiclass"):
             return plain
-        return rows.group.exchange(self._scale_by_labels(Z, np.asarray(y), plain))[0]
+        return self._scale_by_labels(Z, np.asarray(y), plain)
 
     def _scale_by_labels(self, Z: np.ndarray, labels: np.ndarray, plain: float) -> float:
         """The multiple of eq. 25's scale `plain` by which held-out rows of Z (n, m) find rows of their label first, in
@@ -116,7 +116,8 @@ class OnE(AbstractEncoder):
     ----------
     n_bits : code length L.
     scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
-        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise.
+        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
+        several processes fit.
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
         our own, all columns at once by majorise-minimise, with `n_inner` steps per update of the codes.
     n_components : principal components to learn in (n_bits if that is more), 512 as in the paper; None for all. An
@@ -154,7 +155,8 @@ class OgE(AbstractEncoder):
     ----------
     n_bits : code length L.
     scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
-        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise.
+        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
+        several processes fit.
     mu : penalty on the length of the columns, 0.02 in the paper.
     ridge : None, or mu / s^2 as a share of the mean variance of the top L principal components: it replaces mu, and
         then the result does not depend on `scale`. With "eq25" the two are the same number.
