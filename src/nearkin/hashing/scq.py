@@ -55,11 +55,12 @@ class AbstractEncoder(AbstractSpectralHasher):
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
     def _scale(self, rows: columns.CentredRows, y: object) -> float:
-        plain = scale_of("eq25", rows.spectrum.variances, self.n_bits)
-        if self.scale != "auto":
-            return scale_of(self.scale, rows.spectrum.variances, self.n_bits)
-        if y is None or self.get_params().get("ridge") is not None or rows.group.size > 1:
-            return plain  # several processes would have to fit each trial together
+        rule = "eq25" if self.scale == "auto" else self.scale
+        plain = scale_of(rule, rows.spectrum.variances, self.n_bits)
+        if self.scale != "auto" or y is None or self.get_params().get("ridge") is not None:
+            return plain
+        if rows.group.size > 1:  # several processes would have to fit each trial together
+            return plain
         (Z,) = rows.blocks()
         check_consistent_length(Z, y)
         if type_of_target(y) not in ("binary", "multiclass"):

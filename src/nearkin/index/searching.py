@@ -225,8 +225,7 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
 
 def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
     """Search the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each
-    query
-    is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
+    query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
     if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
         return _flat(inner, Q, k, allowed, kept)
