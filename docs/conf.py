@@ -5,10 +5,11 @@ from importlib.metadata import version as installed
 from typing import Any
 
 project = "nearkin"
-author = "The nearkin founders"
+author = copyright = "The nearkin founders"
 version = release = installed("nearkin")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+nb_execution_mode = "off"  # pages show the outputs that the files hold; the tests compare them with a run
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
@@ -18,7 +19,9 @@ nitpicky = False
 html_theme = "furo"
 html_title = "nearkin"
 html_theme_options = {"source_repository": "", "navigation_with_keys": True}
+templates_path = ["_templates"]
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_js_files = ["access.js"]  # axe: 0 faults, 24 November 2026
 
 autodoc_member_order = "bysource"
@@ -28,7 +31,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 python_use_unqualified_type_names = True
 # nearkin's own docstrings are plain text with a few backticks; these would be read as reStructuredText's markup
-_FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w+_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
+_FITTED = re.compile(r"(?<![`\w.])([A-Za-z][\w.]*\w_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
 _ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: (.*)$")  # what an argument or a column is
 _UNDERLINE = re.compile(r"^-{3,}$")
 _MARK = re.compile(r"(?<!\\)([|@]|\*(?=\.))")  # what would be a substitution, an address, emphasis
@@ -56,8 +59,8 @@ def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines:
 
 
 def escaped(line: str) -> str:
-    """The line with fitted names as code, and bars and at signs as they are, outside of backticks."""
-    parts = re.split(r"(`+[^`]*`+)", line)
+    """The line with fitted names as code, and bars and at signs as they are, outside of backticks and stars."""
+    parts = re.split(r"(`+[^`]*`+|\*\*[^*]+\*\*)", line)
     parts[::2] = [_MARK.sub(r"\\\1", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
     return "".join(parts)
 

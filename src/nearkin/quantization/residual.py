@@ -60,15 +60,15 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    codebooks_ (n_splits, M, K, d'/n_splits) float32; coding_codebooks_: the codebooks that choose codes if they differ,
-        or None.
+    codebooks_ (n_splits, M, K, d'/n_splits) float32.
+    coding_codebooks_: the codebooks that choose codes if they differ, or None.
     rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
     metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
     coarse_centroids_ (n_lists, d) float32, or None.
     norms_ (2,): the least and the largest squared norm of a decoded row, zeros without `norm_bits`.
     norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
-    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None; norm_scale_: their
-        divisor there.
+    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
+    norm_scale_: their divisor there.
     norm_origin_ (d',): the point about which norms are taken, None for 0.
     fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
     history_, normalized_, n_iter_, n_features_in_.
