@@ -59,7 +59,8 @@ export LOWEST
 docs: $(DEV)
 	$(BIN)/python -m pip $(PIP) --group docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
-	@echo "Docs: docs/_build/index.html"
+	$(BIN)/python -m pagefind --site docs/_build --exclude-selectors .headerlink --silent
+	@echo "Docs: docs/_build/index.html; searched with excerpts: $(BIN)/python -m http.server --directory docs/_build"
 
 # The wheel and the source distribution in dist/, checked; the wheel is tried in an environment of its own. Nothing is
 # uploaded. The version is that of src/nearkin/__init__.py.

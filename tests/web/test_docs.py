@@ -1,9 +1,21 @@
 """What the documentation's script adds to the theme's pages: names, levels, and keys for what scrolls."""
 
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "_static" / "access.js"
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from tests.web.browser import served, wait_until
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCRIPT = DOCS / "_static" / "access.js"
 
 
 def test_what_the_theme_leaves_out_is_added(browser: Any, tmp_path: Path) -> None:
@@ -24,3 +36,40 @@ def test_what_the_theme_leaves_out_is_added(browser: Any, tmp_path: Path) -> Non
           all("th", (one) => one.textContent), all("pre", (one) => one.tabIndex)]"""
     )
     assert found == [["2"], ["All pages", "On this page", "Page tools"], ["name"], [0, -1]]
+
+
+def test_every_notebook_is_a_page_of_the_site() -> None:
+    listed = re.findall(r"^notebooks/(\w+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(path.stem for path in (DOCS / "notebooks").glob("*.ipynb"))
+
+
+def test_every_picture_is_on_a_page() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in [*DOCS.rglob("*.md"), *DOCS.parent.glob("*.md")]]
+    pictures = [path for folder in ("figures", "images") for path in (DOCS / folder).iterdir()]
+    assert [path.name for path in pictures if not any(path.name in text for text in texts)] == []
+
+
+def test_search_lists_the_sentence_around_each_hit(browser: Any, tmp_path: Path) -> None:
+    """Built from three small pages: guides come before notes, signs after headings are left out."""
+    for package in ("sphinx", "furo", "myst_nb", "pagefind_bin"):
+        pytest.importorskip(package)
+    source = tmp_path / "docs"
+    (source / "notes").mkdir(parents=True)
+    for name in ("_static", "_templates"):
+        shutil.copytree(DOCS / name, source / name)
+    shutil.copy(DOCS / "conf.py", source)
+    (source / "index.md").write_text("# First page\n\n```{toctree}\nnotes/a_log\nguide\n```\n", encoding="utf-8")
+    for name, title in (("notes/a_log", "Log"), ("guide", "Guide")):
+        (source / f"{name}.md").write_text(f"# {title}\n\nA share of neighbours, the recall, is kept.\n", "utf-8")
+    built = tmp_path / "built"
+    make = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    for words in re.findall(r"^\t\$\(BIN\)/python (-m (?:sphinx|pagefind) .*)$", make, re.MULTILINE):
+        command = words.replace("docs docs/_build", f"{source} {built}").replace("docs/_build", str(built))
+        subprocess.run([sys.executable, *command.split()], check=True)
+    files = Starlette(routes=[Mount("/", StaticFiles(directory=built))])
+    with served(files) as address:
+        browser.get(f"{address}/search.html?q=recall")
+        look = "return [...document.querySelectorAll('.pf-result')].map((one) => one.innerText)"
+        found = wait_until(lambda: len(texts := browser.execute_script(look)) == 2 and all(texts) and texts)
+    assert [text.split("\n")[0] for text in found] == ["Guide", "Log"]
+    assert "A share of neighbours, the recall, is kept" in found[0]
