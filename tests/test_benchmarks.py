@@ -8,6 +8,7 @@ import pytest
 
 import nearkin as nk
 from benchmarks import __main__ as door
+from benchmarks import drawing
 from benchmarks.options import peer_packages, peer_python
 from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
@@ -119,3 +120,15 @@ def test_fold_in_and_warm_start_are_measured_beside_a_refit() -> None:
 def test_rows_that_a_model_has_not_met_are_zeros() -> None:
     rows = updates.rows_of(np.array(["c", "a", "z"]), np.array(["b", "a", "c"]), np.array([[1.0], [2.0], [3.0]]))
     assert rows.tolist() == [[3.0], [2.0], [0.0]]
+
+
+def test_lines_of_a_figure_differ_without_colour_and_are_six_at_most(tmp_path: Path) -> None:
+    roles = dict(zip("abcdef", ("ours", "ours", "ours", "rival", "rest", "rest"), strict=True))
+    looks = [(style["marker"], style["linestyle"]) for style in drawing.styles(roles).values()]
+    assert len(set(looks)) == 6
+    with pytest.raises(ValueError, match="7 lines; a panel has at most 6"):
+        drawing.styles(roles | {"g": "rest"})
+    figure, ((panel,),) = drawing.panels(1, 1, 3, 2)
+    panel.plot([1, 2], **drawing.styles({"a": "ours"})["a"])
+    first = drawing.save(figure, "once", tmp_path).read_bytes()
+    assert drawing.save(figure, "twice", tmp_path).read_bytes() == first

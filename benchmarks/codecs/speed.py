@@ -18,19 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import faiss
-import matplotlib
 import numpy as np
 
+from benchmarks import drawing
 from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import FIGURES, RESULTS, parser, peer_python
+from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.table import Results
 from nearkin import Index, ProductQuantizer
 from nearkin.contracts import VectorCodes
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 LEARNED, LISTS, CANDIDATES, NEIGHBOURS = 16_384, 256, 100, 10
 PROBES = (1, 2, 4, 8, 16, 32, 64)
@@ -115,22 +112,37 @@ def scann(python: Path | None, rows: np.ndarray, Q: np.ndarray, truth: np.ndarra
         return row
 
 
+_DRAWN = {  # ours, the best rival, others in grey
+    "codes alone": {
+        "ours, residual": drawing.OURS,
+        "ours, residual, 4 bits": drawing.OURS,
+        "ours, product, 4 bits": drawing.OURS,
+        "FAISS IVF256,PQ32x4fs": drawing.RIVAL,
+        "FAISS OPQ16,IVF256,PQ16": drawing.REST,
+        "ScaNN": drawing.REST,
+    },
+    "exact rows kept too": {
+        "ours, residual, 4 bits, exact after": drawing.OURS,
+        "ours, product, 4 bits, exact after": drawing.OURS,
+        "ScaNN, exact after": drawing.RIVAL,
+        "FAISS IVF256,PQ32x4fs, exact after": drawing.REST,
+        "FAISS HNSW32, no codes": drawing.REST,
+    },
+}
+
+
 def draw(rows: list[dict[str, Any]]) -> Path:
-    """A line a code; dashed where exact rows are kept too."""
-    figure, panel = plt.subplots(figsize=(10.5, 5), layout="constrained")
-    for colour, row in zip(plt.get_cmap("tab20").colors, rows, strict=False):
-        if "points" in row:
-            line = "--" if "exact" in row["codec"] or "HNSW" in row["codec"] else "-"
-            mark = {"ours": "o", "FAIS": "s"}.get(row["codec"][:4], "^")
-            along = [[point[axis] for point in row["points"]] for axis in ("recall", "per_second")]
-            panel.plot(*along, line + mark, label=row["codec"], markersize=4, color=colour)
-    panel.set(yscale="log", xlabel="recall 10@10", ylabel="queries a second of one thread")
-    panel.grid(alpha=0.3, which="both")
-    panel.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    path = FIGURES / "codecs_speed.png"
-    figure.savefig(path, dpi=120)
-    return path
+    """Two panels of at most six codes; the table of the page has all."""
+    found = {row["codec"]: row["points"] for row in rows if "points" in row}
+    figure, (axes,) = drawing.panels(1, 2, 5.2, 4.2, sharey=True)
+    for panel, (title, roles) in zip(axes, _DRAWN.items(), strict=True):
+        for name, style in drawing.styles(roles).items():
+            if name in found:
+                panel.plot(*([point[axis] for point in found[name]] for axis in ("recall", "per_second")), **style)
+        panel.set(yscale="log", xlabel="recall 10@10", title=title)
+        drawing.legend(panel, loc="lower left")
+    axes[0].set_ylabel("queries a second of one thread")
+    return drawing.save(figure, "codecs_speed")
 
 
 def main() -> None:

@@ -4,12 +4,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
+from nearkin.plots.style import SERIES, dress
 
+SHOWN = {"OgE": OURS, "OnE": OURS, "FAISS ITQ": RIVAL, "spherical": REST, "PCA": REST, "random hyperplanes": REST}
 TITLES = {"raw": "MNIST pixels", "network": "network features, unseen classes"}
 MEASURES = {"map": "mAP of labels, %", "neighbour map": "mAP of 100 neighbours, %"}
 
@@ -34,24 +34,25 @@ def collect(table: dict[str, dict[str, float]]) -> dict[str, dict[str, dict[int,
 
 
 def draw_bits(results: dict, file: Path) -> None:
-    """Both measures against the number of bits, all methods."""
-    figure, axes = plt.subplots(len(results), 2, figsize=(13, 5.2 * len(results)), squeeze=False, layout="constrained")
-    names = list(dict.fromkeys(method for methods in results.values() for method in methods))
+    """Both measures against the number of bits: ours, FAISS's ITQ and three others; bands from least to most."""
+    figure, axes = panels(len(results), 2, 5.2, 3.6)
     for row, (features, methods) in zip(axes, results.items(), strict=True):
         for axis, (measure, label) in zip(row, MEASURES.items(), strict=True):
-            for i, method in enumerate(names):  # one colour a method in all panels
+            for method, style in styles(SHOWN).items():
                 by_bits = methods.get(method, {})
                 bits = sorted(by_bits)
-                means = [np.mean(by_bits[b][measure]) for b in bits]
-                axis.plot(bits, means, "os^Dv"[i % 5] + "-", color=plt.cm.tab20(i % 20), label=method, markersize=4)
+                values = [by_bits[b][measure] for b in bits]
+                axis.plot(bits, [np.mean(seeds) for seeds in values], **style)
+                low, high = ([limit(seeds) for seeds in values] for limit in (min, max))
+                axis.fill_between(bits, low, high, alpha=0.2, color=style["color"])
             axis.set(title=TITLES[features], xlabel="bits", ylabel=label, xticks=bits)
-    axes[0, 1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    save(figure, file)
+    legend(axes[0, 0])
+    save(figure, file.stem, file.parent)
 
 
 def draw_scale(scale: dict[str, dict[str, float]], file: Path) -> None:
     """SCQ's Figure 4 with a curve for neighbours: the scale in units of eq. 25."""
-    figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+    figure, axes = panels(2, 2, 5.2, 3.6)
     for row, features in zip(axes, TITLES, strict=True):
         for axis, method in zip(row, ("OnE", "OgE"), strict=True):
             points = sorted(
@@ -60,11 +61,10 @@ def draw_scale(scale: dict[str, dict[str, float]], file: Path) -> None:
             if not points:
                 continue
             factors = [factor for factor, _ in points]
-            for measure, color in zip(MEASURES, ("tab:green", "tab:purple"), strict=True):
-                axis.plot(factors, [v[measure] for _, v in points], "o-", color=color, label=MEASURES[measure])
-            axis.plot(
-                factors, [100 * v["retained"] for _, v in points], "s--", color="tab:red", label="retained variance, %"
-            )
+            for measure, line, color in zip(MEASURES, ("o-", "s--"), SERIES[:2], strict=True):
+                axis.plot(factors, [v[measure] for _, v in points], line, color=color, label=MEASURES[measure])
+            retained = [100 * v["retained"] for _, v in points]
+            axis.plot(factors, retained, "^:", color=SERIES[2], label="retained variance, %")
             axis.set(
                 xscale="log",
                 title=f"{method}, 32 bits, {TITLES[features]}",
@@ -72,19 +72,11 @@ def draw_scale(scale: dict[str, dict[str, float]], file: Path) -> None:
                 ylabel="%",
             )
             axis.invert_xaxis()
-            axis.axvline(1, color="grey", linewidth=0.7)
-            loss = axis.twinx()
-            loss.plot(
-                factors, [v["loss per bit"] for _, v in points], "d:", color="tab:blue", label="loss per bit (right)"
-            )
+            axis.axvline(1, color=SERIES[5], linewidth=0.7)
+            loss = dress(axis.twinx())
+            per_bit = [v["loss per bit"] for _, v in points]
+            loss.plot(factors, per_bit, "d-.", color=SERIES[3], label="loss per bit (right)")
             loss.set_ylim(0)
-    handles = [*axes[0, 0].get_lines()[:3], *loss.get_lines()]
-    axes[0, 0].legend(handles=handles, fontsize=8)
-    save(figure, file)
-
-
-def save(figure: Any, file: Path) -> None:
-    """Write an SVG whose bytes depend on the data only."""
-    plt.rcParams["svg.hashsalt"] = "nearkin"
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
+            loss.grid(visible=False)
+    legend(axes[0, 0], handles=[*axes[0, 0].get_lines()[:3], *loss.get_lines()])
+    save(figure, file.stem, file.parent)

@@ -1,33 +1,43 @@
-"""Quality against time, and cost against size, from the JSON."""
+"""Quality and time of each method, and cost against size, from the JSON."""
 
-import matplotlib
+from matplotlib.ticker import NullFormatter
 
-from benchmarks.options import FIGURES
+from benchmarks.drawing import GREY, OURS, REST, RIVAL, legend, panels, save, styles
+from nearkin.plots.style import SERIES
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+_THEIRS = "implicit als"
 
 
 def draw(results: dict) -> None:
-    FIGURES.mkdir(parents=True, exist_ok=True)
     for name in ("ml100k", "gowalla"):
-        if name not in results:
-            continue
-        fig, axis = plt.subplots(figsize=(7, 4.2))
-        for label, row in results[name].items():
-            if row["seconds"] > 0:
-                axis.plot(row["seconds"], row["ndcg@100"], "s" if "implicit" in label else "o")
-                axis.annotate(label, (row["seconds"], row["ndcg@100"]), (4, 3), textcoords="offset points", fontsize=8)
-        axis.set(xscale="log", xlabel="CPU seconds of one thread", ylabel="test NDCG@100", title=f"{name}, k = 64")
-        fig.tight_layout()
-        fig.savefig(FIGURES / f"two_tower_{name}.svg")
+        if name in results:
+            _draw_methods(name, {method: row for method, row in results[name].items() if row["seconds"] > 0})
     if "scaling" in results:
-        fig, axis = plt.subplots(figsize=(5.5, 4))
-        rows = [r for r in results["scaling"] if "m" in r]
-        for key in ("brute force", "gradient", "product", "floor"):
-            known = [r for r in rows if key in r]
-            axis.loglog([r["m"] for r in known], [r[key] for r in known], "o-", label=key)
-        axis.set(xlabel="m = n", ylabel="CPU milliseconds", title="k = 64, 100 pairs a row, one thread")
-        axis.legend()
-        fig.tight_layout()
-        fig.savefig(FIGURES / "two_tower_scaling.svg")
+        _draw_scaling([row for row in results["scaling"] if "m" in row])
+
+
+def _draw_methods(name: str, methods: dict) -> None:
+    """A row a method, the best at the top: no two names touch."""
+    figure, ((quality, time),) = panels(1, 2, 4.2, 4.2, sharey=True)
+    order = sorted(methods, key=lambda method: methods[method]["ndcg@100"])
+    for place, method in enumerate(order):
+        best, theirs = place == len(order) - 1, method == _THEIRS
+        colour, mark = (SERIES[1], "s") if theirs else (SERIES[0] if best else GREY, "o")
+        quality.plot(methods[method]["ndcg@100"], place, mark, color=colour)
+        time.plot(methods[method]["seconds"], place, mark, color=colour)
+    quality.set_yticks(range(len(order)), order)
+    quality.set(xlabel="test NDCG@100", title=f"{name}, k = 64")
+    quality.locator_params(axis="x", nbins=5)
+    time.set(xscale="log", xlabel="CPU seconds of one thread")
+    time.xaxis.set_minor_formatter(NullFormatter())
+    save(figure, f"two_tower_{name}")
+
+
+def _draw_scaling(rows: list[dict]) -> None:
+    figure, ((panel,),) = panels(1, 1, 5.5, 4)
+    for key, style in styles({"gradient": OURS, "product": OURS, "brute force": RIVAL, "floor": REST}).items():
+        known = [row for row in rows if key in row]
+        panel.loglog([row["m"] for row in known], [row[key] for row in known], **style)
+    panel.set(xlabel="m = n", ylabel="CPU milliseconds", title="k = 64, 100 pairs a row, one thread")
+    legend(panel)
+    save(figure, "two_tower_scaling")
