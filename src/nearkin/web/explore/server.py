@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -67,8 +68,8 @@ class Columns:
         if collection.views[0].index.n_features == 2:
             self.layouts["map"] = Column("the embedding itself", collection.vectors(self.rows))
         else:
-            note = "Two principal axes of the rows, those of largest variance."
-            self.layouts["pca"] = Column("principal axes", principal(collection, self.rows), note)
+            places = principal(collection, self.rows)
+            self.layouts["pca"] = Column("principal axes", places, "The two principal axes of largest variance.")
         note = "List numbers have no order: equal colours mean the same list, similar ones nothing."
         for number, view in enumerate(collection.views):
             if (lists := view.lists()) is not None:
@@ -77,7 +78,12 @@ class Columns:
     def start(self) -> None:
         """Measure the other columns in the background; the process may end before."""
         self.busy = "measuring"
-        threading.Thread(target=self.run, daemon=True).start()
+        threading.Thread(target=self._run_nicely, daemon=True).start()
+
+    def _run_nicely(self) -> None:
+        if sys.platform == "linux":  # where a thread has its own niceness: frames and clicks come first
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        self.run()
 
     def close(self) -> None:
         """End the background's work after its present step."""
