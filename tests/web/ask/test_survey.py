@@ -292,6 +292,17 @@ class AtOnce(Executor):
         return done
 
 
+def test_the_results_hold_the_last_fit_once_nobody_answers_any_more(open_survey: OpenSurvey, monkeypatch) -> None:
+    """A fit was taken up by the next question only: 450 answers stood beside the error of the first ten."""
+    monkeypatch.setattr(survey_module, "ProcessPoolExecutor", AtOnce)
+    monkeypatch.setattr(survey_module, "_GROWTH", 1.0)
+    survey = open_survey(Plan(random_share=0.0, repeat_share=0.0, seed=1))
+    key = survey.join().key
+    for _ in range(12):
+        survey.answer(key, survey.ask(key).number, 0)
+    assert state(survey)["learned"] == sum(question.is_learned for question in survey.questions) == 12
+
+
 def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurvey, monkeypatch) -> None:
     monkeypatch.setattr(survey_module, "ProcessPoolExecutor", AtOnce)
     monkeypatch.setattr(survey_module, "_GROWTH", 2.0)

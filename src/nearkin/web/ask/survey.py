@@ -330,15 +330,21 @@ class Survey:
             raise ValueError("this link is not known here; open the survey's own link again")
         return self.raters[key]
 
+    def learn(self) -> None:
+        """Take up the fit that has finished, and begin the next one if there are enough new answers."""
+        with self._lock:
+            if (fitted := self.learner.take()) is not None:
+                self.fitted, self._chosen = fitted, deque(fitted.questions)
+                self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
+            self.learner.offer(self._job, self._n_learned)
+
     def ask(self, key: str) -> Question:
         """The open question of a rater: the one that waits for an answer, or a new one."""
         with self._lock:
             rater = self.rater(key)
             if rater.open is not None:
                 return self.questions[rater.open]
-            if (fitted := self.learner.take()) is not None:
-                self.fitted, self._chosen = fitted, deque(fitted.questions)
-                self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
+            self.learn()
             reason, shown, of = rater.planned or self._choose(rater)
             event = {
                 "event": "asked", "question": len(self.questions), "rater": key, "reason": reason,
@@ -375,7 +381,7 @@ class Survey:
             self._note(event | {"time": time.time(), "seconds": spent} | ({"hidden": unseen} if unseen else {}))
             if (out := self.left_out(rater)) != before or (question.reason != "practice" and not out):
                 self._tabulate(question if out == before else None)
-            self.learner.offer(self._job, self._n_learned)
+            self.learn()
 
     def undo(self, key: str) -> Question | None:
         """Open the rater's last answered question again, without its answer; None if there is none."""
