@@ -39,3 +39,11 @@ def test_the_page_of_towers_states_their_size(tmp_path: Path) -> None:
 
 def test_long_settings_may_wrap(page: str) -> None:
     assert '<div class="scroll settings"' in page
+
+
+@pytest.mark.parametrize(("objective", "curves"), [(2.0, 1), (2.5, 2)])
+def test_an_objective_that_is_the_distortion_is_drawn_once(objective: float, curves: int) -> None:
+    history = [{"value": 3.0, "distortion": 3.0}, {"value": objective, "distortion": 2.0}]
+    section = pipeline.pages._learning({"history": history})
+    assert section is not None
+    assert section.body.count("<svg") == curves

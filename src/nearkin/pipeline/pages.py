@@ -300,7 +300,8 @@ def _learning(run: Fields) -> Section | None:
     together, drawn, lead = any("phase" in entry for entry in history), [], ""
     for (name, ylabel), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
         values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
-        if len(values) > 1 and (phase == "index" or name == "objective"):
+        again = name == "objective" and values == [entry.get("distortion") for entry in history]
+        if len(values) > 1 and (phase == "index" or name == "objective") and not again:
             svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
             drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
     if together:
