@@ -60,6 +60,31 @@ def test_bad_input_in_a_process(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("words", ["embed no.csv --out emb", "explore idx --labels no.txt:1", "sweep no.npy@ubinary"])
+def test_a_missing_file_is_named_before_a_library_is_loaded(words: str, tmp_path: Path) -> None:
+    """`nearkin embed` loaded torch and scikit-learn, for seconds, before it looked for its table."""
+    code = (
+        "import sys; from typer.testing import CliRunner; from nearkin.cli.app import app\n"
+        f"done = CliRunner().invoke(app, {words.split()!r})\n"
+        "print(done.stderr, [m for m in ('torch', 'sklearn', 'numba') if m in sys.modules])"
+    )
+    given = {**os.environ, "PYTHONPATH": str(SRC)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=given, cwd=tmp_path)
+    line, modules = done.stdout.split("\n")[:2]
+    assert line.startswith("nearkin: no."), done.stderr
+    assert "does not exist; check the name" in line
+    assert modules.strip() == "[]"
+
+
+@pytest.mark.parametrize("given", ["X.npy", "X.npy:key", "X.npy@ubinary", "*.npy", "."])
+def test_what_exists_in_some_form_is_left_to_the_reader(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "X.npy").touch()
+    monkeypatch.chdir(tmp_path)
+    nk.pipeline.outputs.check_input(given)
+
+
 def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
     options = ["--bytes", 1, "--centroids", 16, "--threads", 1, "--out", tmp_path / "idx", "--json"]

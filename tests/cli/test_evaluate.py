@@ -34,6 +34,14 @@ def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]
     assert (folder / "evaluation.json").is_file()
 
 
+def test_the_share_found_is_told_in_words(files: Path, compressed: Callable[..., Path]) -> None:
+    given = "evaluate", compressed(), f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth"
+    record, printed = run_json(*given, "-k", 10), run(*given, "-k", 10).stdout
+    assert f"by code alone: {record['10-recall@10']:.1%} of the 10 nearest neighbours found" in printed
+    printed = run(*given, "-k", 1).stdout
+    assert re.search(r"by code alone: [\d.]+% of the 1 nearest neighbour found", printed)
+
+
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
 def test_truth_from_the_base_vectors_in_the_metric_of_the_index(
     files: Path, compressed: Callable[..., Path], metric: str

@@ -38,6 +38,13 @@ _OPTIONS = {  # of parameters in messages
     "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids", "keep_vectors": "--keep-vectors"
 }  # fmt: skip
 
+_MUST = {  # what pydantic says of a value -> what the value must be, before the limit
+    "Input should be greater than or equal": "at least ",
+    "Input should be less than or equal": "at most ",
+    "Input should be a valid integer": "a whole number",
+    "Input should be a valid number": "a number",
+}
+
 
 class CommandGroup(TyperGroup):
     """The commands; turns errors into exit codes."""
@@ -104,7 +111,8 @@ def _explain(error: BaseException) -> int:
         return BAD_INPUT
     if usage is not None:
         ctx = getattr(error, "ctx", None)
-        text = _one_line(usage()) + (f" (see {ctx.command_path} --help)" if ctx is not None else "")
+        text = _one_line(_wrong_value(error) or usage())
+        text += f" (see {ctx.command_path} --help)" if ctx is not None else ""
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         text = _one_line(as_options(str(error)) or type(error).__name__)
     else:
@@ -116,6 +124,18 @@ def _explain(error: BaseException) -> int:
         )
     typer.echo(log_line(text) if LOG.as_json else f"nearkin: {text}", err=True)
     return BAD_INPUT
+
+
+def _wrong_value(error: BaseException) -> str:
+    """The line for an option's value that pydantic, which typer asks, refuses; else an empty one."""
+    param, refused = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
+    if param is None or refused is None:
+        return ""
+    (why,) = refused()
+    must = next((word for start, word in _MUST.items() if why["msg"].startswith(start)), None)
+    if must is None:
+        return ""
+    return f"{param.opts[0]} is {why['input']}; it must be {must}{''.join(map(str, (why.get('ctx') or {}).values()))}"
 
 
 def as_options(text: str) -> str:

@@ -6,6 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
+from nearkin._fields import counted
 from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, table
 
@@ -81,6 +82,9 @@ def evaluate(
         columns, rows = pipeline.evaluate.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
+        n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in columns), default=1)
+        shares, near = [row[f"{n}-recall@{n}"] for row in record["searches"]], counted(n, "nearest neighbour")
+        tables += [f"{row[0]}: {share:.1%} of the {near} found" for row, share in zip(rows, shares, strict=True)]
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Searched coarse cells", columns, [list(row.values()) for row in record["probing"]]))

@@ -92,6 +92,7 @@ COMMON = {  # options in the first panel of help, with the required ones; all ot
     "codes", "towers", "engine", "new", "folder", "vectors", "texts", "images", "compare", "upsert", "raters", "goal",
     "resume", "dsn", "url", "name",
 }  # fmt: skip
+_READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -104,6 +105,9 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(threads: int | None, as_json: bool, **given: Any) -> None:
+        for name, value in given.items():
+            if name != "out" and isinstance(value, str) and options[name].__metadata__[0].metavar in _READ:
+                pipeline.outputs.check_input(value)
         if given.get("out") is not None and options["out"].__metadata__[0].metavar == "FILE":
             others = [value for name, value in given.items() if name != "out"]
             words = [word for value in others for word in (value if isinstance(value, list) else [value])]

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nearkin._fields import StrPath
-from nearkin._storage import replacing
+from nearkin._storage import regular_file, replacing
 from nearkin._types import ArrayLike, Record
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.hits import found, long_form
@@ -49,6 +49,13 @@ def check_output(out: StrPath, inputs: Iterable[StrPath] = (), *, foreign: bool 
     if not foreign and out.stat().st_size and not written_by_nearkin(out):
         raise ValueError(f"{out} was not written by nearkin and would be replaced; give another --out, or remove it")
     return out
+
+
+def check_input(given: str) -> None:
+    """FileNotFoundError if nothing has the name (FILE, FILE:KEY, FILE@BITS or a pattern), before a model is loaded."""
+    names = (given, given.rpartition(":")[0], given.rpartition("@")[0])
+    if not any(name and (os.path.exists(name) or glob.has_magic(name)) for name in names):
+        regular_file(given)
 
 
 def written_by_nearkin(file: Path) -> bool:
