@@ -208,7 +208,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
             "has 5 rows, and 256 centroids are learned from at least as many",
         ),
         (["data.npz:base", "--bytes", 0], "--bytes is 0; it must be at least 1 (see"),
-        (["data.npz:base", "--bytes", "few"], "--bytes is few; it must be a whole number (see"),
+        (["data.npz:base", "--bytes", "few"], "--bytes is few; it must be a valid integer (see"),
         (["data.npz:base", "--what"], "No such option"),  # the rest as typer says it
         ([], "Missing argument 'VECTORS'"),
     ],

@@ -64,10 +64,9 @@ def test_items_without_a_pair_get_vectors_from_their_features(tmp_path: Path) ->
 
 
 def test_comparisons_have_no_features(tmp_path: Path) -> None:
-    (tmp_path / "answers.csv").write_text("0,1,2\n1,0,2\n")
-    result = run(
-        "embed", tmp_path / "answers.csv", "--left-features", "x.csv", "--kind", "comparisons", "--out", tmp_path / "e"
-    )
+    file = tmp_path / "answers.csv"
+    file.write_text("0,1,2\n1,0,2\n")
+    result = run("embed", file, "--left-features", file, "--kind", "comparisons", "--out", tmp_path / "e")
     assert result.exit_code == 2
     assert "for pairs" in result.output
 

@@ -33,17 +33,11 @@ PANELS = {  # of the list of commands
 }
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130
+_REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
 _EVERYWHERE = ("--quiet", "--verbose", "--log")
 _OPTIONS = {  # of parameters in messages
     "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids", "keep_vectors": "--keep-vectors"
 }  # fmt: skip
-
-_MUST = {  # what pydantic says of a value -> what the value must be, before the limit
-    "Input should be greater than or equal": "at least ",
-    "Input should be less than or equal": "at most ",
-    "Input should be a valid integer": "a whole number",
-    "Input should be a valid number": "a number",
-}
 
 
 class CommandGroup(TyperGroup):
@@ -111,7 +105,10 @@ def _explain(error: BaseException) -> int:
         return BAD_INPUT
     if usage is not None:
         ctx = getattr(error, "ctx", None)
-        text = _one_line(_wrong_value(error) or usage())
+        text, refused = _one_line(usage()), _REFUSED.search(str(error.__cause__))
+        if refused:
+            text = f"{vars(error)['param'].opts[0]} is {refused[2]}; it must be {refused[1]}"
+            text = text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
         text += f" (see {ctx.command_path} --help)" if ctx is not None else ""
     elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         text = _one_line(as_options(str(error)) or type(error).__name__)
@@ -124,18 +121,6 @@ def _explain(error: BaseException) -> int:
         )
     typer.echo(log_line(text) if LOG.as_json else f"nearkin: {text}", err=True)
     return BAD_INPUT
-
-
-def _wrong_value(error: BaseException) -> str:
-    """The line for an option's value that pydantic, which typer asks, refuses; else an empty one."""
-    param, refused = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
-    if param is None or refused is None:
-        return ""
-    (why,) = refused()
-    must = next((word for start, word in _MUST.items() if why["msg"].startswith(start)), None)
-    if must is None:
-        return ""
-    return f"{param.opts[0]} is {why['input']}; it must be {must}{''.join(map(str, (why.get('ctx') or {}).values()))}"
 
 
 def as_options(text: str) -> str:

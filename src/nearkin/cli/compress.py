@@ -54,9 +54,8 @@ def compress(
 
     - method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
       neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
-      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best,
-      within the minutes; product for fewer than 1,000 rows, bits, other centroids, coarse cells or several
-      processes]
+      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best;
+      product for fewer than 1,000 rows, bits, other centroids, coarse cells or torchrun]
     - n_bytes: Bytes of a code. [default: 16]
     - bits: Bits of a code, for hashing methods.
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).

@@ -90,8 +90,7 @@ def embed(
     - solver: The optimizer; auto is the fastest robust one.
     - kind: pairs, comparisons, or auto: decided by the columns.
     - next_queries: Comparisons: write the N most informative next questions to questions.csv.
-    - start: Pairs: train this folder's model further with SIGNALS as new pairs, in a fraction of the time; --out
-      may be the same folder.
+    - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
     - tables: Write the vectors as tables too: csv or parquet.
     """
     given: Record = {name: value for name, value in locals().items() if name in COLUMNS and value is not None}

@@ -123,10 +123,8 @@ def sweep(
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
     The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
-    over. Two
-    answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
-    again (search --oversample). Below each answer are the commands that make and evaluate the index, with the same
-    recall.
+    over. Two answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best
+    candidates again (search --oversample). Below each are the commands that make and evaluate the index.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
     these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code is sufficient

@@ -43,15 +43,13 @@ def export(
 
     - to: lance, pgvector or qdrant.
     - out: Folder to write (lance).
-    - dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: the
-      PG... variables]
+    - dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
     - url: Address of the server (qdrant).
     - name: Table, collection or index to write. [default: nearkin]
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
     - replace: Overwrite another index under that name.
     - queries: Queries of the self-check. [default: 100 near the rows]
-    - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95; exact ones
-      0.99]
+    - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
     target = nk.export.make_target(to, out=out, dsn=dsn, url=url, name=name, form=form, replace=replace or None)
     Q = None if queries is None else nk.read_vectors(queries)

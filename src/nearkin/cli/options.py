@@ -61,8 +61,7 @@ HELP = f"""
 - queries: Query vectors: {_FORMATS}.
 - metric: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs of `nearkin embed`]
 - k: Neighbours of each query.
-- oversample: Fetch this many times k candidates by their codes and rank them by exact vectors (needs compress
-  --keep-vectors).
+- oversample: Fetch this many times k candidates by code and rank them by exact vectors (compress --keep-vectors).
 - ids: One id a row (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that VECTORS holds, else row
   numbers]
 - left: Pairs: the column of the left side, for example user.

@@ -52,8 +52,7 @@ def evaluate_folder(
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Measure the saved index with queries Q (q, d); returns the record, which is kept in its folder as
-    evaluation.json.
+    """Measure the saved index with queries Q (q, d); returns the record, which its folder keeps as evaluation.json.
 
     Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; with `base` they are found by exact
     search, and rows at equal distance are all correct. "searches" has one record by codes alone and, with `oversample`,

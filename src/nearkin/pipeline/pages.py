@@ -68,8 +68,7 @@ def pairs_page(folder: Path) -> Page:
         towers = saved_towers.read_towers(folder)
         (m, n), count, d = towers.pairs.shape, len(towers.pairs), towers.left.shape[1]
         title = f"{name}: vectors of {m:,} {names.left} and {n:,} {names.right}"
-        lead = f"Learned from {count:,} pairs of {names.left} and {names.right}, in {d} dimensions: the inner product "
-        lead += "ranks."
+        lead = f"Learned from {count:,} pairs of {names.left} and {names.right} in {d} dimensions; ranked by product."
         size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
     page = Page(title=title, lead=lead, made_by=made_by).add(Section("Size", facts(size)))
     page.add(_quality(run, together)).add(_learning(run))
@@ -166,10 +165,9 @@ def demo_page(folder: Path) -> Page:
     )
     page.add(Section("All methods, all sizes", body, lead)).add(_demo_curves(trials))
     limits = (
-        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
-        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
-        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
-        "nearkin compress and nearkin evaluate."
+        "1,500 images are few. A subspace has 16 centroids; with 256, the codebooks would be ten times larger than the "
+        "codes. The rotation takes 16 kB for any number of rows: little for a million vectors, much for these. The "
+        "methods may rank differently on your vectors: measure it with nearkin compress and nearkin evaluate."
     )
     return page.add(Section("Limits of this demo", paragraph(limits)))
 
@@ -211,14 +209,12 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 def comparison_page(folders: Sequence[StrPath]) -> Page:
     """Several indexes: sizes and recall, a row for each measured search."""
     rows: list[list[object]] = []
-    missing: list[str] = []
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
         run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
         if not found or "searches" not in found:
-            missing.append(str(folder))
-            continue
+            raise ValueError(f"{folder} has not been judged; run nearkin evaluate {folder} QUERIES first")
         k = found["k"]
         for search in found["searches"]:
             _, cells = search_rows([search])
@@ -227,8 +223,6 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
                 search.get("1-recall@1"), search.get(f"{k}-recall@{k}" if k > 1 else "1-recall@1"),
                 found["queries_per_second"] if search["oversample"] == found["oversample"] else None,
             ])  # fmt: skip
-    if missing:
-        raise ValueError(f"{missing[0]} has not been judged; run nearkin evaluate {missing[0]} QUERIES first")
     columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries per second"]
     body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
@@ -277,9 +271,7 @@ def _probing(record: Fields | None) -> Section | None:
     columns = list(curve[0])
     ax = new_axes()
     ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
-    ax.set_xscale("log")
-    ax.set_xlabel("searched coarse cells (n_probe)")
-    ax.set_ylabel(columns[1])
+    ax.set(xscale="log", xlabel="searched coarse cells (n_probe)", ylabel=columns[1])
     rows = [list(row.values()) for row in curve]
     return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 

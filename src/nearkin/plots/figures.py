@@ -94,11 +94,8 @@ def plot_dimensions(curve: Record, chosen: int, ax: Axes | None = None) -> Axes:
     ax.errorbar(curve["dimension"], curve["error"], curve["standard_error"], color=color, marker="o", capsize=3)
     ax.axhline(curve["chance"], color=color, linestyle=":")
     ax.text(curve["dimension"][-1], curve["chance"], "coin flips", color=color, ha="right", va="bottom")
-    ax.set_title(f"Held-out error by dimension; {chosen} is chosen")
-    ax.set_xlabel("dimension")
-    ax.set_ylabel(_ERROR)
-    ax.set_xticks(list(curve["dimension"]))
-    ax.set_ylim(bottom=0)
+    ax.set(title=f"Held-out error by dimension; {chosen} is chosen", xlabel="dimension", ylabel=_ERROR)
+    ax.set(xticks=list(curve["dimension"]), ylim=(0, None))
     return ax
 
 
@@ -116,8 +113,7 @@ def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: st
         if len(places) > _MANY:
             style = style | {"marker": None, "linestyle": dashes}
         ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=4.5, **style)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(curves) > 1:
         legend(ax)
     return ax
@@ -169,8 +165,7 @@ def plot_map(
     ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
     ax.set_aspect("equal", adjustable="datalim")
     ax.grid(False)
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     ax.spines["bottom"].set_visible(False)
     below = [] if comparisons is None else [f"{len(X):,} objects, {answers:,} comparisons"]
     below += [f"2 of {X.shape[1]} dimensions shown, those of the largest variance"] if X.shape[1] > 2 else []
@@ -245,18 +240,11 @@ def label_points(
         reach = scale * radii[:, None]
         taken = np.hstack([places - reach, places + reach])  # boxes (x0, y0, x1, y1)
         for n in dict.fromkeys([*first, *spread_order(at, min(len(at), _TRIES))]):
-            text = ax.annotate(
-                # SVG has no control characters
-                "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n])),
-                (float(at[n, 0]), float(at[n, 1])),
-                xytext=(0, 0),
-                textcoords="offset points",
-                fontsize=7.5,
-                color=INK,
-                zorder=4,
-                annotation_clip=False,
-                parse_math=False,  # names are other people's text
-            )
+            # names are other people's text, and SVG has no control characters
+            name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(names[n]))
+            style: Record = {"textcoords": "offset points", "fontsize": 7.5, "color": INK, "zorder": 4}
+            place = float(at[n, 0]), float(at[n, 1])
+            text = ax.annotate(name, place, (0, 0), annotation_clip=False, parse_math=False, **style)
             size = np.asarray(text.get_window_extent().size)
             offsets, gaps = _offsets(size / scale, _GAPS if n in lines else _GAPS[:1])
             low = places[n] + scale * offsets

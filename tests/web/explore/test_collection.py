@@ -192,17 +192,15 @@ def test_indexes_of_other_rows_cannot_be_compared(folder: Path, rows: np.ndarray
         open_collection(folder / "idx", compare=tmp_path / "products")
 
 
-@pytest.mark.parametrize("option", ["labels", "texts", "vectors"])
-def test_a_file_that_is_missing_is_named_before_the_index_is_read(
-    folder: Path, option: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_vectors_are_named_before_the_index_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command looks for every file first, see tests/cli/test_app.py."""
+
     def read(_: object) -> None:
         raise AssertionError("the index was read first")
 
     monkeypatch.setattr("nearkin.web.explore.collection.open_index", read)
-    options: dict[str, str] = {option: f"{folder}/nothing.npy"}
     with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
-        open_collection(folder / "idx", **options)  # pyright: ignore[reportArgumentType]
+        open_collection(folder / "idx", vectors=f"{folder}/nothing.npy")
 
 
 @pytest.mark.parametrize(

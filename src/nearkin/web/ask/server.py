@@ -31,8 +31,7 @@ from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Su
 
 
 def state(survey: Survey) -> Record:
-    """The state for the results page: counts, the error on held-out answers, raters, and the rule that leaves out
-    some."""
+    """State of the results page: counts, the error on held-out answers, raters, and the rule of who is left out."""
     survey.learn()
     votes: dict[Shown, dict[str, Question]] = defaultdict(dict)  # of each question, each rater's last answer
     for question in survey.comparing():

@@ -1,5 +1,4 @@
-"""A survey: raters, questions, answers, and the model that chooses questions. Every change is written to the journal
-first."""
+"""A survey: raters, questions, answers, and the model that chooses questions. The journal has each change first."""
 
 import csv
 import json

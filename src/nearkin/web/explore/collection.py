@@ -297,9 +297,6 @@ def open_collection(
     k: int = 10,
 ) -> Collection:
     """A saved index, metadata and a second index, options as of `nearkin explore`; ValueError if they do not fit."""
-    for given in (labels, texts):
-        if given is not None:
-            locate(given, tables=True)  # a wrong name is an error before an index is read
     rows = None if vectors is None else read_vectors(vectors)
     index = open_index(folder)
     other = None if compare is None else open_index(compare)

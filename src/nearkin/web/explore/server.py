@@ -379,8 +379,9 @@ def single_page(explorer: Explorer) -> str:
         "\n".join(serving.static_text(name) for name in re.findall(rf'="/static/([\w.]+\.{kind})">', page))
         for kind in ("css", "js")
     )
+    sums = [f"'sha256-{_base64(hashlib.sha256(text.encode()).digest())}'" for text in (script, style)]
     policy = (
-        f"default-src 'none'; script-src '{_checksum(script)}'; style-src '{_checksum(style)}'; img-src data:; "
+        f"default-src 'none'; script-src {sums[0]}; style-src {sums[1]}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     head, _, rest = page.partition("<head>")
@@ -391,10 +392,6 @@ def single_page(explorer: Explorer) -> str:
         f'{head}<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">{body}'
         f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>\n</body>{tail}'
     )
-
-
-def _checksum(text: str) -> str:
-    return f"sha256-{_base64(hashlib.sha256(text.encode()).digest())}"
 
 
 def _data(explorer: Explorer) -> Record:
