@@ -5,9 +5,9 @@ document.addEventListener("DOMContentLoaded", () => {
   all("aside", (one) => one.setAttribute("aria-label", one.className.includes("toc") ? "On this page" : "All pages"));
   all(".content-icon-container", (one) => { one.setAttribute("role", "region"); one.setAttribute("aria-label", "Page tools"); });
   all("th", (one) => one.textContent.trim() || one.replaceWith(Object.assign(document.createElement("td"), { className: one.className })));
-  const reach = () => all("pre, .table-wrapper", (one) => {
+  const reach = () => all("pre, .table-wrapper, p:has(> img)", (one) => {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
   });
   reach();
-  addEventListener("resize", reach);
+  for (const event of ["load", "resize"]) addEventListener(event, reach);
 });
