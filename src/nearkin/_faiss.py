@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TypeAlias, overload
+from typing import TypeAlias, cast, overload
 
 import faiss
 import numpy as np
@@ -73,11 +73,15 @@ def at_length(rows: np.ndarray, length: float) -> np.ndarray:
 
 
 def nearest_codes(
-    index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2", length: float | None = None
+    index: faiss.Index,
+    queries: np.ndarray,
+    k: int,
+    metric: str = "l2",
+    length: float | Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> np.ndarray:
     """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d). Rows
     are decoded once, not for every query as FAISS does without tables; with a `length` they are compared at that
-    length."""
+    length, or as a function of decoded rows (n, d') and codes (n, bytes) restores them."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
@@ -86,7 +90,12 @@ def nearest_codes(
     rows = inner.reconstruct_n(0, inner.ntotal)
     if length is not None:
         queries = queries - bias(index)
-        rows = at_length((rows - bias(index)) * queries.any(axis=0), length)  # not the columns that no query has
+        rows = (rows - bias(index)) * queries.any(axis=0)  # not the columns that no query has
+        if callable(length):
+            codes = cast(faiss.IndexFlatCodes, inner).codes
+            rows = length(rows, faiss.vector_to_array(codes).reshape(inner.ntotal, -1))
+        else:
+            rows = at_length(rows, length)
     return nearest_rows(rows, queries, k, metric)
 
 

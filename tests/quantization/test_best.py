@@ -260,3 +260,16 @@ def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.M
     monkeypatch.setattr(Clock, "ended", lambda clock, *args, **kw: (ended(clock, *args, **kw), clocks.append(clock))[0])
     best(np.random.default_rng(0).normal(size=(300, 8)), 2, seconds=60, random_state=0)
     assert clocks[0]._needed is not None
+
+
+def test_codes_that_hold_lengths_race_where_rows_may_have_others(vectors):
+    X = vectors[0][:500]
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for rows, settings, expected in (
+        (X, {"n_rows": 10**6}, True),
+        (X, {}, False),  # codes are trained for known rows by distances as they are
+        (unit, {"n_rows": 10**6}, False),
+        (X, {"n_rows": 10**6, "metric": "ip"}, False),
+    ):
+        names = [record["name"] for record in best(rows, 3, random_state=0, **settings).table]
+        assert any(name.endswith(", lengths") for name in names) == expected, (names, settings)

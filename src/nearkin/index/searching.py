@@ -586,6 +586,5 @@ class Lengths(NamedTuple):
     def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
         rows, codes = decoded(innermost(index), positions, kept)
-        if self.codes is not None:
-            return self.codes.restored(rows, codes)
-        return at_length(kept.real(index, rows), cast(float, self.length))
+        rows = kept.real(index, rows)
+        return at_length(rows, cast(float, self.length)) if self.codes is None else self.codes.restored(rows, codes)

@@ -34,6 +34,7 @@ from nearkin.linalg.orthonormal import principal_axes, reached
 from nearkin.linalg.procrustes import WarmProcrustes, nearest_orthogonal
 from nearkin.quantization.codebooks import ClusterSums
 
+LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
 INNER = "ip"  # a ranking: for searches by inner product
 KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
 BY_PRODUCTS = INNER, KNOWN["ip"]
@@ -62,6 +63,8 @@ class Defaults:
     power: float = 0.25  # exponent of the differences' variance in an error's weight; .5 is too much
     floor: float = 1e-3  # least variance of an axis, as a share of the mean variance
     column: float = 0.2  # weight of the error's column
+    length: float = 4.0  # weight of the column of lengths; 2 and 7 keep up to a point less (GIST, SIFT, MNIST, 2026-11)
+    restoring: float = 0.8  # exponent of the ratio of lengths; 1 keeps a point less of GIST, .5 of SIFT (2026-11)
     sweeps: int = 4  # Gauss-Seidel sweeps over the codebooks in the last refit
     least_spread: float = 1e-3  # least variance that a codebook explains along an axis, as a share of the error's
     fewest_rows: float = 1e-2  # total row weight of a centroid; below it the centroid is not refitted
@@ -254,13 +257,15 @@ class Neighbourhoods:
 class Part:
     """One part of a row. `turn` (w, w) multiplies rows before encoding; the axes that get bits come first.
 
-    `codebooks` (M, K, r) are along the first r of them, those of `whole` along all; with `column`, the weight of the
-    error's column, they have that column, less `middle`, after the others.
+    `codebooks` (M, K, r) are along the first r of them, those of `whole` along all. With `column`, its weight, they
+    have after the others the column of the error's norm, less `middle`. If `has_lengths`, it is the column of the
+    row's norm, and one more column, which chooses no codes, predicts the error's.
     """
 
     turn: np.ndarray
     codebooks: np.ndarray
     spread: float = 0.0
+    has_lengths: bool = False
     column: float = 0.0
     middle: float = 0.0
     sums: CodeSums | None = None
@@ -289,11 +294,21 @@ class Part:
     @property
     def reach(self) -> int:
         """r, how many axes the codebooks have."""
-        return self.codebooks.shape[2] - bool(self.column)
+        return self.codebooks.shape[2] - self.n_columns
+
+    @property
+    def n_columns(self) -> int:
+        """Columns after those of the row."""
+        return bool(self.column) + self.has_lengths
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (n, w) to fit codebooks to, or (n, w + 1) with the error's column, and codes (n, M)."""
+        """Rows (n, w + `n_columns`) to fit codebooks to, and codes (n, M)."""
         X = Z @ self.turn
+        if self.has_lengths:
+            size = self.column * np.linalg.norm(Z, axis=1) - self.middle
+            X = np.hstack([X, size[:, None].astype(np.float32)])
+            codes = encode(np.ascontiguousarray(self._seen(X)), np.ascontiguousarray(self.codebooks[:, :, :-1]), beam)
+            return np.hstack([X, np.sqrt(np.float32(DEFAULTS.share)) * self.errors(X, codes)[:, None]]), codes
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
         codes = encode(X[:, : self.reach], plain, min(beam, FIRST_BEAM) if self.column and twice else beam)
         if not self.column:
@@ -301,6 +316,13 @@ class Part:
         error = self.errors(X, codes)
         X = np.hstack([X, (self.column * np.sqrt(DEFAULTS.share) * error - self.middle)[:, None].astype(np.float32)])
         return X, encode(self._seen(X), self.codebooks, beam) if twice else codes
+
+    def add_lengths(self, Z: np.ndarray) -> None:
+        """Add the column of the norms of rows Z (n, w), zero so far."""
+        self.has_lengths = True
+        self.column = DEFAULTS.length * float(np.sqrt(np.square(self.turn).sum(axis=0).mean()))
+        self.middle = self.column * float(np.linalg.norm(Z, axis=1).mean(dtype=np.float64))
+        self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, self.n_columns)))
 
     def add_column(self, Z: np.ndarray, beam: int) -> None:
         """Fill the error's column, zero so far, from the residuals of rows Z (n, w)."""
@@ -324,15 +346,15 @@ class Part:
         """Refit the codebooks to the sums, as in a round: few sweeps, along the axes that they have."""
         if self.sums is not None:
             error = np.square(self._seen(X) - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
-            sums, shrink = self.sums.only(self._columns()), DEFAULTS.shrink if shrinks else 0.0
+            sums, shrink = self.sums.only(self._columns(self.n_columns)), DEFAULTS.shrink if shrinks else 0.0
             self.codebooks = sums.refit(self.codebooks, error, shrink, DEFAULTS.round_sweeps)
 
     def whole(self) -> Self:
         """The part with codebooks along all axes, refitted to the sums without shrinking."""
         M, K, _ = self.codebooks.shape
-        width = len(self.turn) + bool(self.column)
+        width = len(self.turn) + self.n_columns
         wide = np.zeros((M, K, width), np.float32)
-        wide[:, :, self._columns()] = self.codebooks
+        wide[:, :, self._columns(self.n_columns)] = self.codebooks
         if self.sums is not None:
             wide = self.sums.refit(wide, np.zeros(width), 0)
         return replace(self, codebooks=wide)
@@ -349,28 +371,33 @@ class Part:
             return lengths(E, self.turn)
         return np.linalg.norm(E @ np.linalg.inv(self.turn), axis=1)
 
-    def _columns(self) -> np.ndarray:
-        """Numbers of the columns of rows, as `code` gives them, that the codebooks have."""
-        return np.append(np.arange(self.reach), [len(self.turn)] * bool(self.column)).astype(int)
+    def _columns(self, more: int) -> np.ndarray:
+        """Numbers of the columns of rows, as `code` gives them, that the codebooks have, `more` after the row's."""
+        return np.append(np.arange(self.reach), len(self.turn) + np.arange(more))
 
     def _seen(self, X: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(X[:, self._columns()]) if self.reach < len(self.turn) else X
+        columns = self._columns(X.shape[1] - len(self.turn))
+        return np.ascontiguousarray(X[:, columns]) if self.reach < len(self.turn) else X
 
     def _summed(self, codes: np.ndarray) -> np.ndarray:
         """Sums of centroids (n, r) along the axes that the codebooks have."""
         return decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
 
-    def settled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes."""
+    def settled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Codebooks (M, K, w or w + 1) in the space that is searched, the matrix (as wide) that leads to codes, and
+        what the centroids add to a row's norm (M, K), zeros if codes do not hold it."""
         metric, plain = self.turn, self.codebooks[:, :, : self.reach].astype(np.float64)
         codebooks = (plain @ np.linalg.inv(metric.astype(np.float64))[: self.reach]).astype(np.float32)
+        norms = np.zeros(codebooks.shape[:2], np.float32)
         if self.column:
             metric = np.pad(metric, ((0, 1), (0, 1)))
             metric[-1, -1] = self.column
-            sizes = self.codebooks[:, :, -1:] / np.float32(self.column)
-            sizes[0] += np.float32(self.middle / self.column)
-            codebooks = np.concatenate([codebooks, sizes], axis=2)
-        return codebooks, metric
+            sizes = self.codebooks[:, :, self.reach :].copy()
+            sizes[:, :, 0] /= np.float32(self.column)
+            sizes[0, :, 0] += np.float32(self.middle / self.column)
+            norms = sizes[:, :, 0] if self.has_lengths else norms
+            codebooks = np.concatenate([codebooks, sizes[:, :, -1:]], axis=2)
+        return codebooks, metric, norms
 
 
 @dataclass(frozen=True)
@@ -378,8 +405,8 @@ class Settings:
     """Settings of a fit: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
     The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. With
-    `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
-    queries of a search by inner product, gives the weights instead, without a column.
+    `ranking` errors are weighted, and a column holds their size or, if `has_lengths`, the row's norm; `query_moment`
+    (d, d), the second moment of the queries of a search by inner product, gives the weights instead, without a column.
     """
 
     n_splits: int
@@ -390,17 +417,19 @@ class Settings:
     smoothing: float
     ranking: bool
     query_moment: np.ndarray | None = None
+    has_lengths: bool = False
 
 
 class AdditiveFit(NamedTuple):
     """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
-    w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
-    distances, 0 without it."""
+    w, w) that lead to the space in which codes are chosen, the share of |e|^2 that the column of errors adds to
+    distances, 0 without it, and what centroids add to the norm of a row's part (n_splits, M, K)."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
     metric: np.ndarray
     share: float
+    norms: np.ndarray
 
 
 def query_moment(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
@@ -443,20 +472,23 @@ def learn(
             square = cross.shape[0] == cross.shape[1]  # no column padded
             rotation = nearest(cross) if square else nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
     rotation, parts = ends[-1] if ends else (rotation, parts)
-    if len(ends) == 2:
+    if len(ends) == 2 and not settings.has_lengths:  # a column of lengths raises the error of the others
         judged = _augmented(X, near, settings.smoothing, generator)[: DEFAULTS.judged_rows]
         errors = [_error(judged @ R, end) for R, end in ends]
         rotation, parts = ends[0 if errors[1] > DEFAULTS.diverged * errors[0] else 1]
-    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
-    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0)
+    codebooks, metrics, norms = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0, norms)
 
 
 def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
     """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. In
     the last round the parts only take up the sums."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
+    adds = index == 1 and settings.ranking and settings.query_moment is None  # errors need the codes of round 0
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
-        if index == 1 and settings.ranking and settings.query_moment is None:  # errors need the codes of round 0
+        if adds and settings.has_lengths:
+            part.add_lengths(own)
+        elif adds:
             part.add_column(own, DEFAULTS.train_beam)
         targets, chosen = part.code(
             own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice

@@ -16,14 +16,22 @@ from typing import Any, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, check_real, check_vectors
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_real,
+    check_vectors,
+    has_unit_rows,
+)
 from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore, takes_length
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge
-from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
+from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN, LENGTHS
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
@@ -150,11 +158,11 @@ class Race:
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # loading and compiling in the first call are not timed
         encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
-        if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
-            recall = judge.kept(fitted.decode(fitted.encode(judge.rows)))
+        if isinstance(fitted, LengthCodes) and len(fitted.lengths_):  # an index answers by these lengths
+            length = fitted.restored
         else:
             length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
-            recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
+        recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
             asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k)
         else:
@@ -241,9 +249,12 @@ def best(
         "ranking": known or plain,
         "random_state": seed,
     }
-    short = {"max_iter": DEFAULTS.screening_rounds, "beam_size": DEFAULTS.screening_beam, "ranking": plain}
+    short: Record = {"max_iter": DEFAULTS.screening_rounds, "beam_size": DEFAULTS.screening_beam}
+    if known:
+        short["ranking"] = plain
     kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
-    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, row_length(race.train) is None)
+    length, by_length = row_length(race.train), metric == "l2" and known is None and not has_unit_rows(race.train)
+    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, length is None, by_length)
     times = max(1.0, min(len(X), DEFAULTS.fitted_rows) / len(race.train))  # rows of a full fit
     found = _run(race, candidates, short, kept, clock, times, callback or ignore)
     n = len(race.train)
@@ -330,9 +341,16 @@ def _level(recall: float) -> float:
 
 
 def _candidates(
-    n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float], lengths_differ: bool = False
+    n_bytes: int,
+    d: int,
+    n: int,
+    settings: dict[str, Any],
+    kept: dict[str, float],
+    lengths_differ: bool = False,
+    by_length: bool = False,
 ) -> Candidates:
-    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums."""
+    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums, the best
+    of which is also tried with `by_length` codes that hold the rows' lengths."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
     if units <= d:
@@ -348,7 +366,18 @@ def _candidates(
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
-    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept)
+    sums: list[_Candidate] = []
+    for candidate in _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept):
+        sums.append(candidate)
+        yield candidate
+    highest = max((kept[candidate.name] for candidate in sums), default=-1.0)
+    level = [candidate for candidate in sums if highest >= 0 and kept[candidate.name] >= _level(highest)]
+    if by_length and level:
+        longest = max(level, key=lambda candidate: (candidate.length, kept[candidate.name]))
+        yield _Candidate(
+            f"{longest.name}, lengths", longest.length,
+            lambda: cast(ProductResidualQuantizer, longest.make()).set_params(ranking=LENGTHS),
+        )  # fmt: skip
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
