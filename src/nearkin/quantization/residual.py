@@ -72,8 +72,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
     norm_scale_: their divisor there.
     norm_origin_ (d',): the point about which norms are taken, None for 0.
-    lengths_ (n_splits, M, K): what each centroid adds to the norm of its part of a row about mean_ (d',), with lists of
-        the residual; empty where codes hold no lengths.
+    mean_ (d',): of the rotated rows, with lists of their residuals.
+    lengths_ (n_splits, M, K): what centroids add to the norm of a part about it; empty where codes hold no lengths.
     fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
     history_, normalized_, n_iter_, n_features_in_.
 
