@@ -70,6 +70,7 @@ def test_state_of_an_optimizer_without_the_option_loads() -> None:
 
 COMPILED = {
     "givens": lambda p: GivensDescent(p, 0.1, "random"),
+    "greedy": lambda p: GivensDescent(p, 0.1, "greedy"),
     "taylor": lambda p: RiemannianDescent(p, 0.1, "auto", momentum=0.5),
 }
 

@@ -2,23 +2,33 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
+from nearkin._compile import cached_njit
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import descend_in_order, rotate_columns, rotate_rows
+from nearkin.linalg.givens import (
+    descend_in_order,
+    rotate_columns,
+    rotate_columns_kernel,
+    rotate_rows,
+    rotate_rows_kernel,
+)
 from nearkin.linalg.skew import for_kernels, left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.matching import (
     SELECTIONS,
+    greedy_pairs,
     heavy_matchings,
     most_matchings,
     random_matchings,
@@ -142,18 +152,25 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     def _compiled_step(self, p: Tensor, group: Record) -> bool:
         X, G = p.detach(), plain_gradient(p, group)
         more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
-        if G is None or more or group["selection"] != "random" or group["n_matchings"] > 1 or X.ndim > 2:
+        if G is None or more or group["n_matchings"] > 1 or X.ndim > 2:
             return False
-        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
+        if X.shape[0] < X.shape[1]:
             X, G = X.mT, G.mT
-        rows = group["side"] != "right" and len(X) >= X.shape[1] and X.is_contiguous() and G.is_contiguous()
-        order = torch.randperm(len(X), generator=self.generator) if rows and self.generator.device == X.device else None
-        if order is None or not descend_in_order(X.numpy(), G.numpy(), order.numpy(), group["lr"]):
+        turn = {"random": self._turn_random, "greedy": _turn_heaviest}.get(group["selection"])
+        if turn is None or not turn(X, G, group):
             return False
         state = self.state[p]
         state["step"] = state.get("step", 0) + 1
         increment_version(p)
         return True
+
+    def _turn_random(self, X: Tensor, G: Tensor, group: Record) -> bool:
+        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
+            X, G = X.mT, G.mT
+        if group["side"] == "right" or not X.is_contiguous() or self.generator.device != X.device:
+            return False
+        order = torch.randperm(len(X), generator=self.generator)
+        return descend_in_order(X.numpy(), G.contiguous().numpy(), order.numpy(), group["lr"])
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
@@ -162,9 +179,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 "angle is 'exact' and momentum was set after the optimizer was made; give the scheduler "
                 "cycle_momentum=False"
             )
-        right = group["side"] == "right" or (
-            group["side"] == "auto" and group["selection"] != "random" and X.shape[-2] == X.shape[-1]
-        )
+        right = _rotates_columns(X, group)
         if right or group["selection"] != "random":
             self._turn_one_by_one(_COLUMNS if right else _ROWS, X, G, M, group, state)
             return X
@@ -205,6 +220,41 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw
+
+
+def _rotates_columns(X: Tensor, group: Record) -> bool:
+    by_weight = group["side"] == "auto" and group["selection"] != "random"
+    return group["side"] == "right" or (by_weight and X.shape[-2] == X.shape[-1])
+
+
+def _turn_heaviest(X: Tensor, G: Tensor, group: Record) -> bool:
+    """Turn the heaviest pairs of X (d, k), whose transpose may be what is contiguous; False, without any change, if G
+    is not finite."""
+    V, right = (X if X.is_contiguous() else X.mT), _rotates_columns(X, group)
+    if not V.is_contiguous():
+        return False
+    Omega = (right_skew if right else left_skew)(X, G)
+    W, length = Omega.abs(), group["lr"] if V is X else -group["lr"]  # the transpose of a rotation turns back
+    if not math.isfinite(float(W.sum())):
+        return False
+    return _turn_greedy(V.numpy(), Omega.numpy(), W.numpy(), length, right == (V is X))
+
+
+@cached_njit()
+def _turn_greedy(V: np.ndarray, Omega: np.ndarray, W: np.ndarray, length: float, columns: bool) -> bool:
+    pairs, total = greedy_pairs(W), 0.0
+    s, tau = np.empty(len(pairs), V.dtype), np.empty(len(pairs), V.dtype)
+    for p in range(len(pairs)):
+        theta = length * Omega[pairs[p, 0], pairs[p, 1]]
+        s[p], tau[p] = np.sin(theta), np.tan(theta / 2)
+        total += theta * 0
+    if total != 0:
+        return False
+    if columns:
+        rotate_columns_kernel(V, pairs, s, tau)
+    else:
+        rotate_rows_kernel(V, pairs, s, tau)
+    return True
 
 
 def turn_rows(
