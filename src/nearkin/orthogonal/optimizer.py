@@ -40,7 +40,9 @@ class Defaults:
     """Matrix sizes at which the faster way to compute the same step changes, in entries or side length."""
 
     batched: int = 64 * 64  # parameters of one shape up to this size are one batch
-    compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
+    # "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of
+    # its own above this side: beside a busy core a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
+    compiled: int = 80 * 80
     products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 

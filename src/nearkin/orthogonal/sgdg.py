@@ -1,14 +1,27 @@
 """SGDG, Cayley SGD with momentum, by the name and the arguments that quantization toolkits use for it."""
 
-# pyright: reportConstantRedefinition=false
+# pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
 
+import numpy as np
+import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
+from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer
-from nearkin.orthogonal.retraction import cayley, left_step, on_manifold, right_step
+from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer, plain_gradient
+from nearkin.orthogonal.retraction import (
+    TOLERANCE,
+    cayley,
+    inverse_polynomial,
+    left_step,
+    on_manifold,
+    probing_signs,
+    right_step,
+)
+from nearkin.orthogonal.small_step import combine, correct, is_small
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -72,6 +85,22 @@ class SGDG(AbstractOrthogonalOptimizer):
                 "gradients by torch.nn.utils.clip_grad_norm_"
             )
 
+    def _compiled_step(self, p: Tensor, group: Record) -> bool:
+        X, G, state = p.detach(), plain_gradient(p, group), self.state[p]
+        if G is None or X.dtype != torch.float32 or not (is_small(X) and G.is_contiguous()):
+            return False
+        M = state.get("momentum", torch.zeros_like(X)) if group["momentum"] else X[:0]
+        x, g, m = (T.numpy().reshape(-1, *X.shape[-2:]) for T in (X, G, M))
+        inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
+        numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), x.dtype)
+        if not _cayley_step(x, g, m, numbers, probing_signs(X.shape[-1], X.dtype, X.device).view(-1).numpy()):
+            return False
+        state["step"] = state.get("step", 0) + 1
+        if group["momentum"]:
+            state["momentum"] = M
+        increment_version(p)
+        return True
+
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         square = X.shape[-2] == X.shape[-1]
         V = state["momentum"] * group["momentum"] - G if "momentum" in state else -G
@@ -86,3 +115,47 @@ class SGDG(AbstractOrthogonalOptimizer):
                 return right_step(X.mT, alpha * W, 1.0, "cayley").mT
             return on_manifold(cayley((alpha / 2) * W, CONTRACTION**2) @ X)
         return left_step(X, -alpha * H, 1.0, "cayley")
+
+
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
+def _cayley_step(X: np.ndarray, G: np.ndarray, M: np.ndarray, numbers: np.ndarray, signs: np.ndarray) -> bool:
+    """`SGDG._move` of X (b, d, d) and its momentum M (b, d, d), or (0, d, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X with
+    Q = alpha W / 2. False, and nothing is changed, if G is not finite or Y not on the manifold."""
+    d, number = X.shape[1], X.dtype.type
+    lr, momentum, tolerance, a0, a1, a2, a3, a4, a5 = numbers
+    zero, one, two, total, fits = number(0), number(1), number(2), number(0), True
+    Y, N, work = np.empty_like(X), np.empty_like(M), np.empty((5, d, d), X.dtype)
+    P, Q, S, T, U = work[0], work[1], work[2], work[3], work[4]
+    for b in range(len(X)):
+        combine(momentum, M[b] if len(M) else G[b], -one, G[b], T)  # momentum is 0 without M
+        np.dot(T, X[b].T, P)
+        size = zero
+        for j in range(d):
+            column = zero
+            for i in range(d):
+                Q[j, i] = (P[j, i] - P[i, j]) / two  # W: its rows have the sums of its columns
+                column += abs(Q[j, i])
+                total += P[j, i]
+            size = max(size, column)
+        if len(M):
+            np.dot(Q, X[b], N[b])
+        combine(number(min(lr / 2, CONTRACTION / (size + 1e-8))), Q, zero, Q, Q)
+        np.dot(Q, Q, U)
+        np.dot(U, U, P)
+        combine(a5, U, zero, U, T, a4)
+        np.dot(P, T, S)
+        combine(one, S, a3, U, S, a2)
+        np.dot(P, S, T)
+        combine(one, T, a1, U, T, a0)
+        np.dot(T, X[b], S)
+        np.dot(Q, S, P)
+        combine(two, S, two, P, Y[b])
+        combine(one, Y[b], -one, X[b], Y[b])
+        fits &= correct(Y[b], P, S, signs, tolerance)
+    if not (fits and np.isfinite(total)):
+        return False
+    for b in range(len(X)):  # numba takes seconds to compile the assignment of a slice
+        combine(one, Y[b], zero, Y[b], X[b])
+        if len(M):
+            combine(one, N[b], zero, N[b], M[b])
+    return True
