@@ -18,10 +18,9 @@ from nearkin.orthogonal.retraction import (
     inverse_polynomial,
     left_step,
     on_manifold,
-    probing_signs,
     right_step,
 )
-from nearkin.orthogonal.small_step import combine, correct, is_small
+from nearkin.orthogonal.small_step import combine, correct, is_small, signs_array
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -93,7 +92,7 @@ class SGDG(AbstractOrthogonalOptimizer):
         x, g, m = (T.numpy().reshape(-1, *X.shape[-2:]) for T in (X, G, M))
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), x.dtype)
-        if not _cayley_step(x, g, m, numbers, probing_signs(X.shape[-1], X.dtype, X.device).view(-1).numpy()):
+        if not _cayley_step(x, g, m, numbers, signs_array(X.shape[-1], X.dtype)):
             return False
         state["step"] = state.get("step", 0) + 1
         if group["momentum"]:

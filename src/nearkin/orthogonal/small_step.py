@@ -6,12 +6,15 @@ It takes .25 to .6 of their time for matrices of side 8 to 80 (2026-11, float32,
 
 # pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._compile import cached_njit
 from nearkin._types import Record
+from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.optimizer import DEFAULTS
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
 
@@ -20,9 +23,8 @@ DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
 
 def is_small(M: Tensor) -> bool:
     """Whether `descend_small` takes M (..., d, k)."""
-    if M.device.type != "cpu" or M.dtype not in (torch.float32, torch.float64):
-        return False
-    return M.shape[-2] == M.shape[-1] and M.shape[-2] * M.shape[-1] <= DEFAULTS.compiled and M.is_contiguous()
+    d, k = M.shape[-2:]
+    return d == k and d * k <= DEFAULTS.compiled and for_kernels(M) and M.is_contiguous()
 
 
 def descend_small(
@@ -50,8 +52,13 @@ def descend_small(
             state[name] = torch.zeros(x.shape if len(x) > 1 else x.shape[1:], dtype=X.dtype)
     m, v = [*(state[name].numpy().reshape(x.shape) for name in names), x[:0], x[:0]][:2]
     numbers = np.array((length, decay, gain, beta2, scale, group["eps"], TOLERANCE[X.dtype]), x.dtype)
-    signs = probing_signs(x.shape[-1], X.dtype, X.device).view(-1).numpy()
-    return _square_step(x, g, m, v, numbers, signs)
+    return _square_step(x, g, m, v, numbers, signs_array(x.shape[-1], X.dtype))
+
+
+@lru_cache(maxsize=64)
+def signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
+    """`probing_signs` (k,) for compiled steps."""
+    return probing_signs(k, dtype, torch.device("cpu")).view(-1).numpy()
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
