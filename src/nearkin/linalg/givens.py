@@ -61,6 +61,8 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     if not loops:
         return _rotate_torch(X, torch.from_numpy(pairs.copy()), torch.from_numpy(theta.copy()), axis)
     A = X.detach().numpy() if isinstance(X, torch.Tensor) else X
+    if not A.flags.c_contiguous and A.swapaxes(-1, -2).flags.c_contiguous:  # turn the other way what lies in order
+        A, theta, axis = A.swapaxes(-1, -2), -theta, -3 - axis
     s, tau = np.sin(theta).astype(A.dtype), np.tan(theta / 2).astype(A.dtype)
     kernel = rotate_columns_kernel if axis == -1 else rotate_rows_kernel
     for b in np.ndindex(batch):

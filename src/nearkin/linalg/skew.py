@@ -44,18 +44,10 @@ def left_skew_entries(
 ) -> Tensor:
     """Return Omega[i, j] (m,) of the left form in O(m k), without the d x d matrix."""
     if for_kernels(X):
-        return torch.from_numpy(_row_entries(X.detach().numpy(), G.detach().numpy(), pairs.numpy()))
+        x, g = (T.detach().contiguous().numpy() for T in (X, G))
+        return torch.from_numpy(_row_entries(x, g, pairs.numpy()))
     i, j = pairs.unbind(-1)
     return (G.index_select(0, i) * X.index_select(0, j) - X.index_select(0, i) * G.index_select(0, j)).sum(-1)
-
-
-def right_skew_entries(
-    X: Tensor,  # (d, d)
-    G: Tensor,  # (d, d)
-    pairs: Tensor,  # (m, 2) integers: the columns i, j of each entry
-) -> Tensor:
-    """Return Omega[i, j] (m,) of the right form in O(m d), without the product X^T G."""
-    return -left_skew_entries(X.mT.contiguous(), G.mT.contiguous(), pairs)  # rows lie in order in memory
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through

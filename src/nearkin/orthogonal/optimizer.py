@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import _profiler_enabled  # pyright: ignore[reportPrivateImportUsage]
+from torch.autograd.graph import increment_version
 from torch.nn.utils import get_total_norm
 from torch.optim.optimizer import ParamsT
 from torch.optim.optimizer import _global_optimizer_post_hooks as _GLOBAL_POST
@@ -29,6 +30,7 @@ from nearkin._random import torch_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
 
 LAYOUTS = ("matrix", "convolution")
@@ -75,15 +77,6 @@ def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
 def working_dtype(p: Tensor) -> torch.dtype:
     """float64 parameters are updated in float64, all others in float32."""
     return torch.float64 if p.dtype == torch.float64 else torch.float32
-
-
-def plain_gradient(p: Tensor, group: Record) -> Tensor | None:
-    """p's gradient if both are dense float32 or float64 matrices in the CPU's memory, as compiled loops read them."""
-    G = p.grad
-    if G is None or group["maximize"] or group["layout"] != "matrix" or p.device.type != "cpu":
-        return None
-    plain = G.dtype == p.dtype and G.layout == torch.strided and not G.requires_grad
-    return G if plain and p.dtype in (torch.float32, torch.float64) else None
 
 
 def check_whole(p: Tensor, name: str) -> None:
@@ -260,8 +253,23 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         return loss
 
     def _compiled_step(self, p: Tensor, group: Record) -> bool:
-        """Move p by one compiled call, which tests its gradient; False if there is none for p, or the test failed."""
-        del p, group
+        """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
+        test failed."""
+        G, state = p.grad, self.state[p]
+        if G is None or group["maximize"] or group["layout"] != "matrix" or not for_kernels(p) or G.dtype != p.dtype:
+            return False
+        if G.layout != torch.strided or G.requires_grad:
+            return False
+        state["step"] = state.get("step", 0) + 1
+        if self._move_compiled(p.detach(), G, group, state):
+            increment_version(p)
+            return True
+        state["step"] -= 1
+        return False
+
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        """`_move` in place by compiled loops, of X and G (..., d, k) in the CPU's memory; `_compiled_step` has more."""
+        del X, G, group, state
         return False
 
     @torch.no_grad()

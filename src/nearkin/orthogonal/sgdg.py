@@ -5,13 +5,12 @@
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
 from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer, plain_gradient
+from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer
 from nearkin.orthogonal.retraction import (
     TOLERANCE,
     cayley,
@@ -84,9 +83,8 @@ class SGDG(AbstractOrthogonalOptimizer):
                 "gradients by torch.nn.utils.clip_grad_norm_"
             )
 
-    def _compiled_step(self, p: Tensor, group: Record) -> bool:
-        X, G, state = p.detach(), plain_gradient(p, group), self.state[p]
-        if G is None or X.dtype != torch.float32 or not (is_small(X) and G.is_contiguous()):
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        if X.dtype != torch.float32 or not is_small(X) or not G.is_contiguous():
             return False
         M = state.get("momentum", torch.zeros_like(X)) if group["momentum"] else X[:0]
         x, g, m = (T.numpy().reshape(-1, *X.shape[-2:]) for T in (X, G, M))
@@ -94,10 +92,8 @@ class SGDG(AbstractOrthogonalOptimizer):
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), x.dtype)
         if not _cayley_step(x, g, m, numbers, signs_array(X.shape[-1], X.dtype)):
             return False
-        state["step"] = state.get("step", 0) + 1
         if group["momentum"]:
             state["momentum"] = M
-        increment_version(p)
         return True
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
