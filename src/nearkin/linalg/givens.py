@@ -4,7 +4,7 @@ Convention (GCD, Definition 2): R_ij(theta) is the identity but for R[i,i] = R[j
 The flows paper writes the opposite sign, G[i,j] = sin: its G_ij(theta) is R_ij(-theta).
 """
 
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from typing import Any, TypeVar
 
