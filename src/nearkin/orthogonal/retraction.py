@@ -92,10 +92,7 @@ def _cayley_by_solve(X: Tensor, A: Tensor, t: float) -> Tensor:
     return on_manifold(2 * solution - X)
 
 
-def cayley(
-    Q: Tensor,  # (..., s, s), skew
-    bound: float = 0.0,  # of the spectral norm of Q^2, if it is known
-) -> Tensor:
+def cayley(Q: Tensor) -> Tensor:  # Q (..., s, s), skew
     """Return (I + Q)(I - Q)^-1 (..., s, s) = 2 (I + Q) S - I, S = (I - Q^2)^-1, by products of matrices.
 
     S is a cubic polynomial in Q^2 (`inverse_polynomial`) and Newton's steps S <- S (2 I - (I - Q^2) S), which square
@@ -104,7 +101,7 @@ def cayley(
     """
     square = Q @ Q
     fourth = square @ square
-    bound = bound or largest_norm(fourth) ** 0.5
+    bound = largest_norm(fourth) ** 0.5
     if not bound <= LONG_PRODUCTS:
         if not bool(torch.isfinite(Q).all()):
             raise ValueError("a skew matrix contains NaN or infinity: it gives no rotation; lower lr")
