@@ -105,7 +105,7 @@ def test_weights_that_are_not_finite_do_not_run_off_the_row(function, value, dty
                 function(given, check_input=False)
 
 
-def test_thegreedy_pairs_ends_on_any_weights(rng):
+def test_the_greedy_kernel_ends_on_any_weights(rng):
     for n in (2, 3, 8, 33):
         for value in (np.nan, np.inf, 1.0):
             W = rng.random((n, n)).astype(np.float32)  # not symmetric either

@@ -204,11 +204,8 @@ def greedy_pairs(W: np.ndarray) -> np.ndarray:
     n = W.shape[0]
     pairs, count = np.empty((n // 2, 2), np.int64), 0
     bar, lanes = np.zeros(n, W.dtype), np.empty(LANES, W.dtype)
-    pointer, first, after = (
-        np.full(n, -1),
-        np.full(n, -1),
-        np.full(n, -1),
-    )  # those that point at j: a list from first[j]
+    pointer = np.full(n, -1)
+    first, after = pointer.copy(), pointer.copy()  # lists of the axes that point at j: first[j], after[first[j]], ...
     waiting, top = np.arange(n), n  # axes that look for a partner
     while top > 0 and count < n // 2:
         top -= 1

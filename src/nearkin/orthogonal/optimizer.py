@@ -256,9 +256,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
         test failed."""
         G, state = p.grad, self.state[p]
-        if G is None or group["maximize"] or group["layout"] != "matrix" or not for_kernels(p) or G.dtype != p.dtype:
+        if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad:
             return False
-        if G.layout != torch.strided or G.requires_grad:
+        if group["maximize"] or group["layout"] != "matrix" or not for_kernels(p):
             return False
         state["step"] = state.get("step", 0) + 1
         if self._move_compiled(p.detach(), G, group, state):
