@@ -79,7 +79,8 @@ def _span(row: dict[str, Any], record: dict[str, Any]) -> str:
     """Lowest and highest ratio of POGO's time to the row's, seed by seed."""
     pairs = list(zip(record["methods"]["POGO's rule"]["all"], row["all"], strict=False))
     ratios = [peer / own if math.isfinite(own) else 0.0 for peer, own in pairs]
-    return f", {min(ratios):.2f}-{max(ratios):.2f}" if len(ratios) >= 5 and set(ratios) != {1.0} else ""
+    alone = len(ratios) < 5 or row is record["methods"]["POGO's rule"]
+    return "" if alone else f", {min(ratios):.2f}-{max(ratios):.2f}"
 
 
 def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:

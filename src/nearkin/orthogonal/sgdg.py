@@ -23,7 +23,7 @@ class SGDG(AbstractOrthogonalOptimizer):
     Algorithm 1 of "Efficient Riemannian Optimization on the Stiefel Manifold via the Cayley Transform" with q = 0.5
     and ||W|| the largest column sum: V <- momentum V - G, W = H X^T - X H^T with H = V - X X^T V / 2, and V <- W X. A
     drop-in for the optimizer of SpinQuant. That one finds Cayley's curve by five fixed-point steps and takes a QR
-    factorisation before one step in a hundred, because its point drifts. Here it is one solve, and exact.
+    factorisation before one step in a hundred, because its point drifts. Here the curve is exact.
 
     Parameters
     ----------
