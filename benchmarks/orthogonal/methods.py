@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.orthogonal.sgdg import SGDG as FiveLoops
-from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 
 
 class PogoRule(torch.optim.Optimizer):
@@ -163,19 +163,16 @@ def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Callable[[Tenso
 
 
 def our_steps(lr: float) -> dict[str, Callable[[Tensor, Tensor], Step]]:
-    """Our methods by name, as makers of steps from (X, gradient)."""
+    """Our methods by name, as makers of steps from (X, gradient); first the defaults, by their plain calls."""
     steps = {
+        "riemannian auto": from_gradient(lambda p: orthogonal_optimizer(p, lr)),
+        "givens greedy": from_gradient(lambda p: GivensDescent(p, lr)),
         "givens random": from_gradient(lambda p: GivensDescent(p, lr, "random")),
-        "givens random, gradient not tested": from_gradient(
-            lambda p: GivensDescent([{"params": p, "check_finite": False}], lr, "random")
-        ),
         "givens random, columns": from_gradient(lambda p: GivensDescent(p, lr, "random", side="right")),
-        "givens greedy": from_gradient(lambda p: GivensDescent(p, lr, "greedy")),
         "flow s=2": from_gradient(lambda p: StochasticFlow(p, lr, scale="none")),
         "flow s=8": from_gradient(lambda p: StochasticFlow(p, lr, 8, scale="none")),
         "flow s=d/log d": from_gradient(lambda p: StochasticFlow(p, lr, "d/log d", scale="none")),
     }
-    steps["riemannian auto"] = from_gradient(lambda p: RiemannianDescent(p, lr, "auto"))
     steps["SGDG"] = from_gradient(lambda p: SGDG(p, lr, stiefel=True))
     for name in ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor"):
         steps[name] = from_gradient(lambda p, name=name: RiemannianDescent(p, lr, name))

@@ -2,6 +2,7 @@
 
     python -m benchmarks orthogonal run --quick
     python -m benchmarks orthogonal --sizes 64x64,512x512,2048x2048,1024x64,4096x64 --threads 1
+    OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default python -m benchmarks orthogonal run --kind SSE
 
 The gradient is Gaussian and lr such that a step's skew matrix has norm 0.1 (spectral, estimated); matrix exponentials
 and Newton-Schulz steps cost more at larger norms. `share` is the counted
@@ -25,7 +26,8 @@ from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
 SIZES = "16x16,32x32,64x64,128x128,256x256,512x512,1024x1024,2048x2048,4096x4096,1024x64,4096x64"
-ONE_PASS = ("givens random", "givens random, gradient not tested", "flow s=2")
+KIND_SIZES = "64x64,512x512,1024x1024"  # on a kind of CPU that is not this machine's own
+ONE_PASS = ("givens random", "flow s=2", "plain copy")
 SLOW = ("geotorch", "torch parametrization, matrix_exp")
 
 
@@ -103,14 +105,16 @@ def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool, wor
     if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
         makers.pop("torch parametrization, cayley")
     steps = {name: make(X, G) for name, make in makers.items() if any(word in name for word in words)}
+    copied = torch.empty_like(X)
+    steps["plain copy"] = lambda: copied.copy_(X)
     times = step_times(steps, seconds)
     products, copies = rates(d, k)
     rows = {}
     for name, value in times.items():
         counted = flops(name, d, k)
         share = counted and counted / value / products
-        if name in ONE_PASS:  # X and G are read and X is written; a test of the gradient reads it once more
-            share = (12 if "not tested" in name else 16) * d * k / value / copies
+        if name in ONE_PASS:  # X and G are read, and X is read again and written; a copy reads and writes
+            share = (8 if name == "plain copy" else 16) * d * k / value / copies
         rows[name] = {"ms": 1e3 * value, "mflop": counted and counted / 1e6, "share": share}
     return rows
 
@@ -137,7 +141,8 @@ def table(size: str, rows: dict[str, dict]) -> str:
 
 def parse() -> argparse.Namespace:
     options = drawing_parser(__doc__)
-    options.add_argument("--sizes", default=SIZES)
+    options.add_argument("--sizes", help="such as 64x64,1024x64")
+    options.add_argument("--kind", default="", help="name of a kind of CPU that the environment chose, as in small.py")
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
     options.add_argument(
         "--methods", default="", help="only those whose name holds one of these words, comma separated"
@@ -150,11 +155,13 @@ def main() -> None:
     arguments = parse()
     limit_threads(arguments.threads)
     packages = add_peers(peer_packages(arguments.peers))
-    sizes = "64x64,256x256,1024x64" if arguments.quick else arguments.sizes
+    sizes = arguments.sizes or (KIND_SIZES if arguments.kind else SIZES)
+    sizes = "64x64,256x256,1024x64" if arguments.quick else sizes
     seconds = 0.5 if arguments.quick else arguments.seconds
     peers = ", ".join(packages) or "geoopt, geotorch missing"
     print(f"threads: {arguments.threads}; torch {torch.__version__}; peers: {peers}")
-    name = f"orthogonal{'_quick' if arguments.quick else ''}_{arguments.threads}t"
+    mark = "_quick" if arguments.quick else f"_{arguments.kind}" if arguments.kind else ""
+    name = f"orthogonal{mark}_{arguments.threads}t"
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"{name}.json"
     results = json.loads(file.read_text())["sizes"] if file.exists() else {}
@@ -166,6 +173,8 @@ def main() -> None:
         print(table(size, results[size]), flush=True)
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
         file.write_text(json.dumps(record, indent=1))
+    if arguments.kind:
+        return
     arguments.figures.mkdir(parents=True, exist_ok=True)
     draw_steps(results, arguments.figures / f"{name}.png")
 

@@ -20,6 +20,7 @@ def tables(results: Results) -> Iterable[Table]:
             [name, *(number((found["sizes"][size].get(name) or {}).get("ms")) for size in sizes)] for name in names
         ]
         yield table
+    yield from kinds({kind: results.read(f"orthogonal_{kind}_1t") for kind in ("AVX-512", "AVX2", "SSE")})
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
     yield from tasks(results.read("orthogonal_tasks_2t") or {}, threads=2)
     for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
@@ -31,8 +32,24 @@ def tables(results: Results) -> Iterable[Table]:
     yield from adapters(results.read("orthogonal_adapters") or {})
 
 
+def kinds(found: dict[str, Any]) -> Iterable[Table]:
+    """One step by the kind of CPU, beside a plain copy."""
+    found = {kind: record["sizes"] for kind, record in found.items() if record}
+    if not found:
+        return
+    columns = [f"{size}, {kind}" for kind, sizes in found.items() for size in sizes]
+    title = "One step by the kind of CPU: ms, one thread (plain copies of the matrix)"
+    table = Table("orthogonal-step-kinds", title, ["method", *columns], f"orthogonal_{next(iter(found))}_1t")
+    blocks = [rows for sizes in found.values() for rows in sizes.values()]
+    for name in dict.fromkeys(name for rows in blocks for name in rows):
+        times = [(rows.get(name, {}).get("ms"), rows["plain copy"]["ms"]) for rows in blocks]
+        table.rows.append([name, *(f"{number(ms)} ({number(ms / copy)})" if ms else "-" for ms, copy in times)])
+    yield table
+
+
 def tasks(found: dict[str, dict], threads: int = 1) -> Iterable[Table]:
-    """One table of all tasks: CPU ms to the target and, in brackets, how many times faster than POGO's rule."""
+    """One table of all tasks: CPU ms to the target and, in brackets, how many times faster than POGO's rule, with the
+    lowest and highest ratio of five seeds or more."""
     if not found:
         return
     name, of = ("orthogonal_tasks", "") if threads == 1 else (f"orthogonal_tasks_{threads}t", f" of {threads} threads")
@@ -50,12 +67,20 @@ def tasks(found: dict[str, dict], threads: int = 1) -> Iterable[Table]:
         for name, row in record["methods"].items():
             seconds = row.get("seconds") or math.inf
             reached = math.isfinite(seconds)
-            faster = f" ({pogo / seconds:.2f})" if reached and math.isfinite(pogo) else ""
+            faster = f" ({pogo / seconds:.2f}{_span(row, record)})" if reached and math.isfinite(pogo) else ""
             cells.setdefault(name, {})[task] = f"{number(1e3 * seconds)}{faster}" if reached else "no"
             wins[name] = wins.get(name, 0) + (pogo / seconds if faster else 0)
     for name in sorted(cells, key=lambda name: -wins[name]):
         table.rows.append([name, *(cells[name].get(task, "-") for task in found)])
     yield table
+
+
+def _span(row: dict[str, Any], record: dict[str, Any]) -> str:
+    """Lowest and highest ratio of POGO's time to the row's, seed by seed."""
+    pairs = list(zip(record["methods"]["POGO's rule"]["all"], row["all"], strict=False))
+    ratios = [peer / own if math.isfinite(own) else 0.0 for peer, own in pairs]
+    alone = len(ratios) < 5 or row is record["methods"]["POGO's rule"]
+    return "" if alone else f", {min(ratios):.2f}-{max(ratios):.2f}"
 
 
 def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:

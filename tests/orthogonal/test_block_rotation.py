@@ -104,3 +104,20 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 def test_bad_input_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_arrays_recorded_from_peft() -> None:
+    """PEFT 0.21.2, OFTRotationModule with use_cayley_neumann=False, whose R is the transpose, and True, cut off."""
+    rotation = BlockRotation(6, 3)
+    rotation.load_state_dict({"weight": torch.tensor([[0.1, 0.2, 0.3], [-0.1, 0.05, 0.2]])})
+    exact = [
+        [[0.912281, -0.280702, -0.298246], [0.070175, 0.824561, -0.561404], [0.403509, 0.491228, 0.77193]],
+        [[0.976247, 0.171021, -0.133017], [-0.209026, 0.904988, -0.370546], [0.057007, 0.389549, 0.91924]],
+    ]
+    series = [
+        [[0.907, 0.0604, 0.3998], [-0.2836, 0.814, 0.4788], [-0.2882, -0.5532, 0.7582]],
+        [[0.975656, -0.208975, 0.0558], [0.170025, 0.902625, 0.388737], [-0.1337, -0.369263, 0.917231]],
+    ]
+    R = rotation.rotations().detach()
+    torch.testing.assert_close(R, torch.tensor(exact).mT, rtol=0, atol=2e-6)
+    torch.testing.assert_close(R, torch.tensor(series), rtol=0, atol=0.02)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 
 FAMILIES = {
     "riemannian": lambda p, when: RiemannianDescent(p, 0.1, "newton-schulz", check_finite=when),
@@ -70,7 +70,9 @@ def test_state_of_an_optimizer_without_the_option_loads() -> None:
 
 COMPILED = {
     "givens": lambda p: GivensDescent(p, 0.1, "random"),
+    "greedy": lambda p: GivensDescent(p, 0.1, "greedy"),
     "taylor": lambda p: RiemannianDescent(p, 0.1, "auto", momentum=0.5),
+    "sgdg": lambda p: SGDG(p, 0.1, 0.9, stiefel=True),
 }
 
 

@@ -5,9 +5,11 @@ import itertools
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from nearkin.linalg.givens import rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
@@ -147,3 +149,59 @@ def test_steps_are_counted(n_matchings: int) -> None:
         p.grad = torch.ones_like(p)
         optimizer.step()
     assert optimizer.state[p]["step"] == 3
+
+
+@pytest.mark.parametrize("side", ["auto", "left", "right"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", [(6, 6), (7, 7), (40, 40), (9, 4), (4, 9), (1, 1)])
+def test_the_compiled_greedy_step_is_that_of_a_batch_of_one(shape: tuple[int, int], turned: bool, side: str) -> None:
+    d, k = shape
+    if side == "right" and d != k:
+        return
+    X = haar_orthogonal(max(shape), min(shape), random_state=0).double()
+    X = torch.linalg.qr(X).Q if d >= k else torch.linalg.qr(X).Q.mT
+    X = (X.mT.contiguous().mT if turned else X.contiguous()).clone(memory_format=torch.preserve_format)
+    G = torch.randn(d, k, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    p, batch = nn.Parameter(X), nn.Parameter(X.clone()[None])
+    p.grad, batch.grad = G, G[None]
+    compiled, slow = (GivensDescent([q], 0.1, "greedy", side=side) for q in (p, batch))
+    assert compiled._compiled_step(p, compiled.param_groups[0])
+    assert not slow._compiled_step(batch, slow.param_groups[0])
+    slow.step()
+    torch.testing.assert_close(p.detach(), batch.detach()[0], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("selection", ["random", "greedy"])
+def test_a_gradient_in_the_other_layout_is_the_same_gradient(selection: str) -> None:
+    X, G = problem(12)
+    steps = [stepped(GivensDescent, X, V, 0.1, selection=selection) for V in (G, G.mT.contiguous().mT)]
+    torch.testing.assert_close(*steps, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("selection", ["random", "greedy"])
+def test_angles_beyond_float32_stay_on_the_manifold(selection: str) -> None:
+    p = nn.Parameter(torch.eye(6))
+    p.grad = torch.full((6, 6), 1e35).triu(1)
+    GivensDescent([p], 1e8, selection).step()
+    assert not torch.equal(p.detach(), torch.eye(6))
+    assert orthogonality_error(p.detach()) < 1e-6
+
+
+def test_hooks_and_profilers_see_every_step() -> None:
+    p = nn.Parameter(torch.eye(4))
+    p.grad = torch.ones(4, 4).triu()
+    optimizer, seen = GivensDescent([p], 0.1, "random"), list[str]()
+    handles = [
+        optimizer.register_step_pre_hook(lambda *_: seen.append("before")),
+        optimizer.register_step_post_hook(lambda *_: seen.append("after")),
+        register_optimizer_step_post_hook(lambda *_: seen.append("everywhere")),
+    ]
+    optimizer.step()
+    assert seen == ["before", "after", "everywhere"]
+    for handle in handles:
+        handle.remove()
+    profile = torch.autograd.profiler.profile()
+    with profile:
+        optimizer.step()
+    assert len(seen) == 3
+    assert "Optimizer.step#GivensDescent.step" in [event.name for event in profile.function_events or ()]

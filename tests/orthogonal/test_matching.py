@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
-from nearkin.orthogonal.matching import _greedy_kernel
+from nearkin.orthogonal.matching import greedy_pairs
 from tests.reference.givens import all_matchings, greedy_matching_by_sorting
 
 FUNCTIONS = [greedy_matching, max_weight_matching]
@@ -110,7 +110,7 @@ def test_the_greedy_kernel_ends_on_any_weights(rng):
         for value in (np.nan, np.inf, 1.0):
             W = rng.random((n, n)).astype(np.float32)  # not symmetric either
             W[rng.integers(n), :] = value
-            assert len(_greedy_kernel(W)) <= n // 2
+            assert len(greedy_pairs(W)) <= n // 2
 
 
 def test_asymmetric_weights_without_a_locally_heaviest_pair_are_refused():

@@ -58,3 +58,33 @@ def test_it_takes_the_arguments_of_the_toolkits() -> None:
 def test_what_it_has_not_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SGDG([nn.Parameter(torch.eye(3))], 0.1, **options)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 7), (33, 33), (3, 6, 6)], ids=str)
+@pytest.mark.parametrize("lr", [0.01, 100.0])
+@pytest.mark.parametrize("momentum", [0, 0.9])
+def test_the_compiled_step_is_that_of_the_formulas(shape: tuple[int, ...], lr: float, momentum: float) -> None:
+    p = nn.Parameter(haar_orthogonal(*shape, random_state=0))
+    X = p.detach().double().view(-1, *shape[-2:]).clone()
+    V, generator = torch.zeros_like(X), torch.Generator().manual_seed(1)
+    optimizer = SGDG([p], lr, momentum, stiefel=True)
+    for _ in range(10):
+        p.grad = torch.randn(shape, generator=generator)
+        assert optimizer._compiled_step(p, optimizer.param_groups[0]) or len(shape) > 2
+        if len(shape) > 2:
+            optimizer.step()
+        G = p.grad.double().view(X.shape)
+        for b in range(len(X)):
+            X[b], V[b] = paper_step(X[b], V[b], G[b], lr, momentum)
+        if momentum:
+            torch.testing.assert_close(optimizer.state[p]["momentum"].double().view(X.shape), V, rtol=0, atol=5e-5)
+    torch.testing.assert_close(p.detach().double().view(X.shape), X, rtol=0, atol=1e-5)
+    assert orthogonality_error(p.detach()) < 1e-6
+
+
+def test_a_gradient_of_zeros_moves_nothing() -> None:
+    p = nn.Parameter(haar_orthogonal(12, 12, random_state=0))
+    p.grad, before = torch.zeros(12, 12), p.detach().clone()
+    optimizer = SGDG([p], 0.1, stiefel=True)
+    optimizer.step()
+    torch.testing.assert_close(p.detach(), before, rtol=0, atol=2e-7)

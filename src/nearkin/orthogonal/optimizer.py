@@ -6,25 +6,31 @@ needed, and the skew form of M is transported exactly: Omega(R X, R M) = R Omega
 second moment is one number per matrix: more than one would depend on the basis, which rotations change.
 """
 
-# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportConstantRedefinition=false, reportPrivateUsage=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import _profiler_enabled  # pyright: ignore[reportPrivateImportUsage]
+from torch.autograd.graph import increment_version
 from torch.nn.utils import get_total_norm
 from torch.optim.optimizer import ParamsT
+from torch.optim.optimizer import _global_optimizer_post_hooks as _GLOBAL_POST
+from torch.optim.optimizer import _global_optimizer_pre_hooks as _GLOBAL_PRE
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
 
 LAYOUTS = ("matrix", "convolution")
@@ -36,7 +42,9 @@ class Defaults:
     """Matrix sizes at which the faster way to compute the same step changes, in entries or side length."""
 
     batched: int = 64 * 64  # parameters of one shape up to this size are one batch
-    compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
+    # "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of
+    # its own above this side: beside a busy core a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
+    compiled: int = 80 * 80
     products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
@@ -69,15 +77,6 @@ def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
 def working_dtype(p: Tensor) -> torch.dtype:
     """float64 parameters are updated in float64, all others in float32."""
     return torch.float64 if p.dtype == torch.float64 else torch.float32
-
-
-def plain_gradient(p: Tensor, group: Record) -> Tensor | None:
-    """p's gradient if both are dense float32 or float64 matrices in the CPU's memory, as compiled loops read them."""
-    G = p.grad
-    if G is None or group["maximize"] or group["layout"] != "matrix" or p.device.type != "cpu":
-        return None
-    plain = G.dtype == p.dtype and G.layout == torch.strided and not G.requires_grad
-    return G if plain and p.dtype in (torch.float32, torch.float64) else None
 
 
 def check_whole(p: Tensor, name: str) -> None:
@@ -168,7 +167,7 @@ def unstacked_state(joint: Record, states: Sequence[Record], b: int, *, squeezed
 
 def _copy(targets: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     """Copy each value into its target, in one call."""
-    torch._foreach_copy_(list(targets), list(values))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+    torch._foreach_copy_(list(targets), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
 @dataclass(frozen=True)
@@ -199,6 +198,19 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         # "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down
         # where they find the name, and the momentum where they do not.
         super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """torch's wrapper of `step` for profilers and hooks, but only where there is one: it takes 6 microseconds, a
+        third of a step by random pairs at d = 64."""
+        hooked = torch.optim.Optimizer.profile_hook_step(func)
+
+        @wraps(func)
+        def step(self: Any, *arguments: Any, **named: Any) -> Any:
+            hooks = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _GLOBAL_PRE or _GLOBAL_POST
+            return (hooked if hooks or _profiler_enabled() else func)(self, *arguments, **named)
+
+        return step
 
     def add_param_group(self, param_group: Record) -> None:
         """Add parameters with other options; each is checked to be orthogonal now."""
@@ -241,8 +253,23 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         return loss
 
     def _compiled_step(self, p: Tensor, group: Record) -> bool:
-        """Move p by one compiled call, which tests its gradient; False if there is none for p, or the test failed."""
-        del p, group
+        """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
+        test failed."""
+        G, state = p.grad, self.state[p]
+        if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad:
+            return False
+        if group["maximize"] or group["layout"] != "matrix" or not for_kernels(p):
+            return False
+        state["step"] = state.get("step", 0) + 1
+        if self._move_compiled(p.detach(), G, group, state):
+            increment_version(p)
+            return True
+        state["step"] -= 1
+        return False
+
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        """`_move` in place by compiled loops, of X and G (..., d, k) in the CPU's memory; `_compiled_step` has more."""
+        del X, G, group, state
         return False
 
     @torch.no_grad()

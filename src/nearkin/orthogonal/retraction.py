@@ -92,19 +92,16 @@ def _cayley_by_solve(X: Tensor, A: Tensor, t: float) -> Tensor:
     return on_manifold(2 * solution - X)
 
 
-def cayley(
-    Q: Tensor,  # (..., s, s), skew
-    bound: float = 0.0,  # of the spectral norm of Q^2, if it is known
-) -> Tensor:
+def cayley(Q: Tensor) -> Tensor:  # Q (..., s, s), skew
     """Return (I + Q)(I - Q)^-1 (..., s, s) = 2 (I + Q) S - I, S = (I - Q^2)^-1, by products of matrices.
 
-    S is a cubic polynomial in Q^2 (`cubic_inverse`) and Newton's steps S <- S (2 I - (I - Q^2) S), which square its
-    error. A batch of products takes a tenth of the time of a batch of factorisations (s = 16 to 64, one CPU thread);
-    for ||Q|| above 4 the steps become too many, and it is a solve. ValueError if Q is not finite.
+    S is a cubic polynomial in Q^2 (`inverse_polynomial`) and Newton's steps S <- S (2 I - (I - Q^2) S), which square
+    its error. A batch of products takes a tenth of the time of a batch of factorisations (s = 16 to 64, one CPU
+    thread); for ||Q|| above 4 the steps become too many, and it is a solve. ValueError if Q is not finite.
     """
     square = Q @ Q
     fourth = square @ square
-    bound = bound or largest_norm(fourth) ** 0.5
+    bound = largest_norm(fourth) ** 0.5
     if not bound <= LONG_PRODUCTS:
         if not bool(torch.isfinite(Q).all()):
             raise ValueError("a skew matrix contains NaN or infinity: it gives no rotation; lower lr")
@@ -112,7 +109,7 @@ def cayley(
     enough = 8 * torch.finfo(Q.dtype).eps
     (a, b, c, d), error = (1.0, 1.0, 1.0, 1.0), bound**4  # near zero the series; the identity is exact
     if error > enough:
-        (a, b, c, d), error = cubic_inverse(math.ceil(2 * math.log2(bound)))
+        (a, b, c, d), error = inverse_polynomial(math.ceil(2 * math.log2(bound)))
     S = plus_product(plus_identity(b * square, a), fourth, plus_identity(d * square, c))
     while error > enough:
         S = S @ plus_identity(plus_product(-S, square, S), 2)
@@ -127,17 +124,17 @@ def plus_identity(M: Tensor, number: float) -> Tensor:
 
 
 @lru_cache
-def cubic_inverse(power: int) -> tuple[tuple[float, float, float, float], float]:
-    """Coefficients of the cubic p nearest to 1 / (1 - u) for -2^(power / 2) <= u <= 0, and |1 - (1 - u) p(u)|.
+def inverse_polynomial(power: int, degree: int = 3) -> tuple[tuple[float, ...], float]:
+    """Coefficients of a polynomial p near 1 / (1 - u) for -2^(power / 2) <= u <= 0, p(0) = 1, and |1 - (1 - u) p(u)|.
 
-    This error is Chebyshev's T_4 on the interval, scaled to 1 at u = 1, where (1 - u) p(u) vanishes.
+    This error is Chebyshev's T_{degree + 1}, its last zero at u = 0, scaled to 1 at u = 1, where (1 - u) p(u) is 0.
     """
-    low = -(2.0 ** (power / 2))
-    residual = np.polynomial.Chebyshev.basis(4, [low, 0]).convert(kind=np.polynomial.Polynomial)
+    low, zero = -(2.0 ** (power / 2)), math.cos(math.pi / (2 * degree + 2))
+    high = low - 2 * low / (1 + zero)
+    residual = np.polynomial.Chebyshev.basis(degree + 1, [low, high]).convert(kind=np.polynomial.Polynomial)
     scale = float(residual(1.0))
     p = (1 - residual / scale) // np.polynomial.Polynomial([1, -1])
-    a, b, c, d = (float(number) for number in p.coef)
-    return (a, b, c, d), 1 / abs(scale)
+    return tuple(float(number) for number in p.coef), 1 / abs(scale)
 
 
 def taylor_right_step(
@@ -149,23 +146,18 @@ def taylor_right_step(
 
     The cheapest of all: three or four products with the one for A and no factorisation. The series of degree 2 leaves
     the manifold by (t A)^4 / 4. In the polynomial of degree 4 the coefficients of B^3 and B^4 are such that |f(i x)|^2
-    has neither x^4 nor x^6: it leaves the manifold by 0.00046 (t A)^8 only (exp's series by (t A)^6 / 72). The product
-    with one vector shows which one is needed, and whether a Newton-Schulz step (two products) is due.
+    has neither x^4 nor x^6: it leaves the manifold by 0.00046 (t A)^8 only (exp's series by (t A)^6 / 72). Products
+    with one vector show which one is needed, and whether a Newton-Schulz step (two products) is due.
     """
     B = -t * A
-    probe = w = probing_signs(B.shape[-1], B.dtype, B.device)
-    for _ in range(4):
-        w = B @ w
-    fourth = _rms(w, probe)
+    square, probe = B @ B, probing_signs(B.shape[-1], B.dtype, B.device)
+    fourth = _rms(square @ (square @ probe), probe)
     if not fourth <= 1:  # so long a step that powers do not help
-        moved = plus_product(X, X, expm1(B))
-    elif fourth / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
-        first = X @ B
-        moved = plus_product(X + first, first, B, 0.5)
-    else:
-        square = B @ B
-        moved = X + X @ plus_product(B + square / 2, square, THIRD * B + FOURTH * square)
-    return on_manifold(moved)
+        return on_manifold(plus_product(X, X, expm1(B)))
+    change = torch.add(B, square, alpha=0.5)
+    if fourth / 4 > TOLERANCE[X.dtype] / 4:  # else a correction is due every fourth step at most
+        change = plus_product(change, square, THIRD * B + FOURTH * square)
+    return on_manifold(plus_product(X, X, change))
 
 
 def on_manifold(M: Tensor) -> Tensor:

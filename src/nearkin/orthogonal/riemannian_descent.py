@@ -4,14 +4,13 @@
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import increment_version
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, plain_gradient, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 from nearkin.orthogonal.retraction import RETRACTIONS, left_step, newton_schulz_unseen, right_step
 from nearkin.orthogonal.small_step import NOT_FINITE, TOO_LONG, descend_small, is_small
 
@@ -90,20 +89,16 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
                 "'newton-schulz' (and so 'auto') with plain momentum makes its steps without looking at numbers"
             )
 
-    def _compiled_step(self, p: Tensor, group: Record) -> bool:
-        G = plain_gradient(p, group)
-        if G is None or _retraction(p, group) != "taylor" or group.get("capturable") or not is_small(p):
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        often = group["stabilize_every"]
+        taylor = _retraction(X, group) == "taylor" and not group.get("capturable")
+        if not taylor or not is_small(X) or not G.is_contiguous() or (often and state["step"] % often == 0):
             return False
-        state = self.state[p]
-        step = state.get("step", 0) + 1
-        if (group["stabilize_every"] and step % group["stabilize_every"] == 0) or not G.is_contiguous():
-            return False
-        state["step"] = step
-        if _descend_small(p.detach(), G, group, state):
-            increment_version(p)
-            return True
-        state["step"] = step - 1
-        return False
+        found = descend_small(X, G, group, state)
+        if found == TOO_LONG:
+            tall = X.view(-1, *X.shape[-2:])
+            tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))
+        return found != NOT_FINITE
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):
@@ -111,9 +106,6 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
             M = first_moment(right_skew(X, G) if square else G, group, state)
             step = X @ M if square else M - X @ (M.mT @ X)
             return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
-        small = _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous()
-        if small and _descend_small(X, G, group, state):
-            return X
         return _descend(X, G, group, state)
 
 
@@ -135,16 +127,6 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
     return left_step(X, M, length, _retraction(X, group))
-
-
-def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-    """`_descend` for small square matrices (..., d, d) in place by "taylor", in one compiled call; False if G is not
-    finite."""
-    found = descend_small(X, G, group, state)
-    if found == TOO_LONG:
-        tall = X.view(-1, *X.shape[-2:])
-        tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))
-    return found != NOT_FINITE
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
