@@ -12,7 +12,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc"]
 nb_execution_mode = "off"  # pages show the outputs that the files hold; the tests compare them with a run
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]  # what the build writes here
 default_role = "code"
 nitpicky = False
 
