@@ -250,6 +250,14 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     np.testing.assert_array_equal(asked, again)
 
 
+@pytest.mark.parametrize("rule", ["information-gain", "random"])
+def test_one_question_at_a_time_can_be_asked(rule, points):
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(comparisons_from_vectors(points, 200, random_state=8))
+    assert model.next_queries(1, rule=rule).shape == (1, 3)
+    with pytest.raises(ValueError, match="k is 0"):
+        model.next_queries(0, rule=rule)
+
+
 @pytest.mark.parametrize("flipped", [0.0, 0.2])
 def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
     """The point of asking: after as many more answers, the error is lower than with random questions."""
