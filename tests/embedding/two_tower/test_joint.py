@@ -184,6 +184,14 @@ def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pyt
         np.testing.assert_allclose(lists.data[found], scores[row][order], rtol=1e-6)
 
 
+def test_a_right_without_pairs_counts_as_one_where_the_index_starts() -> None:
+    """Of weight 0 it would move no centroid, and its code would be of the others' only."""
+    pairs = nk.Interactions.from_pairs([0, 0, 1, 2], ["a", "b", "a", "a"], right_ids=["a", "b", "c"])
+    tables = torch.zeros(3, 2), torch.zeros(3, 2)
+    solver = Joint().follow(ALS().alternate(AllPairsLoss(pairs), *tables), layer(), pairs, np.full(4, 0.5))
+    assert solver.importance.tolist() == [2.5, 1.5, 1.0]
+
+
 def test_the_best_step_holds_the_teachers_tables_once(fitted: nk.TwoTower) -> None:
     """They are as large as all else that a fit holds; until the teacher is done they are copied."""
     P, Q = (torch.from_numpy(X) for X in fitted.exact_embeddings_)

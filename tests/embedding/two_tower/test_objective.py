@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
 import nearkin as nk
 from nearkin.embedding import AllPairs
-from nearkin.embedding.two_tower.objective import _costs
+from nearkin.embedding.two_tower.objective import _costs, initial_tables
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
 
@@ -41,6 +42,22 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
     model = nk.TwoTower(4, loss=loss, solver=solver, regularization=0.05, random_state=0).fit(bare)
     again = model.embed_left(bare.matrix())
     np.testing.assert_allclose(again, model.left_embeddings_, atol=2e-3)
+
+
+def test_a_row_is_penalized_by_its_weight_and_one_without_by_the_mean() -> None:
+    """Light rows too: 100, 1 and 1 weigh less than the mean pair."""
+    pairs = nk.Interactions.from_pairs([0, 1, 2], [0, 1, 1], [100.0, 1.0, 1.0], left_ids=range(4), right_ids=range(3))
+    left, right = AllPairs(weighting="linear", omega=0).objective(pairs).ridge
+    X = pairs.matrix().toarray() / (102 / 3)
+    np.testing.assert_allclose(left, [*X.sum(1)[:3], X.sum(1).mean()])
+    np.testing.assert_allclose(right, [*X.sum(0)[:2], X.sum(0).mean()])
+
+
+@pytest.mark.parametrize("k", [4, 64])
+def test_tables_begin_with_rows_of_one_length_whatever_the_number_of_columns(k: int) -> None:
+    pairs = nk.data.planted_interactions(400, 300, random_state=0).interactions
+    for table in initial_tables(pairs, k, torch.Generator().manual_seed(0)):
+        assert float(table.square().sum(1).mean() ** 0.5) == pytest.approx(0.1, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["weight_power", "cost_power"])
