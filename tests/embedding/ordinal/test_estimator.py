@@ -250,6 +250,12 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     np.testing.assert_array_equal(asked, again)
 
 
+@pytest.mark.parametrize("options", [{"choices": "joint"}, {"raters": "estimated"}], ids=str)
+def test_an_unknown_loss_is_named_before_answers_that_do_not_fit(options, train):
+    with pytest.raises(ValueError, match="loss is 'cke'; it must be one of 'gnmds', 'ckl'"):
+        nk.OrdinalEmbedding(2, loss="cke").fit(train, **options)
+
+
 @pytest.mark.parametrize("rule", ["information-gain", "random"])
 def test_one_question_at_a_time_can_be_asked(rule, points):
     model = nk.OrdinalEmbedding(2, random_state=0).fit(comparisons_from_vectors(points, 200, random_state=8))
