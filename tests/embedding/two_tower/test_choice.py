@@ -132,6 +132,18 @@ def test_the_dearer_loss_needs_a_lead_of_more_than_its_standard_error(lead: list
     assert ["why" in t.record for t in both] == [chosen == 0, chosen == 1]
 
 
+def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard error of a lead is that of the lefts' values, whose mean is the mean of the recorded measures."""
+    decided: list[tuple[_Race, list[_Trial]]] = []
+    decide = _Race._decide
+    monkeypatch.setattr(_Race, "_decide", lambda race, found: decided.append((race, found)) or decide(race, found))
+    nk.TwoTower(K, random_state=0).fit(BLOCKS)
+    ((race, finalists),) = decided
+    for one in finalists:
+        assert one.values.shape == race.lefts.shape
+        assert one.mean() == pytest.approx((one.record["recall@20"] + one.record["ndcg@20"]) / 2)
+
+
 def test_given_validation_pairs_judge(fitted: nk.TwoTower) -> None:
     parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
     model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)

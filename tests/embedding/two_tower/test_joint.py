@@ -86,6 +86,7 @@ def test_the_distortion_is_the_mean_squared_distance_from_the_exact_vectors(fitt
     apart = np.square(fitted.right_embeddings_ - exact).sum(axis=1).mean()
     assert fitted.history_[-1]["distortion"] == pytest.approx(apart, rel=1e-5)
     assert [entry["distortion"] for entry in fitted.history_[:SWEEPS]] == [0.0] * SWEEPS
+    assert [entry["phase"] for entry in fitted.history_] == ["teacher"] * SWEEPS + ["index"] * (1 + DEFAULTS.rounds)
 
 
 def test_the_forms_are_the_losss_second_derivative() -> None:

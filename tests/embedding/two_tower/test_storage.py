@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Tower
@@ -20,6 +21,8 @@ def test_settings_are_read_as_objects_and_an_index_that_was_not_there_is_refused
     assert model.solver.get_params() == solver.get_params()
     assert isinstance(model.left, Tower)
     assert model.left.hidden == (8,)
+    given = nk.TwoTower.load(tmp_path / "m", left=nn.Linear(3, 4))
+    assert isinstance(given.left, Tower), "a module fills what is not saved alone"
     with pytest.raises(ValueError, match="was fitted without an index"):
         nk.TwoTower.load(tmp_path / "m", index=nk.quantization.IndexingLayer(4, 2, 4))
 
