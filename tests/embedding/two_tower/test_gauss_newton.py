@@ -78,6 +78,16 @@ def test_the_preconditioner_inverts_rows_whose_curvature_differs_by_a_factor(
     torch.testing.assert_close(product(z) + damping * z, r, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("active", [(0, 1), (0,), (1,)])
+def test_under_strong_damping_the_preconditioner_divides_by_it(rng: np.random.Generator, active: tuple) -> None:
+    towers = pair(rng)
+    solver = GaussNewton().begin(towers, AllPairs())
+    point = solver.loss.at(*towers.embeddings())
+    solve = solver._preconditioner(point, active, solver._matvec(point, active), 1e5)
+    r = torch.tensor(rng.standard_normal(sum(solver._sizes(active))), dtype=torch.float32)
+    torch.testing.assert_close(solve(r), r / 1e5, rtol=1e-2, atol=0)
+
+
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
     for alternating in (True, False):
         solver = GaussNewton(alternating=alternating).begin(pair(rng), AllPairs())
