@@ -244,6 +244,8 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     assert asked.shape == (20, 3)
     questions = {(i, frozenset((j, k))) for i, j, k in asked.tolist()}
     assert len(questions) == 20
+    many = model.next_queries(100, rule=rule).tolist()
+    assert len({(i, frozenset((j, k))) for i, j, k in many}) == 100, "more questions than the 40 objects, none twice"
     assert not questions & {(i, frozenset((j, k))) for i, j, k in few.indices.tolist()}
     assert all(len({i, j, k}) == 3 for i, j, k in asked.tolist())
     again = clone(model).fit(few).next_queries(20, rule=rule)
