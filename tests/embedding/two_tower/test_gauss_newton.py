@@ -132,3 +132,10 @@ def test_steps_do_not_depend_on_the_unit_of_the_weights(rng: np.random.Generator
         solver.pair.ridge = towers.ridge
         found.append([solver.step() for _ in range(3)])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("given", "alternating", "steps"), [(None, True, 15), (None, False, 20), (3, True, 3)])
+def test_how_many_steps_there_are(given: int | None, alternating: bool, steps: int) -> None:
+    solver = GaussNewton(max_iter=given, alternating=alternating)
+    solver.check(all_pairs=True)
+    assert solver.max_iter == steps

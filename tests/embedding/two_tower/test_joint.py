@@ -105,6 +105,23 @@ def test_the_forms_are_the_losss_second_derivative() -> None:
     assert loss.value(P, Q) - loss.value(P, moved) == pytest.approx(e @ H @ e / 2, rel=1e-4)
 
 
+def test_the_students_loss_is_the_dense_sum_of_errors_against_the_teacher(rng: np.random.Generator) -> None:
+    """Others than those on lists weigh omega, the share of pairs on lists; the penalty is a share of the curvature."""
+    (m, n), k = PAIRS.shape, 3
+    teacher, student = ([rng.standard_normal((size, k)) for size in (m, n)] for _ in range(2))
+    P, Q, X, T = (torch.tensor(table) for table in (*teacher, *student))
+    loss = student_loss(P.float(), Q.float(), PAIRS)
+    on_lists = loss.pairs
+    lists = np.zeros((m, n), bool)
+    lists[np.repeat(np.arange(m), np.diff(on_lists.indptr)), on_lists.indices] = True
+    assert not (lists & (PAIRS.matrix().toarray() > 0)).any(), "seen pairs are on no list"
+    errors = (student[0] @ student[1].T - teacher[0] @ teacher[1].T) ** 2 / 2
+    wanted = errors[lists].sum() + lists.mean() * errors[~lists].sum()
+    for table, own, other in ((student[0], m, teacher[1]), (student[1], n, teacher[0])):
+        wanted += DEFAULTS.ridge / 2 * (table**2).sum() * lists.sum() * (other**2).mean() / own
+    assert loss.value(X, T) == pytest.approx(wanted, rel=1e-5)
+
+
 @pytest.mark.parametrize("cut", [3, SWEEPS + 1, SWEEPS + 3])
 def test_a_resumed_fit_is_the_uninterrupted_one(fitted: nk.TwoTower, tmp_path: Path, cut: int) -> None:
     whole = fitted

@@ -44,13 +44,24 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
     np.testing.assert_allclose(again, model.left_embeddings_, atol=2e-3)
 
 
-def test_a_row_is_penalized_by_its_weight_and_one_without_by_the_mean() -> None:
-    """Light rows too: 100, 1 and 1 weigh less than the mean pair."""
+@pytest.mark.parametrize("omega", [0.0, 0.3])
+def test_a_row_is_penalized_by_its_weight_and_one_without_by_the_mean(omega: float) -> None:
+    """Light rows too: 100, 1 and 1 weigh less than the mean pair. An unobserved pair weighs omega a_i b_j."""
     pairs = nk.Interactions.from_pairs([0, 1, 2], [0, 1, 1], [100.0, 1.0, 1.0], left_ids=range(4), right_ids=range(3))
-    left, right = AllPairs(weighting="linear", omega=0).objective(pairs).ridge
-    X = pairs.matrix().toarray() / (102 / 3)
-    np.testing.assert_allclose(left, [*X.sum(1)[:3], X.sum(1).mean()])
-    np.testing.assert_allclose(right, [*X.sum(0)[:2], X.sum(0).mean()])
+    a, b = np.array([1.0, 0.5, 2.0, 0.0]), np.array([1.0, 3.0, 0.0])
+    loss = AllPairs(weighting="linear", omega=omega, left_costs=a, right_costs=b)
+    weights = pairs.matrix().toarray() / (102 / 3) + omega * np.outer(a, b)
+    for found, wanted in zip(loss.objective(pairs).ridge, (weights.sum(1), weights.sum(0)), strict=True):
+        np.testing.assert_allclose(found, np.where(wanted > 0, wanted, wanted.mean()))
+
+
+def test_only_a_side_with_features_leaves_rows_without_pairs_out() -> None:
+    pairs = nk.Interactions.from_pairs([0, 1], [0, 1], left_ids=range(3), right_ids=range(4))
+    for side in ("left", "right"):
+        features = {side: np.ones((3 if side == "left" else 4, 2), np.float32)}
+        objective = AllPairs().objective(pairs.with_features(**features))
+        assert objective.a.tolist() == ([1, 1, 0] if side == "left" else [1, 1, 1])
+        assert objective.b.tolist() == ([1, 1, 0, 0] if side == "right" else [1, 1, 1, 1])
 
 
 @pytest.mark.parametrize("k", [4, 64])
