@@ -35,6 +35,7 @@ ROOMS = {  # room of src/nearkin: its contract tests
     "orthogonal": ("tests/contracts/test_optimizers.py",),
     "solvers": ("tests/contracts/test_ordinal_solvers.py",),
     "hashing": ("tests/contracts/test_hashers.py",),
+    "embedding": (),  # the files of the folder itself
     "embedding/all_pairs": ("tests/contracts/test_pair_losses.py", "tests/contracts/test_tower_solvers.py"),
     "embedding/ordinal": ("tests/contracts/test_ordinal_solvers.py",),
     "embedding/two_tower": ("tests/contracts/test_tower_solvers.py",),
@@ -114,14 +115,15 @@ def _short(node: ast.AST) -> str:
 def modules(asked: list[str]) -> Iterator[tuple[str, Path]]:
     """(room, file) of the modules asked for; all rooms without a name."""
     for room in ROOMS:
-        for file in sorted((ROOT / "src" / "nearkin" / room).rglob("*.py")):
+        folder = ROOT / "src" / "nearkin" / room
+        for file in sorted(folder.glob("*.py") if room == "embedding" else folder.rglob("*.py")):
             name = file.relative_to(ROOT / "src" / "nearkin").as_posix()
             if file.stem != "__init__" and (not asked or any(name == a or name.startswith(f"{a}/") for a in asked)):
                 yield room, file
 
 
 def near_tests(room: str, file: Path) -> list[str]:
-    """At most four tests of the room's folder that name the module or a public name of it, the module's own first.
+    """At most four tests of the room's folder: the module's own, then those that name it or its public names most.
 
     Where none does, the first of the folder.
     """
@@ -129,8 +131,9 @@ def near_tests(room: str, file: Path) -> list[str]:
     public = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     words = re.compile(rf"\b({'|'.join([file.stem, *(name for name in public if name[0] != '_')])})\b")
     every = sorted((ROOT / "tests" / room).rglob("test_*.py"))
-    tests = [t for t in every if words.search(t.read_text(encoding="utf-8"))] or every
-    tests.sort(key=lambda t: (t.stem != f"test_{file.stem}", t))
+    named = {t: len(words.findall(t.read_text(encoding="utf-8"))) for t in every}
+    tests = [t for t in every if named[t]] or every
+    tests.sort(key=lambda t: (t.stem != f"test_{file.stem}", -named[t], t))
     return [t.relative_to(ROOT).as_posix() for t in tests[:NEAR]]
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 
 import nearkin as nk
 
@@ -49,6 +50,24 @@ def test_the_score_is_the_share_of_the_new_encoders_neighbours(rng: np.random.Ge
     wanted = np.argsort(-(new[2000:] @ new[:2000].T), axis=1)[:, :10]
     kept = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, wanted, strict=True)])
     assert abs(kept - bridge.scores_[bridge.kind_]) < 0.05
+
+
+def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
+    """Its sign too: opposite vectors would be as long and as much spread."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        old = rng.normal(size=(80, 4))
+        new = turned(old, 4, rng) + 9 * rng.normal(size=(80, 4))
+        found = nk.Bridge(kind="orthogonal", random_state=0).fit(old, new).map_
+        wanted = orthogonal_procrustes(new - new.mean(0), old - old.mean(0))[0]
+        np.testing.assert_allclose(found / np.linalg.norm(found, axis=0), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("n", [2, 7, 11])
+def test_of_few_rows_every_map_finds_all_the_others(metric: str, n: int, rng: np.random.Generator) -> None:
+    old, new = rng.normal(size=(2, n, 2))
+    assert set(nk.Bridge(metric=metric, random_state=0).fit(old, new).scores_.values()) == {1.0}
 
 
 def test_queries_of_the_new_encoder_search_the_old_index(rng: np.random.Generator) -> None:

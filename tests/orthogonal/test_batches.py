@@ -13,7 +13,7 @@ from nearkin.orthogonal.optimizer import DEFAULTS, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering
 
-SHAPES = [(5, 5), (6, 3), (3, 6), (2, 5, 5), (2, 3, 6, 3), (1, 1)]
+SHAPES = [(5, 5), (6, 3), (3, 6), (2, 5, 5), (2, 3, 6, 3), (2, 3, 6), (1, 1)]
 
 
 def point(shape: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float64) -> Tensor:

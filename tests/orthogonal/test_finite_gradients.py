@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nearkin.orthogonal import SGDG, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal import SGDG, Adam, GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
 
 FAMILIES = {
     "riemannian": lambda p, when: RiemannianDescent(p, 0.1, "newton-schulz", check_finite=when),
@@ -92,6 +92,24 @@ def test_a_compiled_step_finds_one_bad_entry_of_its_gradient_before_it_changes_a
         assert torch.equal(p.detach(), before)
         after = [value for value in optimizer.state[p].values() if isinstance(value, torch.Tensor)]
         assert all(torch.equal(*pair) for pair in zip(moments, after, strict=True))
+
+
+@pytest.mark.parametrize("make", [GivensDescent, lambda p, **o: RiemannianDescent(p, retraction="auto", **o)])
+def test_training_after_a_refused_gradient_is_training_without_it(make: Any) -> None:
+    """The step's number too, which corrects Adam's averages: after a fourth step they are still far from settled."""
+    ends = []
+    for bad in (False, True):
+        p = nn.Parameter(torch.eye(5, dtype=torch.float64))
+        optimizer, generator = make([p], lr=0.05, momentum=Adam()), torch.Generator().manual_seed(0)
+        for step in range(6):
+            if bad and step == 4:
+                p.grad = torch.full_like(p, torch.nan)
+                with pytest.raises(ValueError, match="NaN"):
+                    optimizer.step()
+            p.grad = torch.randn(5, 5, generator=generator, dtype=torch.float64)
+            optimizer.step()
+        ends.append(p.detach())
+    torch.testing.assert_close(*ends)
 
 
 @pytest.mark.parametrize("name", COMPILED)

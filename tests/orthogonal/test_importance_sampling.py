@@ -50,6 +50,15 @@ def test_unbiased_and_least_variance(d: int) -> None:
         assert variance(p) <= variance(other / other.sum())
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_the_law_does_not_depend_on_the_gradients_unit(size: float) -> None:
+    Omega, parts = skew(6), round_robin(6)
+    law = optimal_probabilities(Omega, parts)
+    assert float(law.max()) > 1.2 * float(law.min()), "a law that is not uniform"
+    torch.testing.assert_close(optimal_probabilities(size * Omega, parts), law)
+    torch.testing.assert_close(optimal_probabilities(0 * Omega, parts), torch.full_like(law, 1 / 5))
+
+
 @pytest.mark.parametrize("d", [6, 7])
 def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
     Omega = skew(d)

@@ -93,6 +93,15 @@ def test_long_steps_are_the_polar_factor(lr: float) -> None:
     torch.testing.assert_close(module.weight.detach(), expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_unit_of_a_parameter_does_not_matter(scale: float) -> None:
+    torch.testing.assert_close(holder((7, 5), scale=scale).weight, holder((7, 5)).weight, rtol=0, atol=1e-9)
+    flat = torch.ones(4, 3, dtype=torch.float64) + torch.eye(4, 3)
+    flat[:, 2] = flat[:, 1]
+    with pytest.raises(ValueError, match="not of full rank"):
+        orthogonal_parametrization(Holder(scale * flat))
+
+
 def test_one_small_step_is_that_of_torch_s_own() -> None:
     start, lr = haar_orthogonal(6, 6, special=True, random_state=0, dtype=torch.float64), 1e-5
     ours = orthogonal_parametrization(Holder(start.clone()))

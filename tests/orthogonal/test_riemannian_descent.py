@@ -7,7 +7,7 @@ from torch import nn
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal import RiemannianDescent
+from nearkin.orthogonal import Adam, RiemannianDescent
 from nearkin.orthogonal.retraction import RETRACTIONS, orthogonality_probe
 from tests.covering import covering
 
@@ -52,3 +52,23 @@ def test_skew_momentum_of_a_constant_direction_adds_up() -> None:
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="retraction is 'svd'"):
         RiemannianDescent([nn.Parameter(torch.eye(3))], 0.1, "svd")
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (6, 3)], ids=str)
+def test_adams_steps_are_those_of_the_formulas(shape: tuple[int, int]) -> None:
+    """Square: both moments entry by entry in the skew coordinates. Tall: one second moment, of the tangent gradient."""
+    lr, beta1, beta2, eps = 0.05, 0.8, 0.95, 1e-3
+    X, generator = haar_orthogonal(*shape, random_state=0, dtype=torch.float64), torch.Generator().manual_seed(0)
+    p = nn.Parameter(X.clone())
+    optimizer = RiemannianDescent([p], lr, "exp", momentum=Adam((beta1, beta2), eps))
+    M = v = torch.zeros(())
+    for t in range(1, 5):
+        G = p.grad = torch.randn(shape, generator=generator, dtype=torch.float64)
+        optimizer.step()
+        square = shape[0] == shape[1]
+        raw = X.T @ G - G.T @ X if square else G - X @ (X.T @ G + G.T @ X) / 2
+        M = beta1 * M + (1 - beta1) * (raw if square else G)
+        v = beta2 * v + (1 - beta2) * (raw**2 if square else (raw**2).mean())
+        D = lr * M / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps)
+        X = X @ torch.linalg.matrix_exp(-D) if square else torch.linalg.matrix_exp(X @ D.T - D @ X.T) @ X
+        torch.testing.assert_close(p.detach(), X, rtol=0, atol=1e-10)

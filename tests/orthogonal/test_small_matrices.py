@@ -87,6 +87,22 @@ def test_a_step_too_long_for_the_series_is_the_geodesic(momentum: Any) -> None:
     torch.testing.assert_close(*ends, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("lr", [0.05, 3.0], ids=["series", "too long for it"])
+def test_matrices_in_two_axes_of_batches_move_as_in_one(lr: float) -> None:
+    X = haar_orthogonal(6, 5, 5, random_state=1, dtype=torch.float64)
+    G = torch.randn(6, 5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    ends = []
+    for batch in ((6,), (2, 3)):
+        p = nn.Parameter(X.reshape(*batch, 5, 5).clone())
+        optimizer = RiemannianDescent([p], lr, "taylor", momentum=0.7)
+        for _ in range(3):
+            p.grad = G.reshape(p.shape)
+            optimizer.step()
+        ends.append(p.detach().reshape(X.shape))
+    assert float((ends[0] - X).abs().max()) > 0.01
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-9)
+
+
 def test_the_series_leaves_the_manifold_by_its_eighth_power_only() -> None:
     x = torch.linspace(0, 1, 11, dtype=torch.float64)
     f = 1 - x**2 / 2 + FOURTH * x**4 + 1j * (x - THIRD * x**3)

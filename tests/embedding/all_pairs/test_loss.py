@@ -221,3 +221,11 @@ def test_a_number_imputes_every_label(rng: np.random.Generator) -> None:
     number, factors = (AllPairsLoss(observed, prior=p) for p in (0.3, (np.full((9, 1), 0.3), np.ones((7, 1)))))
     assert number.value(P, Q) == pytest.approx(factors.value(P, Q), rel=1e-12)
     assert number.value(P, Q) != pytest.approx(AllPairsLoss(observed).value(P, Q), rel=1e-3)
+
+
+def test_one_weight_for_all_pairs_is_that_weight_at_each(rng: np.random.Generator) -> None:
+    observed = sp.random(12, 9, density=0.4, random_state=0, format="csr")
+    P, Q = torch.tensor(rng.standard_normal((12, 3))), torch.tensor(rng.standard_normal((9, 3)))
+    one, each = (AllPairsLoss(observed, omega=0.2, weights=w) for w in (2.5, np.full(observed.nnz, 2.5)))
+    assert one.observed_weight == pytest.approx(each.observed_weight) == pytest.approx(2.5 * observed.nnz)
+    assert one.value(P, Q) == pytest.approx(each.value(P, Q))

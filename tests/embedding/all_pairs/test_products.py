@@ -56,6 +56,23 @@ def test_processes_share_rows_by_pairs_and_a_row_counts_as_one(counts: list[int]
     assert work[0] < sum(work), "one process would do all"
 
 
+def test_a_process_multiplies_its_rows_of_the_matrix(rng: np.random.Generator) -> None:
+    X = sp.random(30, 20, density=0.3, random_state=0, format="csr")
+    pairs = Interactions.from_matrix(X)
+    whole = PairProducts(pairs.indptr, pairs.indices, pairs.columns)
+    P, Q = torch.tensor(rng.standard_normal((30, 4))), torch.tensor(rng.standard_normal((20, 4)))
+    values = torch.tensor(X.data)
+    found = torch.zeros(20, 4, dtype=torch.float64)
+    for rank in range(3):
+        rows = whole.share(Ranked(rank, 3))
+        part, mine = whole.part(rows), values[pairs.indptr[rows.start] : pairs.indptr[rows.stop]]
+        dense = torch.tensor(X[rows].toarray())
+        torch.testing.assert_close(part.dots(P[rows], Q), (P[rows] @ Q.T)[dense != 0])
+        torch.testing.assert_close(part.times_right(mine, Q), dense @ Q)
+        found += part.times_left(mine, P[rows])
+    torch.testing.assert_close(found, torch.tensor(X.toarray()).T @ P)
+
+
 class Ranked(Group):
     """A process of several, of which only rank and size count."""
 

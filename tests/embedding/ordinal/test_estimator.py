@@ -244,10 +244,26 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     assert asked.shape == (20, 3)
     questions = {(i, frozenset((j, k))) for i, j, k in asked.tolist()}
     assert len(questions) == 20
+    many = model.next_queries(100, rule=rule).tolist()
+    assert len({(i, frozenset((j, k))) for i, j, k in many}) == 100, "more questions than the 40 objects, none twice"
     assert not questions & {(i, frozenset((j, k))) for i, j, k in few.indices.tolist()}
     assert all(len({i, j, k}) == 3 for i, j, k in asked.tolist())
     again = clone(model).fit(few).next_queries(20, rule=rule)
     np.testing.assert_array_equal(asked, again)
+
+
+@pytest.mark.parametrize("options", [{"choices": "joint"}, {"raters": "estimated"}], ids=str)
+def test_an_unknown_loss_is_named_before_answers_that_do_not_fit(options, train):
+    with pytest.raises(ValueError, match="loss is 'cke'; it must be one of 'gnmds', 'ckl'"):
+        nk.OrdinalEmbedding(2, loss="cke").fit(train, **options)
+
+
+@pytest.mark.parametrize("rule", ["information-gain", "random"])
+def test_one_question_at_a_time_can_be_asked(rule, points):
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(comparisons_from_vectors(points, 200, random_state=8))
+    assert model.next_queries(1, rule=rule).shape == (1, 3)
+    with pytest.raises(ValueError, match="k is 0"):
+        model.next_queries(0, rule=rule)
 
 
 @pytest.mark.parametrize("flipped", [0.0, 0.2])

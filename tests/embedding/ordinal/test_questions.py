@@ -1,6 +1,7 @@
 """Questions worth asking: those that were not asked yet, and of these the informative ones."""
 
 import numpy as np
+import pytest
 
 from nearkin.data import comparisons_from_vectors
 from nearkin.embedding.ordinal.questions import DEFAULTS, information_gain, informative_queries, random_queries
@@ -31,6 +32,14 @@ def test_asked_quadruplets_are_not_asked_again():
     fresh = random_queries(8, asked, 30, np.random.default_rng(5)).tolist()
     assert len(fresh) > 5
     assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
+
+
+@pytest.mark.parametrize("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2)]], ids=len)
+def test_the_last_open_questions_are_found_and_then_none(missing):
+    every = [(i, j, k) for i in range(4) for j in range(4) for k in range(j + 1, 4) if i not in (j, k)]
+    asked = Comparisons(np.array([row for row in every if row not in missing]), np.arange(4))
+    found = informative_queries(X[:4], asked, coin, 10, np.random.default_rng(0)).tolist()
+    assert sorted((i, *sorted((j, k))) for i, j, k in found) == sorted(missing)
 
 
 def test_information_of_a_sure_answer_and_of_one_that_is_known():

@@ -1,18 +1,21 @@
 """`loss="auto"`: what short fits choose, when nothing is chosen, and that a fit with it is the chosen loss's own."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
 from nearkin.embedding.two_tower import choice, fitting
-from nearkin.embedding.two_tower.choice import _Race, _Trial
+from nearkin.embedding.two_tower.choice import _Race, _Trial, sweep
+from nearkin.embedding.two_tower.objective import initial_tables
 
 K = 6
 
@@ -70,7 +73,10 @@ def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(pairs: nk.Interactions) ->
 
 def test_every_short_fit_is_recorded_and_reported() -> None:
     reported: list[dict] = []
+    began = time.perf_counter()
     model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: reported.append(dict(record)))
+    elapsed = time.perf_counter() - began
+    assert all(0 < trial["seconds"] <= elapsed for trial in model.trials_)
     trials = [record for record in reported if record.get("phase") == "loss"]
     assert [record["step"] for record in trials] == list(range(1, len(model.trials_) + 1))
     assert len(trials) <= trials[0]["total"]
@@ -103,6 +109,17 @@ def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.In
     np.testing.assert_array_equal(model.left_embeddings_, plain.fit(pairs).left_embeddings_)
 
 
+def test_the_value_is_of_the_last_sweep() -> None:
+    """It is taken between the two sides: below the loss of one sweep less, and above that of the tables."""
+    loss = AllPairs().objective(BLOCKS).loss(0.1)
+    start = initial_tables(BLOCKS, K, torch.Generator().manual_seed(0))
+    given = [table.clone() for table in start]
+    ends = [sweep(loss, start, number) for number in (1, 4, 5)]
+    assert all(torch.equal(*pair) for pair in zip(start, given, strict=True)), "the given tables are copied"
+    one, four, five = (loss.value(*tables) for tables, _ in ends)
+    assert five < ends[2][1] < four < one < ends[0][1] < loss.value(*given)
+
+
 def trial(loss: object, values: list[float]) -> _Trial:
     return _Trial(loss, SimpleNamespace(), np.array(values), {"loss": loss.name, "settings": {}})  # pyright: ignore
 
@@ -113,6 +130,18 @@ def test_the_dearer_loss_needs_a_lead_of_more_than_its_standard_error(lead: list
     both = [trial(AllPairs(), [0.5, 0.4, 0.3]), trial(CosineSoftmax(), (np.array([0.5, 0.4, 0.3]) + lead).tolist())]
     _Race._decide(race, both)  # pyright: ignore[reportArgumentType]
     assert ["why" in t.record for t in both] == [chosen == 0, chosen == 1]
+
+
+def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard error of a lead is that of the lefts' values, whose mean is the mean of the recorded measures."""
+    decided: list[tuple[_Race, list[_Trial]]] = []
+    decide = _Race._decide
+    monkeypatch.setattr(_Race, "_decide", lambda race, found: decided.append((race, found)) or decide(race, found))
+    nk.TwoTower(K, random_state=0).fit(BLOCKS)
+    ((race, finalists),) = decided
+    for one in finalists:
+        assert one.values.shape == race.lefts.shape
+        assert one.mean() == pytest.approx((one.record["recall@20"] + one.record["ndcg@20"]) / 2)
 
 
 def test_given_validation_pairs_judge(fitted: nk.TwoTower) -> None:

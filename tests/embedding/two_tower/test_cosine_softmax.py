@@ -133,6 +133,14 @@ def test_the_loss_has_the_imputed_labels_and_the_bias_of_the_pairs() -> None:
     assert found.value(P, Q) != pytest.approx(without.value(P, Q), rel=1e-3)
 
 
+def test_twice_the_pairs_lead_by_the_same_however_few() -> None:
+    degrees = np.array([1, 2, 4, 8])
+    bias = CosineSoftmax(bias_power=0.7).bias(degrees, degrees)
+    np.testing.assert_allclose(np.diff(bias), 0.7 * np.log(2))
+    assert bias.mean() == pytest.approx(0)
+    np.testing.assert_allclose(CosineSoftmax(bias_power=0.7).bias(np.array([0, 1]), degrees), bias[0])
+
+
 def test_one_dimension_is_too_few_for_a_bias() -> None:
     with pytest.raises(ValueError, match=r"n_components is 1.*bias_power=0"):
         nk.TwoTower(1, loss="cosine-softmax").fit(planted(60, 40))

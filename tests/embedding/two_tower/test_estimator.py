@@ -150,3 +150,10 @@ def test_features_of_any_number_type_are_embedded(kind: type) -> None:
     wanted = model.transform_left(features.astype(np.float32))
     np.testing.assert_array_equal(model.transform_left(features.astype(kind)), wanted)
     np.testing.assert_array_equal(model.embed_left([[1, 2]], features[:1].astype(kind)).dtype, np.float32)
+
+
+@pytest.mark.parametrize(("ids", "none"), [([5, 6, 7], -1), (["a", "b", "c"], "")], ids=["numbers", "text"])
+def test_where_nothing_is_left_to_recommend_no_id_is_given(ids: list, none: object) -> None:
+    pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 1], [ids[0], ids[1], *ids])
+    model = nk.TwoTower(2, loss="all-pairs", regularization=0.1, random_state=0).fit(pairs)
+    assert model.recommend([0, 1], k=2)[1].tolist() == [[ids[2], none], [none, none]]

@@ -59,6 +59,35 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
     assert norms[1] <= 0.11 * norms[0], f"{norms}: CG ends at a tenth of the gradient, and a square is all there is"
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_preconditioner_inverts_rows_whose_curvature_differs_by_a_factor(
+    rng: np.random.Generator, number: int
+) -> None:
+    """An observed pair weighs what an unobserved one does, so that a row's curvature is its cost times the mean's."""
+    pairs, costs = observed(23, 11), (rng.uniform(0.2, 3, 23), rng.uniform(0.2, 3, 11))
+    tables = [torch.tensor(rng.standard_normal((n, 3)), dtype=torch.float32) for n in (23, 11)]
+    sides = [Side(ResidualTower(len(table), 3, None, table), len(table), None) for table in tables]
+    weights = 0.3 * costs[0][pairs.rows] * costs[1][pairs.indices]
+    towers = tower_pair(*sides, pairs, (0.1 * costs[0], 0.1 * costs[1]), a=costs[0], b=costs[1], weights=weights)
+    solver = GaussNewton().begin(towers, AllPairs())
+    point, damping = solver.loss.at(*towers.embeddings()), 0.01
+    product = solver._matvec(point, (number,))
+    solve = solver._preconditioner(point, (number,), product, damping)
+    r = torch.tensor(rng.standard_normal(tables[number].numel()), dtype=torch.float32)
+    z = solve(r)
+    torch.testing.assert_close(product(z) + damping * z, r, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("active", [(0, 1), (0,), (1,)])
+def test_under_strong_damping_the_preconditioner_divides_by_it(rng: np.random.Generator, active: tuple) -> None:
+    towers = pair(rng)
+    solver = GaussNewton().begin(towers, AllPairs())
+    point = solver.loss.at(*towers.embeddings())
+    solve = solver._preconditioner(point, active, solver._matvec(point, active), 1e5)
+    r = torch.tensor(rng.standard_normal(sum(solver._sizes(active))), dtype=torch.float32)
+    torch.testing.assert_close(solve(r), r / 1e5, rtol=1e-2, atol=0)
+
+
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
     for alternating in (True, False):
         solver = GaussNewton(alternating=alternating).begin(pair(rng), AllPairs())
@@ -103,3 +132,10 @@ def test_steps_do_not_depend_on_the_unit_of_the_weights(rng: np.random.Generator
         solver.pair.ridge = towers.ridge
         found.append([solver.step() for _ in range(3)])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("given", "alternating", "steps"), [(None, True, 15), (None, False, 20), (3, True, 3)])
+def test_how_many_steps_there_are(given: int | None, alternating: bool, steps: int) -> None:
+    solver = GaussNewton(max_iter=given, alternating=alternating)
+    solver.check(all_pairs=True)
+    assert solver.max_iter == steps

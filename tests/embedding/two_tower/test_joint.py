@@ -86,6 +86,7 @@ def test_the_distortion_is_the_mean_squared_distance_from_the_exact_vectors(fitt
     apart = np.square(fitted.right_embeddings_ - exact).sum(axis=1).mean()
     assert fitted.history_[-1]["distortion"] == pytest.approx(apart, rel=1e-5)
     assert [entry["distortion"] for entry in fitted.history_[:SWEEPS]] == [0.0] * SWEEPS
+    assert [entry["phase"] for entry in fitted.history_] == ["teacher"] * SWEEPS + ["index"] * (1 + DEFAULTS.rounds)
 
 
 def test_the_forms_are_the_losss_second_derivative() -> None:
@@ -102,6 +103,23 @@ def test_the_forms_are_the_losss_second_derivative() -> None:
     moved[j] = target[j]
     e = (Q - target)[j].numpy()
     assert loss.value(P, Q) - loss.value(P, moved) == pytest.approx(e @ H @ e / 2, rel=1e-4)
+
+
+def test_the_students_loss_is_the_dense_sum_of_errors_against_the_teacher(rng: np.random.Generator) -> None:
+    """Others than those on lists weigh omega, the share of pairs on lists; the penalty is a share of the curvature."""
+    (m, n), k = PAIRS.shape, 3
+    teacher, student = ([rng.standard_normal((size, k)) for size in (m, n)] for _ in range(2))
+    P, Q, X, T = (torch.tensor(table) for table in (*teacher, *student))
+    loss = student_loss(P.float(), Q.float(), PAIRS)
+    on_lists = loss.pairs
+    lists = np.zeros((m, n), bool)
+    lists[np.repeat(np.arange(m), np.diff(on_lists.indptr)), on_lists.indices] = True
+    assert not (lists & (PAIRS.matrix().toarray() > 0)).any(), "seen pairs are on no list"
+    errors = (student[0] @ student[1].T - teacher[0] @ teacher[1].T) ** 2 / 2
+    wanted = errors[lists].sum() + lists.mean() * errors[~lists].sum()
+    for table, own, other in ((student[0], m, teacher[1]), (student[1], n, teacher[0])):
+        wanted += DEFAULTS.ridge / 2 * (table**2).sum() * lists.sum() * (other**2).mean() / own
+    assert loss.value(X, T) == pytest.approx(wanted, rel=1e-5)
 
 
 @pytest.mark.parametrize("cut", [3, SWEEPS + 1, SWEEPS + 3])
@@ -182,6 +200,14 @@ def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pyt
         order = np.argsort(numbers[row])
         np.testing.assert_array_equal(lists.indices[found], numbers[row][order])
         np.testing.assert_allclose(lists.data[found], scores[row][order], rtol=1e-6)
+
+
+def test_a_right_without_pairs_counts_as_one_where_the_index_starts() -> None:
+    """Of weight 0 it would move no centroid, and its code would be of the others' only."""
+    pairs = nk.Interactions.from_pairs([0, 0, 1, 2], ["a", "b", "a", "a"], right_ids=["a", "b", "c"])
+    tables = torch.zeros(3, 2), torch.zeros(3, 2)
+    solver = Joint().follow(ALS().alternate(AllPairsLoss(pairs), *tables), layer(), pairs, np.full(4, 0.5))
+    assert solver.importance.tolist() == [2.5, 1.5, 1.0]
 
 
 def test_the_best_step_holds_the_teachers_tables_once(fitted: nk.TwoTower) -> None:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
 import nearkin as nk
 from nearkin.embedding import AllPairs
-from nearkin.embedding.two_tower.objective import _costs
+from nearkin.embedding.two_tower.objective import _costs, initial_tables
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
 
@@ -41,6 +42,33 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
     model = nk.TwoTower(4, loss=loss, solver=solver, regularization=0.05, random_state=0).fit(bare)
     again = model.embed_left(bare.matrix())
     np.testing.assert_allclose(again, model.left_embeddings_, atol=2e-3)
+
+
+@pytest.mark.parametrize("omega", [0.0, 0.3])
+def test_a_row_is_penalized_by_its_weight_and_one_without_by_the_mean(omega: float) -> None:
+    """Light rows too: 100, 1 and 1 weigh less than the mean pair. An unobserved pair weighs omega a_i b_j."""
+    pairs = nk.Interactions.from_pairs([0, 1, 2], [0, 1, 1], [100.0, 1.0, 1.0], left_ids=range(4), right_ids=range(3))
+    a, b = np.array([1.0, 0.5, 2.0, 0.0]), np.array([1.0, 3.0, 0.0])
+    loss = AllPairs(weighting="linear", omega=omega, left_costs=a, right_costs=b)
+    weights = pairs.matrix().toarray() / (102 / 3) + omega * np.outer(a, b)
+    for found, wanted in zip(loss.objective(pairs).ridge, (weights.sum(1), weights.sum(0)), strict=True):
+        np.testing.assert_allclose(found, np.where(wanted > 0, wanted, wanted.mean()))
+
+
+def test_only_a_side_with_features_leaves_rows_without_pairs_out() -> None:
+    pairs = nk.Interactions.from_pairs([0, 1], [0, 1], left_ids=range(3), right_ids=range(4))
+    for side in ("left", "right"):
+        features = {side: np.ones((3 if side == "left" else 4, 2), np.float32)}
+        objective = AllPairs().objective(pairs.with_features(**features))
+        assert objective.a.tolist() == ([1, 1, 0] if side == "left" else [1, 1, 1])
+        assert objective.b.tolist() == ([1, 1, 0, 0] if side == "right" else [1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("k", [4, 64])
+def test_tables_begin_with_rows_of_one_length_whatever_the_number_of_columns(k: int) -> None:
+    pairs = nk.data.planted_interactions(400, 300, random_state=0).interactions
+    for table in initial_tables(pairs, k, torch.Generator().manual_seed(0)):
+        assert float(table.square().sum(1).mean() ** 0.5) == pytest.approx(0.1, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["weight_power", "cost_power"])

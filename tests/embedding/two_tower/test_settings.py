@@ -97,6 +97,9 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"index": SimpleNamespace(training=True)}, TypeError, "SimpleNamespace, which lacks __call__, parameters"),
         ({"index": HalfPhased()}, TypeError, "lacks rotation_parameters, rotation_optimizer; give it all of them"),
         ({"index": Indexed(Passing(), -1)}, ValueError, "distortion_weight is -1"),
+        ({"loss": CosineSoftmax(temperature=0.029)}, ValueError, "temperature is 0.029; it must be .* 0.03"),
+        ({"loss": CosineSoftmax(bias_power=2.1)}, ValueError, "bias_power is 2.1; it must be .* 2"),
+        ({"loss": CosineSoftmax(bias_power=-2.1)}, ValueError, "bias_power is -2.1; it must be .* -2"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_training(options: dict, kind: type, message: str) -> None:

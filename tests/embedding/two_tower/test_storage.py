@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Tower
+from nearkin.embedding.saved_towers import read_towers
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
 
@@ -19,6 +21,8 @@ def test_settings_are_read_as_objects_and_an_index_that_was_not_there_is_refused
     assert model.solver.get_params() == solver.get_params()
     assert isinstance(model.left, Tower)
     assert model.left.hidden == (8,)
+    given = nk.TwoTower.load(tmp_path / "m", left=nn.Linear(3, 4))
+    assert isinstance(given.left, Tower), "a module fills what is not saved alone"
     with pytest.raises(ValueError, match="was fitted without an index"):
         nk.TwoTower.load(tmp_path / "m", index=nk.quantization.IndexingLayer(4, 2, 4))
 
@@ -29,3 +33,18 @@ def test_factors_of_a_prior_are_kept(tmp_path: Path) -> None:
     nk.TwoTower(4, loss=AllPairs(prior=prior), random_state=0).fit(PAIRS).save(tmp_path / "m")
     for given, kept in zip(prior, nk.TwoTower.load(tmp_path / "m").loss.prior, strict=True):
         np.testing.assert_array_equal(given, kept)
+
+
+def test_a_folder_of_another_kind_or_a_damaged_one_is_not_read(tmp_path: Path) -> None:
+    nk.TwoTower(4, random_state=0).fit(PAIRS).save(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    written = config.read_text()
+    config.write_text(written.replace('"two-tower"', '"hasher"'))
+    assert config.read_text() != written
+    with pytest.raises(ValueError, match="hasher"):
+        read_towers(tmp_path / "m")
+    config.unlink()
+    with pytest.raises(ValueError, match=r"has no config\.json"):
+        read_towers(tmp_path / "m")
+    config.write_text(written)
+    assert read_towers(tmp_path / "m").pairs.shape == PAIRS.shape

@@ -40,9 +40,11 @@ def test_records_count_from_one_and_reach_the_callback() -> None:
     assert all(record["total"] == 2 for record in history)
 
 
-def test_patience_ends_it_at_the_best_step() -> None:
+@pytest.mark.parametrize("third", [0.4, 0.5], ids=["behind", "level"])
+def test_patience_ends_it_at_the_best_step(third: float) -> None:
+    """The first of those that are level."""
     solver = Counting([1.0] * 9, patience=2)
-    metrics = {1: 0.1, 2: 0.5, 3: 0.4, 4: 0.3, 5: 0.9}
+    metrics = {1: 0.1, 2: 0.5, 3: third, 4: 0.3, 5: 0.9}
     history = train(solver, evaluate=lambda P, Q: metrics[int(P)])
     assert len(history) == 4, "two steps after the best"
     assert solver.done == 2
