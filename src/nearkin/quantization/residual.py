@@ -300,11 +300,14 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         """
         splits, M, K, width = self.codebooks_.shape
         numbers = faiss.unpack_bitstrings(np.ascontiguousarray(codes), splits * M, faiss_bridge.code_bits(K))
-        entries = self.lengths_.reshape(splits * M, K)[np.arange(splits * M), numbers]
-        wanted = np.maximum(entries.reshape(len(codes), splits, M).sum(axis=2), 0)
-        index = self._inner()  # it stays: it owns its quantizer
-        sums = rows if self.coarse_centroids_ is None else index.aq.decode(np.ascontiguousarray(codes))
-        parts = (sums - self.mean_).reshape(len(codes), splits, width)
+        numbers = numbers.reshape(len(codes), splits, M)
+        wanted = sum(self.lengths_[:, m][np.arange(splits), numbers[:, :, m]] for m in range(M))
+        wanted = np.maximum(wanted, np.float32(0))
+        if self.coarse_centroids_ is None:
+            sums = rows
+        else:  # the rows without their list's centroid
+            sums = np.stack([decode(numbers[:, p], books) for p, books in enumerate(self.codebooks_)], axis=1)
+        parts = sums.reshape(len(codes), splits, width) - self.mean_.reshape(splits, width)
         parts[..., -1] = 0
         size = np.linalg.norm(parts, axis=2)
         factor = (wanted / np.where(size > 0, size, np.inf)) ** DEFAULTS.restoring
