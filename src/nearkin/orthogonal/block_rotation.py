@@ -114,7 +114,7 @@ class BlockRotation(nn.Module):
 def _turned(x: Tensor, R: Tensor) -> Tensor:
     """Return x (..., d) times the block-diagonal matrix of R (r, s, s)."""
     blocks = x.reshape(-1, *R.shape[:2]).transpose(0, 1)
-    return torch.bmm(blocks, R).transpose(0, 1).reshape(x.shape)  # einsum makes the same calls and a few of its own
+    return torch.bmm(blocks, R).transpose(0, 1).reshape(x.shape)  # einsum makes the same calls and a few more
 
 
 class _Cayley(torch.autograd.Function):

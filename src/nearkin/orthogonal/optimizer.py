@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -33,6 +33,9 @@ from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogo
 from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -43,7 +46,7 @@ class Defaults:
 
     batched: int = 64 * 64  # parameters of one shape up to this size are one batch
     # "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of
-    # its own above this side: beside a busy core a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
+    # its own above this side: with another core busy, a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
     compiled: int = 80 * 80
     products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
 
@@ -200,15 +203,16 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
 
     @staticmethod
-    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-        """torch's wrapper of `step` for profilers and hooks, but only where there is one: it takes 6 microseconds, a
+    def profile_hook_step(func: Callable[P, R]) -> Callable[P, R]:
+        """torch's wrapper of `step` for profilers and hooks, called only if there is one: it takes 6 microseconds, a
         third of a step by random pairs at d = 64."""
         hooked = torch.optim.Optimizer.profile_hook_step(func)
 
         @wraps(func)
-        def step(self: Any, *arguments: Any, **named: Any) -> Any:
-            hooks = self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _GLOBAL_PRE or _GLOBAL_POST
-            return (hooked if hooks or _profiler_enabled() else func)(self, *arguments, **named)
+        def step(*arguments: P.args, **named: P.kwargs) -> R:
+            own = cast(torch.optim.Optimizer, arguments[0])
+            hooks = own._optimizer_step_pre_hooks or own._optimizer_step_post_hooks or _GLOBAL_PRE or _GLOBAL_POST
+            return (hooked if hooks or _profiler_enabled() else func)(*arguments, **named)
 
         return step
 
