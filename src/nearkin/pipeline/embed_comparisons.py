@@ -113,6 +113,10 @@ def embed_comparisons(
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     if next_queries:
         record["next_queries"] = model.next_queries(next_queries).tolist()
+        if len(record["next_queries"]) < next_queries:
+            notes.append(
+                f"only {len(record['next_queries'])} of {next_queries} next questions: no others were found open"
+            )
     if current().rank == 0:
         _write(out, model, answers, record, {"csv", tables or "csv"})
     return record
