@@ -349,8 +349,8 @@ def _candidates(
     lengths_differ: bool = False,
     by_length: bool = False,
 ) -> Candidates:
-    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums, the best
-    of which is also tried with `by_length` codes that hold the rows' lengths."""
+    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings`, `by_length` are of
+    `_sums`."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
     if units <= d:
@@ -366,42 +366,38 @@ def _candidates(
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
-    sums: list[_Candidate] = []
-    for candidate in _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept):
-        sums.append(candidate)
-        yield candidate
-    highest = max((kept[candidate.name] for candidate in sums), default=-1.0)
-    level = [candidate for candidate in sums if highest >= 0 and kept[candidate.name] >= _level(highest)]
-    if by_length and level:
-        longest = max(level, key=lambda candidate: (candidate.length, kept[candidate.name]))
-        yield _Candidate(
-            f"{longest.name}, lengths", longest.length,
-            lambda: cast(ProductResidualQuantizer, longest.make()).set_params(ranking=LENGTHS),
-        )  # fmt: skip
+    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept, by_length)
 
 
-def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
+def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], by_length: bool = False) -> Candidates:
     """Residual codes of `units` codebooks and, where these are many or behind, product residual codes: the shortest
-    where long ones do not pay."""
-    length: dict[str, int] = {}
+    where long ones do not pay. With `by_length` the first one is also tried with codes that hold the rows' lengths, and
+    the form that is ahead is that of all others."""
+    length, forms = dict[str, int](), ["", ", lengths"] if by_length else [""]
+
+    def tried(name: str, chain: int, made: Callable[..., VectorCodes]) -> Candidates:
+        for form in forms:
+            own = settings | ({"ranking": LENGTHS} if form else {})
+            yield _Candidate(name + form, chain, partial(made, **own))
+        forms[:] = [max(forms, key=lambda form: kept[name + form])]
 
     def chained(target: int) -> Candidates:
         chain = _chain(units, target, set(length.values()))
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
-        if 1 < splits <= d and name not in kept:
-            length[name] = chain
-            yield _Candidate(name, chain, lambda: ProductResidualQuantizer(splits, chain, **settings))
+        if 1 < splits <= d and name + forms[0] not in kept:
+            yield from tried(name, chain, partial(ProductResidualQuantizer, splits, chain))
+            length[name + forms[0]] = chain
 
-    residual = _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
+    residual = tried("residual", units, partial(ResidualQuantizer, units))
     if 1 < units <= DEFAULTS.cheap:
-        yield residual
-        if kept["residual"] >= _level(max(kept.values())):
+        yield from residual
+        if kept["residual" + forms[0]] >= _level(max(kept.values())):
             return
     for target in DEFAULTS.chains:
         yield from chained(target)
     pays = all(kept[name] >= _level(max(kept.values())) for name in list(length)[-1:])  # the longer of the two
     if DEFAULTS.cheap < units <= DEFAULTS.longest and pays:
-        yield residual
+        yield from residual
     if length.get(max(kept, key=lambda name: kept[name]), 1) <= DEFAULTS.chains[0]:
         yield from chained(DEFAULTS.short)
 
