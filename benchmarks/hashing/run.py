@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 import nearkin as nk
+from benchmarks.harness import commit
 from benchmarks.hashing.figures import draw
 from benchmarks.hashing.judge import Judge
 from benchmarks.hashing.peers import PEERS, run_peer
@@ -144,6 +145,7 @@ class Record:
             if time.perf_counter() > deadline:
                 raise SystemExit(f"time is up before {part} {key}; run again to go on")
             results[key] = {name: float(f"{value:.6g}") for name, value in job().items()}
+            self.content.setdefault("commits", {})[part] = commit()
             print(key, results[key], flush=True)
             self.write()
 

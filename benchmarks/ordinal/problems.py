@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness import commit
 from benchmarks.options import RESULTS
 from nearkin._types import Seed
 from nearkin.data import comparisons_from_vectors, flip_answers
@@ -61,6 +62,7 @@ def machine() -> dict[str, Any]:
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": 1,
+        "commit": commit(),
     }
 
 

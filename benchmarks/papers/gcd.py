@@ -154,9 +154,6 @@ def figure_2a(found: Any) -> Findings:
         beside("GCD-S converges as OPQ", "givens-steepest", "procrustes"),
         beside("GCD-G converges as GCD-S", "givens-greedy", "givens-steepest"),
         beside("GCD-R is worse than GCD-G", "givens-random", "givens-greedy", "worse"),
-        beside("GCD-G with overlapping pairs does not converge well", "givens-overlapping-greedy", "givens-greedy",
-               "fails"),
-        beside("overlapping pairs do not harm GCD-R", "givens-overlapping-random", "givens-random", "little effect"),
         Claim("Cayley is slower than GCD-G: rounds to GCD-G's final distortion", "slower",
               f"{rounds['cayley'] or 'not reached'} against {rounds['givens-greedy']}"),
     )  # fmt: skip

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +61,9 @@ class Source:
     def commits(self) -> dict[str, int]:
         """Commit -> how many rows were made by it; those that name none count as the file's."""
         record = self.record()
-        whole = record.get("commit") or record.get("machine", {}).get("commit") or record.get("settings", {}).get(
-            "commit", ""
-        )  # fmt: skip
+        if parts := record.get("commits"):
+            return Counter(parts[other.part] for other in OTHERS if other.source == self.name)
+        whole = record.get("commit") or record.get("machine", {}).get("commit", "")
         rows, counts = record.get("results"), dict[str, int]()
         for row in rows if isinstance(rows, list) else [{}]:
             made = row.get("commit", whole) if isinstance(row, dict) else whole
