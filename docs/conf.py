@@ -59,7 +59,7 @@ def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines:
 
 
 def escaped(line: str) -> str:
-    """The line with fitted names as code, and bars and at signs as they are, outside of backticks and stars."""
+    """The line with fitted names as code, and bars and at signs escaped, outside of backticks and stars."""
     parts = re.split(r"(`+[^`]*`+|\*\*[^*]+\*\*)", line)
     parts[::2] = [_MARK.sub(r"\\\1", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
     return "".join(parts)

@@ -148,7 +148,7 @@ class Kept:
         if not isinstance(index, faiss.IndexPreTransform):
             return rows
         shift, used = self._once("real", index, 0, lambda: (bias(index), matrix(index).any(axis=0)))
-        return (rows - shift) * used
+        return (rows - shift) * used if shift.any() or not used.all() else rows
 
     def forget(self) -> None:
         """Clear the cache."""

@@ -36,7 +36,7 @@ def _parameter(module: nn.Module, name: str) -> nn.Parameter:
     """`module`'s own parameter `name`, which can hold an orthonormal matrix; ValueError or TypeError if not."""
     own = dict(module.named_parameters(recurse=False, remove_duplicate=False))
     if name not in own:
-        names = ", ".join(own) or "none of its own"
+        names = ", ".join(own) or "none directly"
         raise ValueError(f"name is {name!r}; it must be a parameter of the {type(module).__name__}, which has: {names}")
     check_layout(own[name], name, layout_of(module))
     return own[name]

@@ -423,7 +423,8 @@ class Settings:
 class AdditiveFit(NamedTuple):
     """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
     w, w) that lead to the space in which codes are chosen, the share of |e|^2 that the column of errors adds to
-    distances, 0 without it, and what centroids add to the norm of a row's part (n_splits, M, K)."""
+    distances, 0 without it, and what centroids add to the norm of a row's part (n_splits, M, K), empty if codes hold
+    none."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
@@ -477,6 +478,7 @@ def learn(
         errors = [_error(judged @ R, end) for R, end in ends]
         rotation, parts = ends[0 if errors[1] > DEFAULTS.diverged * errors[0] else 1]
     codebooks, metrics, norms = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    norms = norms if parts[0].has_lengths else np.empty(0, np.float32)
     return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0, norms)
 
 

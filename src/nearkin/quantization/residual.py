@@ -142,8 +142,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         with serial_products(products):
             learned = self._learn(rows - mean, moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
-        rotation, codebooks, self.metric_, self.share_, lengths_ = learned
-        self.lengths_ = lengths_ if self.share_ and self.ranking == LENGTHS else np.empty(0, np.float32)
+        rotation, codebooks, self.metric_, self.share_, self.lengths_ = learned
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
             parts = np.split(rotation, len(codebooks), axis=1)
             rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
@@ -262,11 +261,12 @@ class ProductResidualQuantizer(ReconstructingTransformer):
                 Z[:, m, -1] = weights[m] * lengths(centred[:, m, :-1], turn[:-1, :-1])
             Z = Z.reshape(len(Z), -1)
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
-        if self.share_ and not len(self.lengths_):
+        by_errors = metric is not None and self.share_ and not len(self.lengths_)
+        if by_errors:
             middle[:, -1] = 0  # the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
         Z = Z - middle.ravel()
-        if metric is None or not self.share_ or len(self.lengths_):
+        if metric is None or not by_errors:
             return steady_numbers(self._coder(codebooks), Z)
         plain = codebooks.copy()
         plain[..., -1] = 0
