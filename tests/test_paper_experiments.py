@@ -1,13 +1,9 @@
-"""The papers' own protocols in small: what the experiments of GCD's Figure 2 and SVRG-SBB's Table I compute."""
+"""The papers' own protocols in small: what the experiments of GCD's Figure 2 compute."""
 
 import numpy as np
 import pytest
 
-from benchmarks.ordinal.problems import synthetic
-from benchmarks.papers import gcd_figure_2, svrg_draws
-from nearkin.embedding.ordinal.losses import get_loss
-from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
-from nearkin.solvers import VarianceReduced
+from benchmarks.papers import gcd_figure_2
 
 
 @pytest.fixture
@@ -44,18 +40,3 @@ def test_the_curve_is_the_distortion(rows: np.ndarray, rule: str) -> None:
     found = gcd_figure_2.run(rows, gcd_figure_2.Size(rounds=3), rule, 1e-4, 0)
     assert len(found["curve"]) == 3
     assert 0 < found["curve"][-1] < found["curve"][0] < float((rows**2).sum(axis=1).mean())
-
-
-def test_uniform_draws_leave_the_mean_of_a_pass_where_it_was() -> None:
-    """At the snapshot the variance-reduced term is 0, drawn or not: a pass of one tiny step is one step down g."""
-    train, _ = synthetic(20, 400, seed=0)
-    problem = OrdinalObjective(train.indices, 20, get_loss("ste", 10))
-    drawn = svrg_draws.UniformDraws(problem, np.random.default_rng(0))
-    start = pad_rows(np.random.default_rng(1).normal(0, 0.3, (20, 10)))
-    moves = []
-    for one in (problem, drawn):
-        x = start.copy()
-        one.walk(x, VarianceReduced(1e-6, one.snapshot(start), 1, 400))
-        moves.append(x - start)
-    np.testing.assert_allclose(moves[1], moves[0], rtol=1e-2, atol=1e-6)
-    assert np.abs(moves[0]).max() > 1e-5

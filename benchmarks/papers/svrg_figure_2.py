@@ -7,7 +7,7 @@ ours stand beside: epsilon .1 in our units, and the same from N(0, .1).
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.ordinal.problems import TARGET, synthetic
 from benchmarks.ordinal.table1 import M, N, P, solvers
 from benchmarks.papers.jobs import Job, Row
-from benchmarks.papers.svrg_draws import LOSSES, STARTS, UniformDraws
+from benchmarks.papers.svrg_draws import LOSSES, STARTS
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -58,9 +58,9 @@ def methods(loss: str) -> dict[str, tuple[Any, int, str]]:
 def curve(loss: str, solver: Any, epochs: int, start: str, seed: int) -> tuple[list[float], list[float]]:
     """Held-out error before the first and after every epoch, 0.5 after an overflow; the step of every epoch."""
     train, test = synthetic(N, M, seed=0)
-    problem: Any = OrdinalObjective(train.indices, N, get_loss(loss, P))
+    problem = OrdinalObjective(train.indices, N, get_loss(loss, P))
     if not isinstance(solver, GradientDescent):
-        problem = UniformDraws(problem, np.random.default_rng([seed, 8]))
+        solver = replace(solver, draws="uniform", random_state=seed)
     first = pad_rows(STARTS[start](np.random.default_rng([seed, 9])))
     errors, steps = [triplet_error(unpad_rows(first, P), test)], list[float]()
 

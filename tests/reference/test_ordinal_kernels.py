@@ -24,10 +24,11 @@ def term_gradient(X, row, weight, loss):
     return weight * unpad_rows(problem.gradient(pad_rows(X, np.float64)), X.shape[1]) / len(X)
 
 
+@pytest.mark.parametrize("draws", ["cyclic", "uniform"])
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
 @pytest.mark.parametrize("width", [3, 4])
 @pytest.mark.parametrize("name", ["gnmds", "t-ste"])
-def test_lazy_svrg_equals_the_dense_form(name, width, batch_size):
+def test_lazy_svrg_equals_the_dense_form(name, width, batch_size, draws):
     rng = np.random.default_rng(1)
     rows, weights = questions(width), rng.uniform(0.5, 2, 41)
     loss, step = get_loss(name, P), 2e-3
@@ -36,18 +37,17 @@ def test_lazy_svrg_equals_the_dense_form(name, width, batch_size):
     snapshot = problem.snapshot(pad_rows(X0, np.float64))
     x = pad_rows(X0 + rng.normal(0, 0.1, (N, P)), np.float64)
     X = unpad_rows(x, P).copy()
-    for _ in range(2):  # the second pass goes on where the first one stopped
-        problem.walk(x, VarianceReduced(step, snapshot, batch_size, n_terms=30))
+    order = np.arange(60) % 41  # the second pass goes on where the first one stopped
+    if draws == "uniform":
+        order = rng.integers(41, size=60)
+    for half in (order[:30], order[30:]):
+        drawn = half if draws == "uniform" else None
+        problem.walk(x, VarianceReduced(step, snapshot, batch_size, 30, drawn))
     g, w = unpad_rows(snapshot.gradient, P), N * weights / weights.mean()
-    position = 0
-    for _ in range(2):
-        done = 0
-        while done < 30:
-            size = min(batch_size, 30 - done)
-            batch = [(position + s) % 41 for s in range(size)]
+    for half in (order[:30], order[30:]):
+        for batch in (half[first : first + batch_size] for first in range(0, 30, batch_size)):
             noise = sum(term_gradient(X, rows[q], w[q], loss) - term_gradient(X0, rows[q], w[q], loss) for q in batch)
-            X = X - step * (noise + size * g)
-            position, done = (position + size) % 41, done + size
+            X = X - step * (noise + len(batch) * g)
     np.testing.assert_allclose(unpad_rows(x, P), X, rtol=0, atol=1e-14 * np.abs(X).max() * 60)
 
 
@@ -61,9 +61,11 @@ def test_sgd_and_adagrad_passes(name, width):
     w = weights / weights.mean()
     x = pad_rows(rng.normal(0, 0.5, (N, P)), np.float64)
     X = unpad_rows(x, P).copy()
+    drawn = rng.integers(12, size=9)
     problem.walk(x, Plain(1e-3))
-    for q, row in enumerate(rows):
-        X = X - 1e-3 * term_gradient(X, row, N * w[q], loss)
+    problem.walk(x, Plain(1e-3, drawn))
+    for q in [*range(12), *drawn]:
+        X = X - 1e-3 * term_gradient(X, rows[q], N * w[q], loss)
     np.testing.assert_allclose(unpad_rows(x, P), X, atol=1e-13)
     if width == 4:
         keep = [len(set(row.tolist())) == 4 for row in rows]  # a shared object is stepped once per pair, not once

@@ -46,7 +46,8 @@ class LeastSquares:
         if isinstance(rule, VarianceReduced):
             self._reduced(x, rule)
             return
-        for q in range(self.n_terms):
+        drawn = None if isinstance(rule, RowScaled) else rule.drawn
+        for q in range(self.n_terms) if drawn is None else drawn:
             g = self._term(x, q)
             if isinstance(rule, RowScaled):
                 rule.accumulator[:] += (g**2).sum(axis=1)
@@ -58,6 +59,8 @@ class LeastSquares:
         while done < rule.n_terms:
             size = min(rule.batch_size, rule.n_terms - done)
             batch = [(self.position + s) % self.n_terms for s in range(size)]
+            if rule.drawn is not None:
+                batch = rule.drawn[done : done + size].tolist()
             noise = sum(self._term(x, q) - self._term(rule.snapshot.x, q) for q in batch)
             x -= rule.step * (noise + size * rule.snapshot.gradient)
             self.position = (self.position + size) % self.n_terms

@@ -1,12 +1,13 @@
 """SVRG-SBB's own properties: eq. 15's bounds, no explosion where SBB_0 explodes, eq. 26's linear phase, batches."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from nearkin.contracts import Run
-from nearkin.solvers import SVRG, VarianceReduced
+from nearkin.solvers import SGD, SVRG, VarianceReduced
 from nearkin.solvers.finite_sum import probe_step, sbb_step
 from tests.solvers.problems import LeastSquares, least_squares
 
@@ -117,6 +118,29 @@ def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
         np.testing.assert_allclose(move, moves[0], rtol=1e-4)
 
 
+@pytest.mark.parametrize("solver", [SVRG(step=0.5, n_inner=90), SGD(step=0.5)])
+def test_uniform_draws_are_new_in_every_epoch_and_repeat_with_their_seed(solver):
+    epochs: dict[int, list[np.ndarray]] = {}
+
+    class Recorded(LeastSquares):
+        def walk(self, x, rule):
+            epochs[seed].append(rule.drawn)
+            super().walk(x, rule)
+
+    problem, points = least_squares(noise=0.5), {}
+    for seed in (0, 1, 2):  # 1 twice
+        epochs[seed], uniform = [], replace(solver, draws="uniform", random_state=max(seed, 1))
+        points[seed] = uniform.minimize(Recorded(problem.A, problem.b), np.zeros((4, 1)), Run(40, tol=0.0)).x
+    assert {len(drawn) for drawn in epochs[0]} == {90 if isinstance(solver, SVRG) else 60}
+    assert not np.array_equal(epochs[0][0], epochs[0][1])
+    np.testing.assert_array_equal(points[0], points[1])
+    assert not np.array_equal(points[1], points[2])
+    counts = np.bincount(np.concatenate(epochs[2]), minlength=60) / len(np.concatenate(epochs[2])) * 60
+    assert len(counts) == 60
+    assert abs(counts - 1).max() < 0.6  # 40 to 60 draws of a term: a deviation of .13 to .16
+    assert np.linalg.norm(points[2] - problem.minimum) < 0.1 * np.linalg.norm(problem.minimum)
+
+
 def test_first_step_is_the_inverse_curvature():
     problem = LeastSquares(np.sqrt(5.0) * np.eye(2), np.ones(2))  # f has the Hessian 2.5 I
     x = np.full((2, 1), 0.5)
@@ -141,6 +165,8 @@ def test_returns_the_best_validated_point():
         ({"epsilon": -0.1}, ValueError, "epsilon is -0.1"),
         ({"batch_size": 0}, ValueError, "batch_size is 0"),
         ({"restart": 0}, ValueError, "restart is 0"),
+        ({"draws": "random"}, ValueError, "draws is 'random'"),
+        ({"random_state": -1}, ValueError, "random_state is -1"),
     ],
 )
 def test_errors(options, error, text):

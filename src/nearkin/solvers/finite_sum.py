@@ -40,9 +40,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Plain:
-    """Per term: x -= step grad F_q(x). One walk is a pass over all terms."""
+    """Per term: x -= step grad F_q(x). One walk is a pass over all terms, or over the term numbers `drawn`."""
 
     step: float
+    drawn: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,14 @@ class RowScaled:
 class VarianceReduced:
     """Per batch I: x -= step [sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| grad f(snapshot)], n_terms in all.
 
-    Terms are taken cyclically; each walk starts where the last one stopped.
+    Terms are taken cyclically, each walk starts where the last one stopped; or by their numbers, `drawn` (n_terms,).
     """
 
     step: float
     snapshot: Snapshot
     batch_size: int
     n_terms: int
+    drawn: np.ndarray | None = None
 
 
 Rule: TypeAlias = Plain | RowScaled | VarianceReduced
@@ -193,6 +195,18 @@ def _check_steps(step: float | str, automatic: str, epsilon: float) -> None:
     _check.check_real(epsilon, "epsilon", low=0.0)
 
 
+def _check_draws(draws: str, random_state: int) -> None:
+    _check.check_choice(draws, "draws", ("cyclic", "uniform"))
+    _check.check_integer(random_state, "random_state", low=0)
+
+
+def _draw(draws: str, random_state: int, epoch: int, n_terms: int, size: int) -> np.ndarray | None:
+    """The numbers (size,) of the terms of an epoch, uniform with replacement; None for the sum's own cycle."""
+    if draws == "cyclic":
+        return None
+    return np.random.default_rng([random_state, epoch]).integers(n_terms, size=size)
+
+
 def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
     """|dx|^2 / (|<dx, dy>| + epsilon |dx|^2) for dx = x_s - x_{s-1} and dy = g_{s+1} - g_s (SVRG-SBB eq. 14); 0 if dx
     is zero. It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15), and is unbounded with
@@ -239,6 +253,8 @@ class SVRG:
     step: "sbb" takes eta = |dx|^2 / (|<dx, dy>| + epsilon |dx|^2) from the last two snapshots (eq. 14, eq. 17 without
     its 1/m), after a first eta from `probe_step`; epsilon = 0 is the paper's SBB_0. A number is a fixed eta.
     restart: probe a new first step every `restart` epochs: the modules of Algorithm 2 (None: never).
+    draws: "cyclic" takes the terms one after another in the sum's order, which is faster; "uniform" draws each with
+        replacement by `random_state`, as Algorithm 1 is printed.
     capped: keep an SBB step below n_inner times the sum's `largest_step`. With few terms per coordinate Theorem 2's
         condition (24) on m fails, and single terms overshoot although eta suits their mean. False: as in the paper.
 
@@ -252,9 +268,12 @@ class SVRG:
     n_inner: int | None = None
     restart: int | None = None
     capped: bool = True
+    draws: str = "cyclic"
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         _check_steps(self.step, "sbb", self.epsilon)
+        _check_draws(self.draws, self.random_state)
         _check.check_integer(self.batch_size, "batch_size", low=1)
         for name in ("n_inner", "restart"):
             if getattr(self, name) is not None:
@@ -273,7 +292,8 @@ class SVRG:
             eta = _next_step(self.step, problem, now, before, self.epsilon)
             if self.step == "sbb" and self.capped:
                 eta = min(eta, n_inner * problem.largest_step(self.batch_size))
-            problem.walk(x, VarianceReduced(eta / n_inner, now, self.batch_size, n_inner))
+            drawn = _draw(self.draws, self.random_state, epoch, problem.n_terms, n_inner)
+            problem.walk(x, VarianceReduced(eta / n_inner, now, self.batch_size, n_inner, drawn))
             before = now
             return x, eta
 
@@ -285,15 +305,18 @@ class SGD:
     """x -= step_s / m grad F_q(x), term after term, with step_s = step / (1 + decay s) in epoch s = 0, 1, ...
 
     step: "auto" is `probe_step`, the inverse curvature along the first gradient, but at most what single terms allow
-    (`largest_step`); a number is used unchanged.
+    (`largest_step`); a number is used unchanged. draws, random_state: see `SVRG`.
     """
 
     step: float | str = "auto"
     decay: float = 0.1
     epsilon: float = 0.1
+    draws: str = "cyclic"
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         _check_steps(self.step, "auto", self.epsilon)
+        _check_draws(self.draws, self.random_state)
         _check.check_real(self.decay, "decay", low=0.0)
 
     def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
@@ -306,7 +329,8 @@ class SGD:
 
         def move(x: np.ndarray, epoch: int) -> tuple[np.ndarray, float]:
             step = first / (1.0 + self.decay * (epoch - 1))
-            problem.walk(x, Plain(step / problem.n_terms))
+            drawn = _draw(self.draws, self.random_state, epoch, problem.n_terms, problem.n_terms)
+            problem.walk(x, Plain(step / problem.n_terms, drawn))
             return x, step
 
         return _epochs(problem, x, run, move)

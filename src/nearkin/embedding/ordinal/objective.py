@@ -125,7 +125,9 @@ class OrdinalObjective:
     def walk(self, x: np.ndarray, rule: solvers.Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
         check_points(self.n_objects, x)
-        terms = self.indices, self._weights, *self._loss
+        cyclic = isinstance(rule, solvers.RowScaled) or rule.drawn is None
+        order = slice(None) if cyclic else rule.drawn
+        terms = self.indices[order], self._weights[order if len(self._weights) else ...], *self._loss
         match rule:
             case solvers.Plain(step):
                 losses.sum_gradients(x, *terms, -self.dtype(step * self.n_objects), x, np.empty((0, 2), self.dtype))
@@ -137,7 +139,8 @@ class OrdinalObjective:
                 check_points(self.n_objects, x, snapshot.x, snapshot.gradient)
                 for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
                     _check.check_integer(value, name, low=1)  # a batch of none would never end
-                start, known = (self._position, n_terms), (snapshot.x, snapshot.gradient, snapshot.memo)
+                known = snapshot.x, snapshot.gradient, snapshot.memo[order]
+                start = (self._position if cyclic else 0), n_terms
                 size, scale = min(batch_size, n_terms), self.dtype(self.n_objects)
                 self._position = losses.svrg_pass(x, *known, *terms, *start, self.dtype(step), scale, size)
 
