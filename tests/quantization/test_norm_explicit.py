@@ -63,6 +63,27 @@ def test_a_byte_of_length_keeps_more_neighbours_than_a_byte_more_of_centroids(
         assert kept[1] > kept[0] + 0.02, (metric, kept)
 
 
+def test_given_queries_decide_whether_a_byte_holds_the_length(
+    X: np.ndarray, model: NormExplicitQuantizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = X.mean(axis=0) + 100 * np.random.default_rng(0).normal(size=(300, 64)).astype(np.float32)
+    judged = X[750:]  # the first half would be the queries
+    exact = nk.Index.build(judged).search(far, 10)[1]
+    found = nk.Index.build(judged, model).search(far, 10)[1]
+    assert model.recall(X, far) == pytest.approx(recall_k_at_k(found, exact, 10), abs=0.005)
+    rows_alone = NormExplicitQuantizer.recall
+    monkeypatch.setattr(
+        NormExplicitQuantizer,
+        "recall",
+        lambda self, rows, queries: rows_alone(self, rows) if queries is None else -float(len(self.lengths_)),
+    )
+    short = NormExplicitQuantizer(12, max_iter=4, random_state=0)
+    assert len(short.fit(X).lengths_) == 256
+    assert not len(short.fit(X, queries=far).lengths_)
+    with pytest.raises(ValueError, match="queries has 3 columns"):
+        short.fit(X, queries=far[:, :3])
+
+
 def test_rows_of_one_length_need_no_byte(X: np.ndarray) -> None:
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     for length in (1, 40):

@@ -12,7 +12,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, check_queries, validate_vectors
 from nearkin._distributed import alone
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES, at_length
@@ -88,10 +88,10 @@ class AbstractLengthCodes(ReconstructingTransformer):
         """The last byte (n,) of rows X (n, d): the level nearest to the row's length about the mean."""
         return np.searchsorted((self.lengths_[1:] + self.lengths_[:-1]) / 2, lengths(X, self.mean_)).astype(np.uint8)
 
-    def recall(self, rows: np.ndarray) -> float:
-        """Recall among the first rows (n, d), compared as `nk.Index` compares them."""
+    def recall(self, rows: np.ndarray, queries: np.ndarray | None = None) -> float:
+        """Recall of queries (q, d), or of the first rows (n, d), among other rows, compared as `nk.Index` does."""
         split = min(_QUERIES, len(rows) // 2)
-        judge = Judge.of(rows[split : split + _JUDGED], rows[:split], NEAR)
+        judge = Judge.of(rows[split : split + _JUDGED], rows[:split] if queries is None else queries[:_QUERIES], NEAR)
         return judge.kept(self.decode(self.encode(judge.rows)))
 
 
@@ -162,8 +162,9 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     ) -> Self:
         """Learn from rows X (n, d); of fewer than 256 rows, as many centroids.
 
-        `queries` and `callback` are those of `ProductQuantizer.fit`. Among several processes X is this one's part of
-        the rows, and all end with the same quantizer. ValueError or TypeError for what cannot be used.
+        `queries` and `callback` are those of `ProductQuantizer.fit`; the queries also decide whether a byte holds the
+        length. Among several processes X is this one's part of the rows, and all end with the same quantizer.
+        ValueError or TypeError for what cannot be used.
         """
         n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
         check_choice(self.n_centroids, "n_centroids", (SCANNED, LEVELS))
@@ -175,11 +176,12 @@ class NormExplicitQuantizer(AbstractLengthCodes):
                 f"n_bytes is {n_bytes}, more than {half}the {X.shape[1]} columns of X; give at most {most}"
             )
         check_magnitude(X)
+        asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
         generator = shared_generator(self.random_state)
         seed = draw_seed(generator)
         chosen = np.sort(generator.choice(shard.total, min(shard.total, _SAMPLE), replace=False))
         sample = generator.permutation(shard.rows(X, chosen).astype(np.float32))  # the first rows are queries
-        with_length = n_bytes > 1 and self._length_pays(sample, seed)
+        with_length = n_bytes > 1 and self._length_pays(sample, asked, seed)
         product = ProductQuantizer(
             (n_bytes - with_length) * self._codes_a_byte, min(self.n_centroids, max(2, shard.total)),
             n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed,
@@ -219,7 +221,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         check_is_fitted(self)
         return self._whole.to_faiss(metric, fast_scan=fast_scan)
 
-    def _length_pays(self, sample: np.ndarray, seed: int) -> bool:
+    def _length_pays(self, sample: np.ndarray, queries: np.ndarray | None, seed: int) -> bool:
         """Whether a byte of length raises the recall of short fits on the sample; the same in every process."""
         if row_length(sample) is not None or len(sample) <= LEVELS:
             return False
@@ -233,7 +235,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
                 judged = NormExplicitQuantizer(self.n_bytes, self.n_centroids, n_lists=short.n_lists)
                 judged.n_features_in_ = sample.shape[1]
                 judged._take(short.fit(sample), sample, with_length)
-                recall.append(judged.recall(sample))
+                recall.append(judged.recall(sample, queries))
         return recall[1] - recall[0] > _GAIN
 
     def _take(self, product: ProductQuantizer, sample: np.ndarray, with_length: bool) -> None:
