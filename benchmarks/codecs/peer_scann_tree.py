@@ -1,4 +1,4 @@
-"""ScaNN's tree, run by the peers' own Python: `peer_scann_tree.py FOLDER LEAVES LEARNED CANDIDATES PROBES...`.
+"""ScaNN's tree, run by the peers' own Python: `peer_scann_tree.py FOLDER LEAVES LEARNED CANDIDATES THREADS PROBES...`.
 
 FOLDER/data.npz holds searched and queries. Writes FOLDER/<probes>.npy, and prints one line of JSON. Codes have 4 bits
 for 4 columns; CANDIDATES are re-ranked by the rows themselves, none where 0.
@@ -11,7 +11,7 @@ import time
 import numpy as np
 import scann
 
-folder, leaves, learned, candidates, *probes = sys.argv[1], *map(int, sys.argv[2:])
+folder, leaves, learned, candidates, threads, *probes = sys.argv[1], *map(int, sys.argv[2:])
 data = np.load(f"{folder}/data.npz")
 X, Q = data["searched"], data["queries"]
 start = time.process_time()
@@ -26,10 +26,13 @@ for count in probes:
     if candidates:
         search["pre_reorder_num_neighbors"] = candidates
     seconds = []
+    clock, call = time.process_time, searcher.search_batched
+    if threads > 1:
+        clock, call = time.perf_counter, searcher.search_batched_parallel
     for _ in range(3):
-        start = time.process_time()
-        found = searcher.search_batched(Q, **search)[0]
-        seconds.append(time.process_time() - start)
+        start = clock()
+        found = call(Q, **search)[0]
+        seconds.append(clock() - start)
     np.save(f"{folder}/{count}.npy", found)
     points.append({"probes": count, "per_second": len(Q) / min(seconds)})
 print(json.dumps({"bytes": X.shape[1] // 8, "train_seconds": made, "points": points}))

@@ -47,6 +47,27 @@ def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
         yield "FAISS LSQ", lambda X: _factory(X, "FAISS LSQ", f"LSQ{n_bytes}x8")
 
 
+def faiss_sums(n_bytes: int) -> Iterator[tuple[str, Make]]:
+    """The strongest of these without the last byte, which then holds the row's length as `nk.Index` would restore it.
+
+    Columns must be padded to a multiple of the parts (`padded`).
+    """
+    n = n_bytes - 1
+    if n <= LONGEST:
+        yield "FAISS RQ", lambda X: _residual(X, n, refined=False)
+    if n <= _LOCAL:
+        yield "FAISS LSQ", lambda X: _factory(X, "FAISS LSQ", f"LSQ{n}x8")
+    chains = [chain for chain in range(4, 10) if n >= 2 * chain]
+    if chains:
+        chain = max(chains, key=lambda chain: (n // chain * chain, chain))
+        yield f"FAISS PRQ {n // chain}", lambda X: _product_residual(padded(X, n // chain), n // chain, chain)
+
+
+def padded(X: np.ndarray, parts: int) -> np.ndarray:
+    """Rows (n, d) with columns of zeros up to a multiple of `parts`."""
+    return np.pad(X, ((0, 0), (0, -X.shape[1] % parts)))
+
+
 def _scalar(d: int, n_bytes: int) -> Iterator[str]:
     """Scalar codes and RaBitQ along as many principal axes as the bytes hold, rotated at random (PCAR) or not.
 

@@ -8,9 +8,10 @@ queries: SIFT and GIST descriptors, MNIST's images, glosses asked for by sentenc
 made here, which are searched as they were learned from. `bits` a column of total bytes, rounded to a number of bytes
 that divides the columns. Ours are plain calls, and their recall is that of `nk.Index`. FAISS's codecs are tuned: OPQ
 from both starts, residual codes with beams of 5 and 32, at a bit a column and more scalar codes and RaBitQ. `at_length`
-is the recall of FAISS's codes if decoded rows of length 1 are set back to length 1, as `nk.Index` does with ours. ScaNN
-can only learn from the rows that it searches. What takes more than `--limit` seconds of one thread is a row that says
-so. Results are one JSON a set; what is run again replaces its rows.
+is the recall of FAISS's codes if decoded rows are set back to their length, as `nk.Index` does with ours: rows of
+length 1 without a byte, others (`--who length`) by the last byte of the code, which holds their length about the mean.
+ScaNN can only learn from the rows that it searches. What takes more than `--limit` seconds of one thread is a row that
+says so. Results are one JSON a set; what is run again replaces its rows.
 """
 
 import time
@@ -27,11 +28,13 @@ from benchmarks.codecs.problems import NEIGHBOURS, QUERIES, SETS, Problem, load
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.table import Results
-from nearkin._faiss import innermost, nearest_codes
+from nearkin._faiss import innermost, nearest_codes, nearest_rows
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
+from nearkin.quantization.norm_explicit import length_levels, lengths
 
 BITS = (0.25, 0.5, 1.0, 2.0)
-WHO = ("faiss", "scann", "ours")
+WHO = ("faiss", "length", "scann", "ours")
 _TIMED = 100  # queries whose search is timed
 
 
@@ -73,6 +76,28 @@ def judge(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
         start = time.process_time() - trained  # a wider beam trains nothing
 
 
+def judge_at_length(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
+    """Train, add, and compare decoded rows at the length about the mean that a byte behind each code holds."""
+    start, mean = time.process_time(), problem.learned.mean(axis=0)
+    levels = length_levels(problem.learned, mean)
+    true = lengths(problem.searched, mean)
+    own = levels[np.abs(np.log(np.maximum(levels, levels[1] / 2)) - np.log(true)[:, None]).argmin(axis=1)]
+    for name, index, _ in make(problem.learned):
+        trained = time.process_time() - start
+        wide = np.pad(problem.searched, ((0, 0), (0, index.d - problem.d)))
+        adding, _ = cpu_seconds(lambda index=index, wide=wide: index.add(wide))
+        decoded = index.reconstruct_n(0, len(wide))[:, : problem.d] - mean
+        rows = mean + unit_rows(decoded) * own[:, None]
+        found = nearest_rows(rows, problem.queries, NEIGHBOURS)
+        yield {
+            "codec": f"{name}, byte of length", "bytes": index.sa_code_size() + 1, "train_seconds": trained,
+            "at_length": recall_k_at_k(found, problem.truth, NEIGHBOURS),
+            "encode_microseconds": 1e6 * adding / len(wide),
+        }  # fmt: skip
+        index.reset()
+        start = time.process_time() - trained
+
+
 def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
     """Neighbours kept: RaBitQ by its own estimate of distances, all others by rows decoded once, which is the same.
 
@@ -105,6 +130,8 @@ def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, An
     if "faiss" in given.who:
         codecs = peers.faiss_codecs(d, n_bytes)
         made += [(name, lambda make=make: judge(make, problem)) for name, make in codecs]
+    if "length" in given.who and problem.metric == "l2":
+        made += [(name, lambda m=make: judge_at_length(m, problem)) for name, make in peers.faiss_sums(n_bytes)]
     for name, work in made:
         if given.codecs and not name.startswith(tuple(given.codecs)):
             continue

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from scipy.stats import ttest_rel
 
 from benchmarks.codecs import training
@@ -10,6 +11,7 @@ from benchmarks.codecs.problems import SETS
 from benchmarks.table import Results, Table, number
 
 Row = dict[str, Any]
+_JUDGED = ("recall", "at_length", "note")  # of a codec, the first that its row has
 
 
 def measured(results: Results) -> list[Row]:
@@ -45,16 +47,20 @@ def tables(results: Results) -> Iterable[Table]:
     tails = results.read("codecs_tails")
     if tails:
         yield _tails(tails)
+    axes = results.read("codecs_axes")
+    if axes:
+        yield _axes(axes)
+    yield _speed(results)
 
 
 def _best(found: list[Row]) -> Table:
-    """A row a size: plain calls, FAISS's OPQ and its best codec, alone and at length 1."""
+    """A row a size: plain calls, FAISS's OPQ and its best codec, alone and with rows at their own length."""
     table = Table(
         "codecs-best",
         "Plain calls and the best FAISS codec that finished at those bytes (recall 10@10, CPU seconds of learning)",
         [
             "data", "bytes", "ProductQuantizer", "s", "FAISS OPQ", "s", "compress", "recall", "s",
-            "best", "recall", "s", "FAISS's best", "recall", "at length 1", "s", "compress above",
+            "best", "recall", "s", "FAISS's best", "recall", "s", "at its length", "compress above",
         ],
         "codecs_sift",
     )  # fmt: skip
@@ -70,8 +76,8 @@ def _best(found: list[Row]) -> Table:
         strongest = max(peer["recall"], at_length or 0)
         table.rows.append([
             data, str(peer["bytes"]), *_told(plain), *_told(opq), _kind(raced), *_told(raced),
-            _kind(best), *_told(best), _kind(peer), number(peer["recall"]), number(at_length),
-            number(peer["train_seconds"]), f"{100 * (raced['recall'] - strongest):+.1f} points",
+            _kind(best), *_told(best), _kind(peer), *_told(peer), number(at_length),
+            f"{100 * (raced['recall'] - strongest):+.1f} points",
         ])  # fmt: skip
     return table
 
@@ -95,7 +101,7 @@ def _every(found: list[Row]) -> Table:
     )
     for row in found:
         times = (row.get(name) for name in ("train_seconds", "encode_microseconds", "search_microseconds"))
-        kept = number(row["recall"]) if "recall" in row else row["note"]
+        kept = next(number(row[name]) if name != "note" else row[name] for name in _JUDGED if name in row)
         size = str(row.get("bytes", "-"))
         table.rows.append([row["data"], size, row["codec"], kept, *map(number, times)])
     return table
@@ -139,6 +145,47 @@ def _tails(found: list[Row]) -> Table:
         kept = [number(row[name]) for name in ("default", "exact", "faiss")]
         scan = "fast" if row["fast"] else "exact"
         table.rows.append([row["kind"], row["codes"], kept[0], scan, kept[1], row["faiss_codec"], kept[2]])
+    return table
+
+
+def _axes(found: list[Row]) -> Table:
+    table = Table(
+        "codecs-axes",
+        "Codes of 1 to 4 bits a column (recall 10@10, CPU seconds of one thread: the fit, and 1,000 queries)",
+        ["data", "bits a column", "code", "bytes", "recall", "fit: s", "search: s"],
+        "codecs_axes",
+    )
+    for row in found:
+        kept = number(row["recall"]) if row["recall"] is not None else row["note"]
+        times = number(row.get("fit")), number(row.get("search"))
+        table.rows.append([row["set"], str(row["bits"]), row["code"], str(row.get("bytes", "-")), kept, *times])
+    return table
+
+
+_RECALLS = (0.5, 0.6, 0.8, 0.9, 0.95, 0.98)
+
+
+def _speed(results: Results) -> Table:
+    """Queries a second at given recalls, between two measured points by their logarithms."""
+    table = Table(
+        "codecs-speed",
+        "Queries a second at a recall 10@10, SIFT; one thread by CPU seconds, two by the clock; '-': not reached",
+        ["rows", "threads", "codes of 16 bytes", *(f"at {recall}" for recall in _RECALLS)],
+        "codecs_speed",
+    )
+    for name, rows in (("codecs_speed", "10^5"), ("codecs_speed_million", "10^6")):
+        for threads in (1, 2):
+            for row in results.read(name if threads == 1 else f"{name}_{threads}t") or []:
+                points = row.get("points", [])
+                if not points:
+                    continue
+                recalls, speeds = [point["recall"] for point in points], [point["per_second"] for point in points]
+                cells = [
+                    number(float(np.exp(np.interp(recall, recalls, np.log(speeds)))), 3)
+                    if recalls[0] <= recall <= recalls[-1] else ("-" if recall > recalls[-1] else number(speeds[0], 3))
+                    for recall in _RECALLS
+                ]  # fmt: skip
+                table.rows.append([rows, str(threads), row["codec"], *cells])
     return table
 
 
