@@ -164,7 +164,7 @@ class Race:
             length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
         recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
-            asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k)
+            asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k, "l2", length)
         else:
             asked = judge.queries[: DEFAULTS.timed_queries]
             search = partial(index.search, asked, judge.k)

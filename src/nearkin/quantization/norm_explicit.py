@@ -91,7 +91,8 @@ class AbstractLengthCodes(ReconstructingTransformer):
     def recall(self, rows: np.ndarray, queries: np.ndarray | None = None) -> float:
         """Recall of queries (q, d), or of the first rows (n, d), among other rows, compared as `nk.Index` does."""
         split = min(_QUERIES, len(rows) // 2)
-        judge = Judge.of(rows[split : split + _JUDGED], rows[:split] if queries is None else queries[:_QUERIES], NEAR)
+        asked = rows[:split] if queries is None else queries[:: -(-len(queries) // _QUERIES)]
+        judge = Judge.of(rows[split : split + _JUDGED], asked, NEAR)
         return judge.kept(self.decode(self.encode(judge.rows)))
 
 
