@@ -6,7 +6,7 @@ python -m benchmarks codecs figures
 import math
 from pathlib import Path
 
-from benchmarks.codecs.problems import SETS
+from benchmarks.codecs.problems import REAL
 from benchmarks.codecs.table import leaders, measured
 from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
 from benchmarks.options import RESULTS
@@ -21,7 +21,7 @@ _LINES = {
 def draw(results: Results) -> Path:
     """A line for each of `leaders`; a size that was not run has no point."""
     found = measured(results)
-    names = [name for name in SETS if any(row["data"] == name for row in found)]
+    names = [name for name in REAL if any(row["data"] == name for row in found)]
     columns = math.ceil(len(names) / 2)
     figure, axes = panels(2, columns, 3.6, 3.4, sharey=True)
     for panel, name in zip(axes.flat, names, strict=False):

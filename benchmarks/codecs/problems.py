@@ -6,10 +6,13 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
+from benchmarks import harness
 from benchmarks.words import word_vectors
 from nearkin._check import has_unit_rows
 
-SETS = ("sift", "gist", "mnist", "sentences", "vocabulary")
+REAL = ("sift", "gist", "mnist", "sentences", "vocabulary")
+MADE = ("gaussian", "heavy", "blobs")  # of `benchmarks.harness`: 128 columns
+SETS = (*REAL, *MADE)
 _ALL = 10**6
 LEARNED = {
     "sift": 16_384,
@@ -17,8 +20,10 @@ LEARNED = {
     "mnist": 8_192,
     "sentences": 8_192,
     "vocabulary": _ALL,
+    **dict.fromkeys(MADE, 16_384),
 }  # wide: slow
 SEARCHED = {"sift": 20_000, "gist": _ALL, "mnist": 10_000, "sentences": 10_000, "vocabulary": _ALL}
+SEARCHED |= dict.fromkeys(MADE, _ALL)
 QUERIES = 1_000
 NEIGHBOURS = 10
 _APART = 16_384  # rows of a set that has no parts of its own from which searched ones are drawn
@@ -46,10 +51,14 @@ class Problem(NamedTuple):
 
 
 def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:
-    """SIFT descriptors of three disjoint groups of photos; GIST of images of the training part, halved,
-    and of the test part as queries; MNIST's training images, and test images as queries;
-    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries; word vectors made
-    here ("words"), or the same searched as they were learned from ("vocabulary")."""
+    """Rows of a set.
+
+    SIFT descriptors of three disjoint groups of photos; GIST of images of the training part, halved, and of the test
+    part as queries; MNIST's training images, and test images as queries; glosses of WordNet in an order drawn once, and
+    sentences, which are unlike them, as queries; word vectors made here ("words"), or the same searched as they were
+    learned from ("vocabulary"); normal rows of variances 1/i ("gaussian"), Student's t about a far mean ("heavy"), and
+    200 clusters ("blobs").
+    """
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
@@ -94,4 +103,6 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     if name == "vocabulary":
         X = np.ascontiguousarray(word_vectors()[:, :300])
         return X[QUERIES:], X[QUERIES:], X[:QUERIES]
+    if name in MADE:
+        return harness.load(name, folder)
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")

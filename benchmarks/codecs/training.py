@@ -12,7 +12,7 @@ from typing import Any
 
 import faiss
 
-from benchmarks.codecs.problems import NEIGHBOURS, SETS, Problem, load
+from benchmarks.codecs.problems import NEIGHBOURS, REAL, SETS, Problem, load
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser
 from benchmarks.table import Results, Table, number
@@ -81,7 +81,7 @@ def tables(results: Results) -> Iterable[Table]:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    options.add_argument("--sets", nargs="+", choices=SETS, default=REAL)
     options.add_argument("--codes", nargs="+", help="as 2x6; by default those of each set")
     given = options.parse_args()
     limit_threads(given.threads)
