@@ -28,6 +28,7 @@ from nearkin.data.column import (
     is_frame,
     known,
     normal,
+    text_column,
 )
 from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, read_npz
@@ -177,10 +178,9 @@ class Cells:
     def column(self, place: int, name: str, start: int) -> Column:
         """Column `place` from row `start` on, as integers if all of it is, else as text."""
         cells = self.columns[place]
-        if isinstance(cells, list):
-            found = as_integers(cells[start:])
-            return Column(name, as_text(cells[start:]) if found is None else found)
-        return Column(name, _arrow_values(cells.slice(start)))
+        return (
+            text_column(name, cells[start:]) if isinstance(cells, list) else Column(name, _arrow_values(cells[start:]))
+        )
 
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
@@ -271,8 +271,6 @@ def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
         from pyarrow import csv as arrow_csv
     except ImportError:
         return None
-    if _padded(data, delimiter.encode()):
-        return None
     width = data.lstrip(b"\r\n").partition(b"\n")[0].count(delimiter.encode()) + 1
     if not 1 < width <= 1000:
         return None
@@ -291,15 +289,8 @@ def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns), default=0)
     if not table.num_rows or longest > MAX_CELL:
         return None
-    return Cells([column[0].as_py() for column in table.columns], table.columns, delimiter, table.num_rows)
-
-
-def _padded(data: bytes, mark: bytes) -> bool:
-    """Whether some cell may begin or end with a space or a tab, which the slow path takes off."""
-    blanks = [blank for blank in (b" ", b"\t") if blank != mark and blank in data]
-    edges = (mark, b"\n", b"\r")
-    inside = any(blank + edge in data or edge + blank in data for blank in blanks for edge in edges)
-    return inside or data[:1] in blanks or data[-1:] in blanks
+    columns = [pc.ascii_trim(column, " \t") for column in table.columns]
+    return Cells([column[0].as_py() for column in columns], columns, delimiter, table.num_rows)
 
 
 def _arrow_values(column) -> np.ndarray:
