@@ -174,7 +174,8 @@ def typed(name: str, cells: list[str] | Extra) -> Column:
 
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> tuple[Cells, str]:
-    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for what is no text."""
+    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for
+    what is no text."""
     with where.open() as file:
         data = file.read().removeprefix(b"\xef\xbb\xbf")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:

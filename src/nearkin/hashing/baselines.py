@@ -148,7 +148,6 @@ class KMeansHash(AbstractHasher):
         self._check_params()
         n_bits, width = self.n_bits, check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
         X = whole_rows(self, X, min_rows=n_bits + 1)
-        Shard.of(X).check_varies(X)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(n_bits, X.shape[1])
         groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, -(-n_bits // width))

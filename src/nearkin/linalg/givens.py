@@ -95,15 +95,15 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     if pairs.ndim < 2 or pairs.shape[-1] != 2:
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (..., 2)")
     pairs = np.ascontiguousarray(pairs, np.int64)  # one layout, so that loops compile once
-    for number in np.ndindex(pairs.shape[:-2]):
-        axis, within = _fault(pairs[number], d, overlapping)
-        if axis is not None and not within:
-            raise ValueError(f"pairs holds the axis {axis}; it must lie within 0..{d - 1}")
-        if axis is not None:
-            rule = "the axes of one group must differ"
-            if not overlapping:
-                rule = "the groups must be disjoint, call once for each matching"
-            raise ValueError(f"pairs holds the axis {axis} twice; {rule}")
+    if len(outside := pairs[(pairs < 0) | (pairs >= d)]):
+        raise ValueError(f"pairs holds the axis {outside[0]}; it must lie within 0..{d - 1}")
+    axes = pairs if overlapping else pairs.reshape(*pairs.shape[:-2], 2 * pairs.shape[-2])  # of one pair, or of all
+    axes = np.sort(axes, axis=-1)
+    if len(twice := axes[..., 1:][axes[..., 1:] == axes[..., :-1]]):
+        rule = "the axes of one group must differ"
+        if not overlapping:
+            rule = "the groups must be disjoint, call once for each matching"
+        raise ValueError(f"pairs holds the axis {twice[0]} twice; {rule}")
     if theta.dtype.kind not in "fiu":
         raise TypeError(f"theta has dtype {theta.dtype}; it must be angles in radians")
     if theta.ndim < 1 or theta.shape[-1] != pairs.shape[-2]:
@@ -115,20 +115,6 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     if not np.isfinite(theta).all():
         raise ValueError("theta contains NaN or infinity; every angle must be finite, nothing was turned")
     return pairs, theta
-
-
-@cached_njit()
-def _fault(pairs: np.ndarray, d: int, overlapping: bool) -> tuple[int | None, bool]:
-    """The first axis of pairs (p, 2) that is wrong, and whether it is within 0..d-1: then it is repeated."""
-    last = np.full(d, -1)
-    for p in range(len(pairs)):
-        for axis in pairs[p]:
-            if axis < 0 or axis >= d:
-                return axis, False
-            if last[axis] == p or (last[axis] >= 0 and not overlapping):
-                return axis, True
-            last[axis] = p
-    return None, True
 
 
 def _as_numpy(values: ArrayLike) -> np.ndarray:
