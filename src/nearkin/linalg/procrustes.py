@@ -68,7 +68,8 @@ def singular_vectors(X: Array) -> tuple[Array, Array]:
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
 
-    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
+    For X = A^T B it is the orthogonal R that minimises ||A R - B||_F: the Procrustes problem (Schoenemann 1966). With
+    `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
     """
     if special and X.shape[-2] != X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
@@ -79,20 +80,6 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
         turned: Any = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
         return turned @ Vt
     return U @ Vt
-
-
-def procrustes(
-    A: Array,  # (n, d)
-    B: Array,  # (n, d)
-    *,
-    special: bool = False,
-) -> Array:
-    """Return the orthogonal R (d, d) that minimises ||A R - B||_F (Schoenemann 1966): the polar factor of A^T B."""
-    if A.shape != B.shape:
-        raise ValueError(
-            f"A has shape {tuple(A.shape)} and B {tuple(B.shape)}; they must be equal: rows of A go to rows of B"
-        )
-    return nearest_orthogonal(A.mT @ B, special=special)
 
 
 _FAR = 0.3  # entries of the correction from which the last decomposition is too far off
