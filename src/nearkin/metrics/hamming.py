@@ -7,7 +7,6 @@ gives: 10,000 queries against 60,000 codes of 64 bits take about three seconds.
 """
 
 # pyright: reportConstantRedefinition=false
-# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from dataclasses import dataclass
 

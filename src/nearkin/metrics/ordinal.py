@@ -26,12 +26,12 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     """(m,) bool: whether X (n, p) satisfies each comparison, in float64; arguments as in `triplet_error`."""
     try:
-        X = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+        points = np.asarray(X, dtype=np.float64)
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error})") from error
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; it must be 2-D (n, p), one row per object")
+    if points.ndim != 2:
+        raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one row per object")
     indices = as_indices(comparisons.indices if isinstance(comparisons, Comparisons) else comparisons, "comparisons")
     if len(indices):
-        _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(X) - 1)
-    return nearer(X, indices)
+        _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(points) - 1)
+    return nearer(points, indices)
