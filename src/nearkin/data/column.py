@@ -403,14 +403,6 @@ def choose_columns(
     return numeric, ids, rivals
 
 
-def which_ids(source: str, rivals: list[str]) -> ValueError:
-    """The question which column of a table has the ids."""
-    return ValueError(
-        f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)}); type --ids "
-        f"{source}:{rivals[0]} (for queries --query-ids), or call the right one id"
-    )
-
-
 def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], notes: str = "") -> str:
     """One line for people: what a table of vectors was taken for."""
     named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
