@@ -3,6 +3,7 @@
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
 
 
-def namespace(X: Any) -> Any:
+def namespace(X: Any) -> ModuleType:
     """torch for its tensors, else NumPy. Without torch loaded there are no tensors: search with codes needs none."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(X, torch.Tensor) else np
