@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from nearkin._check import from_tensor
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.linalg.skew import for_kernels, row_entry
@@ -89,7 +90,7 @@ def _check_changeable(X: ArrayLike) -> None:
 
 def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (..., p, 2) int64 of axes in 0..d-1 and angles (..., p) float64; ValueError or TypeError for others."""
-    pairs, theta = _as_numpy(pairs), _as_numpy(theta)
+    pairs, theta = np.asarray(from_tensor(pairs, "pairs")), np.asarray(from_tensor(theta, "theta"))
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
     if pairs.ndim < 2 or pairs.shape[-1] != 2:
@@ -115,13 +116,6 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     if not np.isfinite(theta).all():
         raise ValueError("theta contains NaN or infinity; every angle must be finite, nothing was turned")
     return pairs, theta
-
-
-def _as_numpy(values: ArrayLike) -> np.ndarray:
-    if not isinstance(values, torch.Tensor):
-        return np.asarray(values)
-    values = values.detach().cpu()
-    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
 
 
 def _broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
