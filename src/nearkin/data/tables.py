@@ -188,10 +188,10 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
         data, head = data[given.end() :], head[given.end() :]
         delimiter = delimiter or given[1]
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
-    width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
+    width = data.lstrip(b"\r\n").partition(b"\n")[0].count(mark.encode()) + 1
     if width > MAX_COLUMNS:
         raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
-    found = _fast_cells(data, mark) if fast else None
+    found = _fast_cells(data, mark, width) if fast else None
     return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found, mark
 
 
@@ -251,18 +251,16 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     return [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
 
 
-def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
+def _fast_cells(data: bytes, delimiter: str, width: int) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
     lone = data.count(b"\r") != data.count(b"\r\n")
-    if len(data) >= 2**31 or lone or b'"' in data or delimiter == " " or not delimiter.isascii():
+    plain = not lone and b'"' not in data and delimiter != " " and delimiter.isascii()
+    if not plain or len(data) >= 2**31 or not 1 < width <= 1000:
         return None
     try:
         import pyarrow as pa  # an optional peer
         from pyarrow import csv as arrow_csv
     except ImportError:
-        return None
-    width = data.lstrip(b"\r\n").partition(b"\n")[0].count(delimiter.encode()) + 1
-    if not 1 < width <= 1000:
         return None
     names = [str(place) for place in range(width)]
     try:
