@@ -54,15 +54,6 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if odd := [name for name in names if "\0" in name]:  # NumPy's strings lose these at their ends
             raise ValueError(f"the id {odd[0]!r} holds a NUL character; rename it")
         return np.array(list(map(place.__getitem__, cells)), np.int32), ids
-    if values.dtype.kind in "iu" and len(values):
-        low, high = int(values.min()), int(values.max())
-        if high - low <= 4 * len(values) + 1000:  # close together: counting is faster than sorting
-            least = values.dtype.type(low)
-            offsets = (values - least).astype(np.int64)
-            met = np.zeros(high - low + 1, bool)
-            met[offsets] = True
-            ids = least + np.flatnonzero(met).astype(values.dtype)
-            return (np.cumsum(met) - 1).astype(np.int32)[offsets], ids
     ids, numbers = np.unique(values, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32), ids
 

@@ -62,7 +62,7 @@ def block_rows(n_cells: int) -> int:
     >>> block_rows(16), block_rows(256), block_rows(1000)
     (2048, 4096, 16384)
     """
-    return 2048 * -(-16 * n_cells // 2048) if n_cells > 128 else 2048
+    return 2048 * max(1, -(-n_cells // 128))
 
 
 @cached_njit()

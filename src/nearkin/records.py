@@ -292,6 +292,7 @@ class Comparisons:
 
 
 _COLUMNS = ("weights", "annotators", "events")
+_COMPARED = 2048  # comparisons at a time: their differences stay in the cache
 
 Answers: TypeAlias = Comparisons | ArrayLike
 """Training data of an ordinal embedding: the record, or rows of numbers."""
@@ -300,6 +301,18 @@ Answers: TypeAlias = Comparisons | ArrayLike
 def as_quadruplets(rows: np.ndarray) -> np.ndarray:
     """Rows (i, j, k) or (i, j, l, k) as (m, 4) rows (i, j, l, k) in C order, with l = i for triplets."""
     return np.ascontiguousarray(rows[:, [0, 1, 0, 2]] if rows.shape[1] == 3 else rows)
+
+
+def nearer(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(m,) whether d(i, j) < d(l, k) between the rows of X (n, p), for rows (i, j, k) or (i, j, l, k)."""
+    found = np.empty(len(rows), bool)
+    for start in range(0, len(rows), _COMPARED):
+        i, j, l, k = as_quadruplets(rows[start : start + _COMPARED]).T  # noqa: E741  the paper's letters
+        with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinity are not nearer
+            near, far = X[i] - X[j], X[l] - X[k]
+            closer = np.einsum("mp,mp->m", near, near) < np.einsum("mp,mp->m", far, far)
+        found[start : start + _COMPARED] = closer
+    return found
 
 
 def as_indices(array: ArrayLike, name: str) -> np.ndarray:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from nearkin.data.files import locate
-from nearkin.data.tables import read_cells, sniff
+from nearkin.data.tables import read_cells, sniff, typed
 
 CELLS = ["7", "007", "-1", "", "a", "é", "1e5", "99999999999999999999", "18446744073709551615", "-0", "4.5", "x y", "٣"]
 
 
 def columns(path: Path, *, fast: bool, delimiter: str | None = None) -> list:
-    cells = read_cells(locate(path), delimiter, fast=fast)
-    found = [cells.column(place, "x", start).values for place in range(len(cells.first)) for start in (0, 1)]
-    return [cells.first, cells.rows, *((values.dtype.kind, values.tolist()) for values in found)]
+    cells, mark = read_cells(locate(path), delimiter, fast=fast)
+    found = [typed("x", column[start:]).values for column in cells for start in (0, 1)]
+    return [mark, *((values.dtype.kind, values.tolist()) for values in found)]
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
@@ -42,7 +42,7 @@ def test_a_delimiter_that_is_none_is_refused(tmp_path: Path) -> None:
     for delimiter in ("", ",,", '"', "\n", "kilo"):
         with pytest.raises(ValueError, match="must be one character, or one of comma, semicolon, tab"):
             read_cells(locate(path), delimiter)
-    assert read_cells(locate(path), "comma").first == ["a", "b"]
+    assert [str(column[0]) for column in read_cells(locate(path), "comma")[0]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import nearkin as nk
 from nearkin.data.files import locate
-from nearkin.data.tables import read_cells
+from nearkin.data.tables import read_cells, typed
 from tests.faults.child import Fault
 from tests.faults.mutate import damaged
 
@@ -105,9 +105,9 @@ def _check_text(path: Path, reader: Reader) -> None:
     if reader is nk.read_vectors:
         _check_vectors(path)
     elif reader is not nk.data.read_column:
-        fast, slow = (read_cells(locate(path), fast=fast) for fast in (True, False))
-        for place in range(len(slow.first)):
-            one, two = (cells.column(place, "x", 0).values for cells in (fast, slow))
+        found = (read_cells(locate(path), fast=fast)[0] for fast in (True, False))
+        for columns in zip(*found, strict=True):
+            one, two = (typed("x", cells).values for cells in columns)
             if one.dtype != two.dtype or one.tolist() != two.tolist():
                 raise Fault("the fast and the slow reader differ")
 

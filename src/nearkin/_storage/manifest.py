@@ -130,11 +130,8 @@ def is_verifying() -> bool:
 
 def write_manifest(folder: Path, kind: str, version: int, growing: bool = False) -> None:
     """List all files under `folder` with their checksums; the last file of a save."""
-    files = {}
-    for name in _names(folder):
-        with (folder / name).open("rb") as file:
-            crc32 = _written(_checksums(file))
-            files[name] = {"bytes": file.tell(), "crc32": crc32}
+    paths = {name: folder / name for name in _names(folder)}
+    files = {name: {"bytes": path.stat().st_size, "crc32": checksums_of(path)} for name, path in paths.items()}
     record = {"kind": kind, "format_version": version, "growing": growing, "block": BLOCK, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -160,11 +157,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 def checksums_of(path: Path) -> str:
     """The checksums of a file's blocks, as an `Entry` has them."""
     with path.open("rb") as file:
-        return _written(_checksums(file))
-
-
-def _written(checksums: Iterator[int]) -> str:
-    return "".join(f"{value:0{_DIGITS}x}" for value in checksums)
+        return "".join(f"{value:0{_DIGITS}x}" for value in _checksums(file))
 
 
 def _names(folder: Path) -> list[str]:

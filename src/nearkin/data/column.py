@@ -275,17 +275,12 @@ def _column(name: str, series: Extra, nw: Extra) -> Column:
         if getattr(kind, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return Column(name, np.array(series.to_list(), dtype="datetime64[s]"), marked)
-    values = series.to_list()
-    if kind == nw.List or kind == nw.Array:
-        return Column(name, as_text(values), marked)
-    if kind in (nw.String, nw.Categorical, nw.Enum):
-        return Column(name, as_text(["" if value is None else value for value in values]), marked)
-    return _objects(name, values)
+    return _objects(name, series.to_list(), missing)
 
 
-def _objects(name: str, values: list[Any]) -> Column:
-    """A column of Python objects, all text or all integers once the missing ones (None, NaN) are marked."""
-    missing = np.array([value is None or (isinstance(value, float) and value != value) for value in values], bool)
+def _objects(name: str, values: list[Any], nulls: np.ndarray) -> Column:
+    """A column of Python objects, all text, all lists or all integers but for nulls and NaN, which are marked."""
+    missing = nulls | np.array([isinstance(value, float) and value != value for value in values], bool)
     present = [value for value, gone in zip(values, missing, strict=True) if not gone]
     marked = missing if missing.any() else None
     kinds = {type(value) for value in present}
@@ -406,14 +401,6 @@ def choose_columns(
                 "keep one column of lists, or numeric columns, and a column of ids"
             )
     return numeric, ids, rivals
-
-
-def which_ids(source: str, rivals: list[str]) -> ValueError:
-    """The question which column of a table has the ids."""
-    return ValueError(
-        f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)}); type --ids "
-        f"{source}:{rivals[0]} (for queries --query-ids), or call the right one id"
-    )
 
 
 def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], notes: str = "") -> str:

@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import combinations, zip_longest
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from nearkin._fields import FileOrFrame
+from nearkin._fields import Extra, FileOrFrame
 from nearkin.data.column import (
     COMPARISONS,
     DISSIMILARITY,
@@ -28,6 +28,7 @@ from nearkin.data.column import (
     is_frame,
     known,
     normal,
+    text_column,
 )
 from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, read_npz
@@ -104,32 +105,30 @@ def read_table(
 
 
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
-    cells = _read_sheet(where) if where.suffix == ".xlsx" else read_cells(where, delimiter)
-    places = range(len(cells.first))
-    columns = [cells.column(place, str(place), 1) for place in places]
-    if header is None and named and named <= set(cells.first):
+    cells, mark = (_read_sheet(where), None) if where.suffix == ".xlsx" else read_cells(where, delimiter)
+    first = [str(column[0]) for column in cells]
+    columns = [typed(name, column[1:]) for name, column in zip(first, cells, strict=True)]
+    if header is None and named and named <= set(first):
         header = True
-    headed = is_header(cells.first, columns, str(where)) if header is None else header
+    headed = is_header(first, columns, str(where)) if header is None else header
     notes: tuple[str, ...] = ()
     if not headed:
-        columns = [cells.column(place, str(place), 0) for place in places]
-    else:
-        columns = [Column(name, column.values) for name, column in zip(cells.first, columns, strict=True)]
-        if cells.rows == 1:
-            raise ValueError(f"{where} has a header and no rows; at least one row is needed")
-        if not columns[0].name and len(columns) > 1:  # pandas writes its index so
-            columns, notes = columns[1:], ("the first column, which has no name",)
-    return Table(str(where), _named(columns, str(where)), headed, cells.delimiter or None, notes=notes)
+        columns = [typed(str(place), column) for place, column in enumerate(cells)]
+    elif len(cells[0]) == 1:
+        raise ValueError(f"{where} has a header and no rows; at least one row is needed")
+    elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
+        columns, notes = columns[1:], ("the first column, which has no name",)
+    return Table(str(where), _named(columns, str(where)), headed, mark, notes=notes)
 
 
-def _read_sheet(where: Locator) -> "Cells":
-    """The cells of a workbook's first sheet as text, without empty rows and columns."""
+def _read_sheet(where: Locator) -> list[list[str]]:
+    """The columns of a workbook's first sheet as text, without empty rows and columns."""
     with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
         rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
-    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
+    columns = [list(column) for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
     if not columns:
         raise ValueError(f"{where} has an empty first sheet; it must hold a table")
-    return Cells([column[0] for column in columns], list(map(list, columns)), "", len(columns[0]))
+    return columns
 
 
 def _written(cell: Any) -> str:
@@ -165,26 +164,18 @@ MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines from which the delimiter is found
 
 
-@dataclass
-class Cells:
-    """The cells of a text table, column by column, still text: lists of str, or pyarrow arrays of strings."""
-
-    first: list[str]
-    columns: list
-    delimiter: str
-    rows: int
-
-    def column(self, place: int, name: str, start: int) -> Column:
-        """Column `place` from row `start` on, as integers if all of it is, else as text."""
-        cells = self.columns[place]
-        if isinstance(cells, list):
-            found = as_integers(cells[start:])
-            return Column(name, as_text(cells[start:]) if found is None else found)
-        return Column(name, _arrow_values(cells.slice(start)))
+Cells: TypeAlias = list[list[str]] | Extra
+"""The columns of a text table, still text: lists of str, or pyarrow's arrays of strings."""
 
 
-def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
-    """Read a text table; `delimiter` None finds it. ValueError for rows of unequal length and for what is no text."""
+def typed(name: str, cells: list[str] | Extra) -> Column:
+    """A column of `Cells`, as integers if all of it is, else as text."""
+    return text_column(name, cells) if isinstance(cells, list) else Column(name, _arrow_values(cells))
+
+
+def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> tuple[Cells, str]:
+    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for
+    what is no text."""
     with where.open() as file:
         data = file.read().removeprefix(b"\xef\xbb\xbf")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
@@ -197,11 +188,11 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
         data, head = data[given.end() :], head[given.end() :]
         delimiter = delimiter or given[1]
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
-    width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
+    width = data.lstrip(b"\r\n").partition(b"\n")[0].count(mark.encode()) + 1
     if width > MAX_COLUMNS:
         raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
-    found = _fast_cells(data, mark) if fast else None
-    return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found
+    found = _fast_cells(data, mark, width) if fast else None
+    return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found, mark
 
 
 def _checked(delimiter: str) -> str:
@@ -257,24 +248,19 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     if bad is not None:
         above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; correct that row"
         raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}{above}")
-    columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
-    return Cells([column[0] for column in columns], columns, delimiter, len(rows))
+    return [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
 
 
-def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
+def _fast_cells(data: bytes, delimiter: str, width: int) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
     lone = data.count(b"\r") != data.count(b"\r\n")
-    if len(data) >= 2**31 or lone or b'"' in data or delimiter == " " or not delimiter.isascii():
+    plain = not lone and b'"' not in data and delimiter != " " and delimiter.isascii()
+    if not plain or len(data) >= 2**31 or not 1 < width <= 1000:
         return None
     try:
         import pyarrow as pa  # an optional peer
         from pyarrow import csv as arrow_csv
     except ImportError:
-        return None
-    if _padded(data, delimiter.encode()):
-        return None
-    width = data.lstrip(b"\r\n").partition(b"\n")[0].count(delimiter.encode()) + 1
-    if not 1 < width <= 1000:
         return None
     names = [str(place) for place in range(width)]
     try:
@@ -291,15 +277,7 @@ def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns), default=0)
     if not table.num_rows or longest > MAX_CELL:
         return None
-    return Cells([column[0].as_py() for column in table.columns], table.columns, delimiter, table.num_rows)
-
-
-def _padded(data: bytes, mark: bytes) -> bool:
-    """Whether some cell may begin or end with a space or a tab, which the slow path takes off."""
-    blanks = [blank for blank in (b" ", b"\t") if blank != mark and blank in data]
-    edges = (mark, b"\n", b"\r")
-    inside = any(blank + edge in data or edge + blank in data for blank in blanks for edge in edges)
-    return inside or data[:1] in blanks or data[-1:] in blanks
+    return [pc.ascii_trim(column, " \t") for column in table.columns]
 
 
 def _arrow_values(column) -> np.ndarray:

@@ -19,7 +19,7 @@ from nearkin.hashing.registry import HASHERS
 from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
 
-ENCODED = 65_536  # rows that are encoded at a time
+ENCODED = 16_384  # rows that are encoded at a time
 _COUNTS = ("n_bits", "max_iter", "n_inner", "n_components", "bits_per_subspace")  # parameters of hashers, at least 1
 _NOT_NEGATIVE = ("tol", "overlap_tol", "spread_tol", "affinity", "whitening")
 _POSITIVE = ("scale", "mu", "ridge", "margin_penalty")
@@ -66,7 +66,7 @@ class AbstractHasher(CodesTransformer, ABC):
     def project(self, X: ArrayLike) -> np.ndarray:
         """Return real values (n, n_bits) whose signs are the code of X (n, d), with sign(0) = +1."""
         check_is_fitted(self)
-        return self._project(validate_vectors(self, X))
+        return np.concatenate([self._project(rows) for rows in row_blocks(validate_vectors(self, X), ENCODED)])
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); a row's code does not depend on its batch."""

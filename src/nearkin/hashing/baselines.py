@@ -95,15 +95,12 @@ class SphericalHashing(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         """scale_ * (radius^2 - squared distance), in float64 for the sign, returned in the type of X."""
-        mean = self.mean_.astype(np.float64)
-        centres, squares = self.centres_ - mean, self.radii_.astype(np.float64) ** 2
-        values = np.empty((len(X), self.n_bits), np.result_type(X, self.centres_))
-        for rows, out in zip(row_blocks(X), row_blocks(values), strict=True):
-            centred = rows - mean
-            products = steady_products(centred, centres.T.copy())
-            norms = steady_products(centred * centred, np.ones((centred.shape[1], 1)))
-            out[:] = self.scale_ * (squares - (norms - 2 * products + np.einsum("kd,kd->k", centres, centres)))
-        return values
+        mean, radii = self.mean_.astype(np.float64), self.radii_.astype(np.float64)
+        centred, centres = X - mean, self.centres_ - mean
+        products = steady_products(centred, centres.T.copy())
+        norms = steady_products(centred * centred, np.ones((centred.shape[1], 1)))
+        values = self.scale_ * (radii**2 - (norms - 2 * products + np.einsum("kd,kd->k", centres, centres)))
+        return values.astype(np.result_type(X, self.centres_))
 
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
@@ -148,7 +145,6 @@ class KMeansHash(AbstractHasher):
         self._check_params()
         n_bits, width = self.n_bits, check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
         X = whole_rows(self, X, min_rows=n_bits + 1)
-        Shard.of(X).check_varies(X)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(n_bits, X.shape[1])
         groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, -(-n_bits // width))
@@ -184,14 +180,8 @@ class KMeansHash(AbstractHasher):
         return np.diff(np.linspace(0, self.n_bits, n_subspaces + 1).round().astype(int))
 
     def _project(self, X: np.ndarray) -> np.ndarray:
-        axes, mean = self.axes_.astype(np.float64), self.mean_.astype(np.float64)
-        values = np.empty((len(X), self.n_bits), np.result_type(X, self.axes_))
-        for rows, out in zip(row_blocks(X), row_blocks(values), strict=True):
-            out[:] = self.scale_ * self._margins(steady_products(rows - mean, axes))
-        return values
-
-    def _margins(self, points: np.ndarray) -> np.ndarray:
-        """Squared distance to the nearest centroid with bit 0 less that with bit 1, (n, n_bits), row by row."""
+        """Squared distance to the nearest centroid with bit 0 less that with bit 1, row by row in float64."""
+        points = steady_products(X - self.mean_.astype(np.float64), self.axes_.astype(np.float64))
         points = points.reshape(len(points), len(self.codebooks_), -1)
         margins = []
         for m, width in enumerate(self._bits()):
@@ -202,7 +192,7 @@ class KMeansHash(AbstractHasher):
                 distances[:, ones[:, bit] == 0].min(axis=1) - distances[:, ones[:, bit] == 1].min(axis=1)
                 for bit in range(width)
             )
-        return np.stack(margins, axis=1)
+        return (self.scale_ * np.stack(margins, axis=1)).astype(np.result_type(X, self.axes_))
 
 
 class _Subspace:

@@ -84,7 +84,7 @@ def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np
 def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
     """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`: its
     centroids are the 256 sign patterns of a byte. Queries are padded to whole bytes with zeros."""
-    width = (n_bits + 7) // 8
+    width = n_bytes(n_bits)
     index = faiss.IndexPQ(8 * width, width, 8, faiss.METRIC_INNER_PRODUCT)
     patterns = unpack_signs(np.arange(256, dtype=np.uint8)[:, None], 8)  # (256, 8), row c is the signs of byte c
     faiss.copy_array_to_vector(np.tile(patterns, (width, 1)).ravel(), index.pq.centroids)
@@ -94,6 +94,4 @@ def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
 
 def pad_columns(values: np.ndarray, padding: float = 0.0) -> np.ndarray:
     """Return values (n, L) as float32 with columns of `padding` up to a multiple of 8."""
-    padded = np.full((len(values), -(-values.shape[1] // 8) * 8), padding, np.float32)
-    padded[:, : values.shape[1]] = values
-    return padded
+    return np.pad(values.astype(np.float32), ((0, 0), (0, -values.shape[1] % 8)), constant_values=padding)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from nearkin._check import from_tensor
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.linalg.skew import for_kernels, row_entry
@@ -89,21 +90,21 @@ def _check_changeable(X: ArrayLike) -> None:
 
 def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (..., p, 2) int64 of axes in 0..d-1 and angles (..., p) float64; ValueError or TypeError for others."""
-    pairs, theta = _as_numpy(pairs), _as_numpy(theta)
+    pairs, theta = np.asarray(from_tensor(pairs, "pairs")), np.asarray(from_tensor(theta, "theta"))
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
     if pairs.ndim < 2 or pairs.shape[-1] != 2:
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (..., 2)")
     pairs = np.ascontiguousarray(pairs, np.int64)  # one layout, so that loops compile once
-    for number in np.ndindex(pairs.shape[:-2]):
-        axis, within = _fault(pairs[number], d, overlapping)
-        if axis is not None and not within:
-            raise ValueError(f"pairs holds the axis {axis}; it must lie within 0..{d - 1}")
-        if axis is not None:
-            rule = "the axes of one group must differ"
-            if not overlapping:
-                rule = "the groups must be disjoint, call once for each matching"
-            raise ValueError(f"pairs holds the axis {axis} twice; {rule}")
+    if len(outside := pairs[(pairs < 0) | (pairs >= d)]):
+        raise ValueError(f"pairs holds the axis {outside[0]}; it must lie within 0..{d - 1}")
+    axes = pairs if overlapping else pairs.reshape(*pairs.shape[:-2], 2 * pairs.shape[-2])  # of one pair, or of all
+    axes = np.sort(axes, axis=-1)
+    if len(twice := axes[..., 1:][axes[..., 1:] == axes[..., :-1]]):
+        rule = "the axes of one group must differ"
+        if not overlapping:
+            rule = "the groups must be disjoint, call once for each matching"
+        raise ValueError(f"pairs holds the axis {twice[0]} twice; {rule}")
     if theta.dtype.kind not in "fiu":
         raise TypeError(f"theta has dtype {theta.dtype}; it must be angles in radians")
     if theta.ndim < 1 or theta.shape[-1] != pairs.shape[-2]:
@@ -115,27 +116,6 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
     if not np.isfinite(theta).all():
         raise ValueError("theta contains NaN or infinity; every angle must be finite, nothing was turned")
     return pairs, theta
-
-
-@cached_njit()
-def _fault(pairs: np.ndarray, d: int, overlapping: bool) -> tuple[int | None, bool]:
-    """The first axis of pairs (p, 2) that is wrong, and whether it is within 0..d-1: then it is repeated."""
-    last = np.full(d, -1)
-    for p in range(len(pairs)):
-        for axis in pairs[p]:
-            if axis < 0 or axis >= d:
-                return axis, False
-            if last[axis] == p or (last[axis] >= 0 and not overlapping):
-                return axis, True
-            last[axis] = p
-    return None, True
-
-
-def _as_numpy(values: ArrayLike) -> np.ndarray:
-    if not isinstance(values, torch.Tensor):
-        return np.asarray(values)
-    values = values.detach().cpu()
-    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
 
 
 def _broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
+from nearkin.linalg.procrustes import namespace
 
 if TYPE_CHECKING:
     import torch
@@ -23,13 +24,10 @@ def unique_q(M: Array) -> Array:
 
     Of a Gaussian M it is uniform, by the Haar measure (Mezzadri 2007); without the signs it is not.
     """
-    if isinstance(M, np.ndarray):
-        Q, R = np.linalg.qr(M)
-        return Q * np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0).astype(M.dtype)[..., None, :]
-    import torch  # a tensor is given, so it is loaded; hashers live without it
-
-    Q, R = torch.linalg.qr(M)
-    return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
+    xp = namespace(M)
+    Q, R = xp.linalg.qr(M)
+    signs = xp.where(xp.linalg.diagonal(R) < 0, -1.0, 1.0)
+    return Q * xp.asarray(signs, dtype=M.dtype)[..., None, :]
 
 
 def haar_rotation(d: int, random_state: Seed = None) -> np.ndarray:

@@ -3,6 +3,7 @@
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,19 +15,16 @@ if TYPE_CHECKING:
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
 
 
-def _namespace(X: Any) -> Any:
+def namespace(X: Any) -> ModuleType:
     """torch for its tensors, else NumPy. Without torch loaded there are no tensors: search with codes needs none."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(X, torch.Tensor) else np
 
 
 def deviation(X: Array) -> Array:
+    """X^T X - I (..., k, k)."""
     gram: Any = X.mT @ X
-    if _namespace(X) is np:
-        np.einsum("...ii->...i", gram)[...] -= 1
-    else:
-        gram.diagonal(dim1=-2, dim2=-1).sub_(1)
-    return gram
+    return gram - namespace(X).eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
 
 
 def orthogonality_error(X: Any) -> float:
@@ -36,7 +34,7 @@ def orthogonality_error(X: Any) -> float:
     """
     if X.ndim < 2:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
-    xp = _namespace(X)
+    xp = namespace(X)
     if xp is not np:
         X = X.detach()
         X = X if X.dtype == xp.float64 else X.float()
@@ -58,7 +56,7 @@ def newton_schulz(X: Array, steps: int = 1) -> Array:
 def singular_vectors(X: Array) -> tuple[Array, Array]:
     """U and V^T of X = U diag(s) V^T (..., d, k); QR iteration where divide and conquer, the fast way, fails."""
     try:
-        U, _, Vt = _namespace(X).linalg.svd(X, full_matrices=False)
+        U, _, Vt = namespace(X).linalg.svd(X, full_matrices=False)
     except np.linalg.LinAlgError:
         by_qr: Any = scipy.linalg.svd
         U, _, Vt = by_qr(X, full_matrices=False, lapack_driver="gesvd")
@@ -68,31 +66,18 @@ def singular_vectors(X: Array) -> tuple[Array, Array]:
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
 
-    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
+    For X = A^T B it is the orthogonal R that minimises ||A R - B||_F: the Procrustes problem (Schoenemann 1966). With
+    `special` (square X) the determinant is +1: the nearest rotation, whose last direction is flipped if necessary.
     """
     if special and X.shape[-2] != X.shape[-1]:
         raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
-    xp = _namespace(X)
+    xp = namespace(X)
     U, Vt = singular_vectors(X)
     if special:
         sign = xp.sign(xp.linalg.det(U @ Vt))
         turned: Any = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
         return turned @ Vt
     return U @ Vt
-
-
-def procrustes(
-    A: Array,  # (n, d)
-    B: Array,  # (n, d)
-    *,
-    special: bool = False,
-) -> Array:
-    """Return the orthogonal R (d, d) that minimises ||A R - B||_F (Schoenemann 1966): the polar factor of A^T B."""
-    if A.shape != B.shape:
-        raise ValueError(
-            f"A has shape {tuple(A.shape)} and B {tuple(B.shape)}; they must be equal: rows of A go to rows of B"
-        )
-    return nearest_orthogonal(A.mT @ B, special=special)
 
 
 _FAR = 0.3  # entries of the correction from which the last decomposition is too far off

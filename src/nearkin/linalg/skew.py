@@ -6,7 +6,7 @@ that *minus* Omega descends: d/dt f(exp(-t Omega) X) = -||Omega||_F^2 / 2 at t =
 plus. GCD's A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_ij = A_ij / sqrt(2).
 """
 
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false
 
 import numpy as np
 import torch

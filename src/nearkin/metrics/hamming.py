@@ -3,18 +3,16 @@
 Hamming distances of L bits take L + 1 values, so most rows of a ranking are tied, and a measure that breaks ties by row
 number depends on the order of the file. Every measure here is the expectation over all orders of equal distances. It
 needs only two histograms per query, rows and relevant rows at each distance, which one popcount pass over the codes
-gives: 10,000 queries against 60,000 codes take about a second.
+gives: 10,000 queries against 60,000 codes of 64 bits take about three seconds.
 """
 
 # pyright: reportConstantRedefinition=false
-# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin._check import check_integer, check_real, check_vectors
-from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 
 
@@ -77,21 +75,18 @@ def hamming_histograms(
             )
     if queries.shape[1] != database.shape[1]:
         raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
-    words, rows = _as_words(queries), _as_words(database)
-    q, n, n_bins = len(words), len(rows), 8 * queries.shape[1] + 1
-    total, relevant = np.zeros((q, n_bins), np.int64), np.zeros((q, n_bins), np.int64)
+    q, n, n_bins = len(queries), len(database), 8 * queries.shape[1] + 1
     if neighbours is None:
-        _count(words, rows, *_same_labels(query_labels, database_labels, q, n), total, relevant)
-        return RankHistograms(total, relevant)
-    _count(words, rows, np.zeros(q, np.int64), np.ones(n, np.int64), total, relevant)
-    ids = np.asarray(neighbours)
-    if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
-        raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
-    if ids.size and (ids.min() < 0 or ids.max() >= n):
-        raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
-    ones, spare = np.ones(ids.shape[1], np.int64), np.zeros((1, n_bins), np.int64)
-    for i in range(q):
-        _count(words[i : i + 1], rows[ids[i]], ones[:1], 0 * ones, relevant[i : i + 1], spare)
+        wanted, labels = _same_labels(query_labels, database_labels, q, n)
+        hits = (labels == label for label in wanted)
+    else:
+        hits = _checked_neighbours(neighbours, q, n)
+    words = np.ascontiguousarray(_as_words(database).T)
+    total, relevant = np.empty((2, q, n_bins), np.int64)
+    for i, (query, found) in enumerate(zip(_as_words(queries), hits, strict=True)):
+        distances = np.bitwise_count(words ^ query[:, None]).sum(axis=0, dtype=np.int64)
+        total[i] = np.bincount(distances, minlength=n_bins)
+        relevant[i] = np.bincount(distances[found], minlength=n_bins)
     return RankHistograms(total, relevant)
 
 
@@ -122,43 +117,21 @@ def _same_labels(
     return codes[:q], codes[q:]
 
 
+def _checked_neighbours(neighbours: ArrayLike, q: int, n: int) -> np.ndarray:
+    ids = np.asarray(neighbours)
+    if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
+        raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
+    if ids.size and (ids.min() < 0 or ids.max() >= n):
+        raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
+    return ids
+
+
 def _as_words(codes: np.ndarray) -> np.ndarray:
-    padded = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), np.uint8)
-    padded[:, : codes.shape[1]] = codes
-    return padded.view(np.uint64)
+    return np.ascontiguousarray(np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))).view(np.uint64)
 
 
 def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return np.divide(numerator, denominator, out=np.zeros(numerator.shape, np.float64), where=denominator > 0)
-
-
-@cached_njit(inline="always")
-def _popcount(word: np.uint64) -> np.uint64:
-    """The number of ones; LLVM makes one instruction of these lines, for which numba has no name."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@cached_njit(nogil=True)
-def _count(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: np.ndarray,
-    database_labels: np.ndarray,
-    total: np.ndarray,
-    relevant: np.ndarray,
-) -> None:
-    """Add each pair to the histogram at its distance, and to the relevant one if labels agree."""
-    for i in range(len(queries)):
-        for j in range(len(database)):
-            distance = np.uint64(0)
-            for word in range(queries.shape[1]):
-                distance += _popcount(queries[i, word] ^ database[j, word])
-            total[i, distance] += 1
-            if query_labels[i] == database_labels[j]:
-                relevant[i, distance] += 1
 
 
 def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:

@@ -1,13 +1,10 @@
 """The error of an embedding: the share of comparisons that it violates."""
 
-# pyright: reportConstantRedefinition=false
-
 import numpy as np
 
 from nearkin import _check
-from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.records import Answers, Comparisons, as_indices, as_quadruplets
+from nearkin.records import Answers, Comparisons, as_indices, nearer
 
 
 def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
@@ -29,25 +26,12 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     """(m,) bool: whether X (n, p) satisfies each comparison, in float64; arguments as in `triplet_error`."""
     try:
-        X = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+        points = np.asarray(X, dtype=np.float64)
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error})") from error
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; it must be 2-D (n, p), one row per object")
+    if points.ndim != 2:
+        raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one row per object")
     indices = as_indices(comparisons.indices if isinstance(comparisons, Comparisons) else comparisons, "comparisons")
     if len(indices):
-        _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(X) - 1)
-    return _satisfied(X, as_quadruplets(indices))
-
-
-@cached_njit()
-def _satisfied(X: np.ndarray, q: np.ndarray) -> np.ndarray:
-    out = np.empty(len(q), np.bool_)
-    for t in range(len(q)):
-        i, j, l, k = q[t, 0], q[t, 1], q[t, 2], q[t, 3]  # noqa: E741  the paper's letters
-        a = b = 0.0
-        for c in range(X.shape[1]):
-            a += (X[i, c] - X[j, c]) ** 2
-            b += (X[l, c] - X[k, c]) ** 2
-        out[t] = a < b
-    return out
+        _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(points) - 1)
+    return nearer(points, indices)

@@ -5,7 +5,7 @@ has: R = (I + Q)(I - Q)^-1 (Cayley), Q skew. PEFT cuts the series of that invers
 Here R is exact: one solve. Its derivative is dR = (R + I) dQ (R + I) / 2, so the gradient costs two products.
 """
 
-# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """One optimizer for a whole network: the recommended one for orthonormal matrices, any other for the rest."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 

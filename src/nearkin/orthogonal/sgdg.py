@@ -1,7 +1,5 @@
 """SGDG, Cayley SGD with momentum, by the name and the arguments that quantization toolkits use for it."""
 
-# pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -4,8 +4,6 @@ It takes .25 to .6 of their time for matrices of side 8 to 80 (2026-11, float32,
 `retraction.taylor_right_step`.
 """
 
-# pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
-
 from functools import lru_cache
 
 import numpy as np

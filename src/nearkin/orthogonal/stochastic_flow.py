@@ -14,8 +14,6 @@ printed, Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in it
 counted twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of e's matching.
 """
 
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-
 import math
 from collections.abc import Callable
 

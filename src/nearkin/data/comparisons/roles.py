@@ -70,8 +70,9 @@ def _objects(
     odd = _usual(rest, "odd")
     if odd is not None and form is None and named["near"] is None:
         raise ValueError(f"{table.name} has a column {odd.name!r}; type form='odd-one-out' (--form odd-one-out)")
-    if all(column is not None for column in named.values()):
-        return [column for column in named.values() if column is not None], False
+    known = [column for column in named.values() if column is not None]
+    if len(known) == 3:
+        return known, False
     by_name = {normal(name): column for name, column in rest.items()}
     options = next(([by_name[a], by_name[b]] for a, b in OPTIONS if a in by_name and b in by_name), [])
     if options and not {"a", "b", "c"} <= set(by_name):  # three letters in a row name three places, not two options
@@ -86,24 +87,18 @@ def _objects(
                 f"far={b!r} (--near {a} --far {b}), or response=... (--response), the column of answers"
             )
         return [first, *options], True
-    missing = [role for role, column in named.items() if column is None]
     if {"anchor", "near", "far"} & set(given):
-        left = [c for c in rest.values() if c not in named.values()]
-        if len(missing) == 1 and len(left) == 1:
-            named[missing[0]] = left[0]
-            return [column for column in named.values() if column is not None], False
+        missing = [role for role, column in named.items() if column is None]
+        left = [column for column in rest.values() if column not in known]
+        if len(missing) == len(left) == 1:
+            return [left[0] if column is None else column for column in named.values()], False
         raise ValueError(
             f"{table.name}: {', '.join(missing)} cannot be told among {', '.join(rest) or 'no columns'}; type "
-            + ", ".join(f"{role}=..." for role in missing)
-            + f" ({' '.join(f'--{role}' for role in missing)})"
+            f"{', '.join(f'{role}=...' for role in missing)} ({' '.join(f'--{role}' for role in missing)})"
         )
     objects = list(rest.values())
-    if (
-        len(objects) == 3
-        and "response" in given
-        and table.header is not False
-        and [normal(c.name) for c in objects] != ["i", "j", "k"]
-    ):
+    in_order = table.header is False or [normal(column.name) for column in objects] == ["i", "j", "k"]
+    if len(objects) == 3 and "response" in given and not in_order:
         return objects, True
     if len(objects) in (3, 4):
         _check_shared(table, objects)

@@ -11,8 +11,7 @@ from nearkin._check import check_instance
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.reading import orient
-from nearkin.linalg.signs import row_blocks
-from nearkin.records import Comparisons, as_quadruplets
+from nearkin.records import Comparisons, as_quadruplets, nearer
 
 
 def number_questions(comparisons: Comparisons) -> np.ndarray:
@@ -103,22 +102,17 @@ def split_comparisons(
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
     rng = numpy_generator(random_state)
-    if by == "rows":
-        held = np.zeros(len(comparisons), bool)
-        held[rng.permutation(len(comparisons))[: round(test_size * len(comparisons))]] = True
-    elif by == "questions":
-        number = number_questions(comparisons)
-        n_questions = int(number.max(initial=-1)) + 1
-        held = np.isin(number, rng.permutation(n_questions)[: round(test_size * n_questions)])
-    elif by == "objects":
-        out = rng.permutation(comparisons.n_objects)[: round(test_size * comparisons.n_objects)]
-        held = np.isin(comparisons.indices, out).any(axis=1)
-    else:
-        if comparisons.annotators is None:
-            raise ValueError("by is 'annotators' and the comparisons name none; use by='rows'")
-        names = np.unique(comparisons.annotators)
-        out = rng.permutation(names)[: round(test_size * len(names))]
-        held = np.isin(comparisons.annotators, out)
+    if by == "annotators" and comparisons.annotators is None:
+        raise ValueError("by is 'annotators' and the comparisons name none; use by='rows'")
+    units = {  # (m,) or (m, 3) or (m, 4): a comparison is held out with any of its units
+        "rows": lambda: np.arange(len(comparisons)),
+        "questions": lambda: number_questions(comparisons),
+        "objects": lambda: comparisons.indices,
+        "annotators": lambda: np.asarray(comparisons.annotators),
+    }[by]()
+    names = np.arange(comparisons.n_objects) if by == "objects" else np.unique(units)
+    out = rng.permutation(names)[: round(test_size * len(names))]
+    held = np.isin(units, out).reshape(len(comparisons), -1).any(axis=1)
     if held.all() or not held.any():
         raise ValueError(
             f"test_size is {test_size}: a split of {len(comparisons)} comparisons by {by} leaves "
@@ -149,12 +143,8 @@ def comparisons_from_vectors(
     _check.check_integer(n_comparisons, "n_comparisons", low=1)
     rng = numpy_generator(random_state)
     rows = distinct_rows(len(X), n_comparisons, 4 if quadruplets else 3, rng)
-    points, wrong = X.astype(np.float64), list[np.ndarray]()
-    for block in row_blocks(rows):  # differences that fit the cache
-        i, j, l, k = as_quadruplets(block).T  # noqa: E741  the paper's letters
-        near, far = points[i] - points[j], points[l] - points[k]
-        wrong.append(np.einsum("md,md->m", near, near) > np.einsum("md,md->m", far, far))
-    rows = orient(rows, ~np.concatenate(wrong))
+    reversed_rows = as_quadruplets(rows)[:, [2, 3, 0, 1]]
+    rows = orient(rows, ~nearer(X.astype(np.float64), reversed_rows))  # where both are equally near a row stays
     return flip_answers(Comparisons(rows, np.arange(len(X))), noise, random_state=rng)
 
 

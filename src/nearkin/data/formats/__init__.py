@@ -9,7 +9,7 @@ from nearkin.data.files import FRAMES, PACKED, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import unpacked_rows
-from nearkin.data.formats.parquet import open_frame, open_parquet
+from nearkin.data.formats.parquet import frame_rows, open_parquet, read_frame
 from nearkin.data.formats.text import open_text
 
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
@@ -25,7 +25,7 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".csv": open_text,
     ".tsv": open_text,
     ".txt": open_text,
-    **dict.fromkeys(FRAMES, open_frame),
+    **dict.fromkeys(FRAMES, lambda where: frame_rows(read_frame(where), str(where))),  # read whole
 }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import Column, choose_columns, frame_columns, understood, which_ids
+from nearkin.data.column import Column, choose_columns, frame_columns, understood
 from nearkin.data.files import Locator, extra
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
@@ -129,14 +129,12 @@ def _ids_of(source: str, rivals: list[str], read: Callable[[], np.ndarray] | Non
     """The function that reads the ids of a table, or asks which of the `rivals` has them; None if there are none."""
 
     def ask() -> np.ndarray:
-        raise which_ids(source, rivals)
+        raise ValueError(
+            f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)}); type --ids "
+            f"{source}:{rivals[0]} (for queries --query-ids), or call the right one id"
+        )
 
     return read or (ask if rivals else None)
-
-
-def open_frame(where: Locator) -> FileRows:
-    """Rows of a .feather, .arrow or .jsonl file, which is read whole."""
-    return frame_rows(read_frame(where), str(where))
 
 
 def open_parquet(where: Locator) -> FileRows:
