@@ -65,7 +65,10 @@ def affine_values(
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm: all of the row is computed again
             # a little too large, as squares below `tiny` count as zero
             norms = 1.001 * np.sqrt(np.einsum("nd,nd->n", centred, centred)).astype(np.float64) + tiniest
-            rows, columns = np.nonzero(np.abs(values) <= np.outer(norms, reach))
+            most = norms.max(initial=0) * reach.max()  # one number for a first look at all of them
+            rows, columns = np.divmod(np.flatnonzero(np.abs(values) <= most), values.shape[1])
+            near = np.abs(values[rows, columns]) <= reach[columns] * norms[rows]
+            rows, columns = rows[near], columns[near]
             values[rows, columns] = _exact(centred, P, scale, shift, rows, columns)
     return out
 
