@@ -1,6 +1,6 @@
 """`nearkin search`, `recommend` and `similar`: answers of a saved folder."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -64,7 +64,8 @@ def search(
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
-            scores, ids = pipeline.recommend.search_left(index, names, opened, k, with_seen=with_seen)
+            found = pipeline.recommend.recommend_folder(index, left_ids=names, k=k, with_seen=with_seen)[1]
+            _, scores, ids = cast("Answers", found)  # returned, as no file takes them
         else:
             names, about = given.ids.tolist(), read_line(given.about)
             scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)

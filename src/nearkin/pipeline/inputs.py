@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import check_choice
@@ -94,19 +95,47 @@ def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarra
             raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")
         model = nk.OrdinalEmbedding.load(folder)
         return model.embedding_, model.objects_, "l2", None
-    chosen = side or default
-    if kind == saved_towers.KIND:
-        towers = saved_towers.read_towers(folder)
-        if chosen == "left":
-            return towers.left, towers.pairs.left_ids, "ip", None
-        return towers.right, towers.pairs.right_ids, "ip", towers.left
-    left = read_arrays(folder / LEFT) if (folder / LEFT).is_file() else None
-    if left is not None and chosen == "left":
-        return left["vectors"], unpack_ids("left", left), "ip", None
+    sides = read_sides(folder)
+    if sides is not None:
+        if (side or default) == "left":
+            return sides.left, sides.left_ids, "ip", None
+        return sides.right_vectors(), sides.right_ids, "ip", sides.left
     if kind == "index":
         index = nk.Index.load(folder)
-        return decoded(index), ids_of(index), index.metric, None if left is None else left["vectors"]
+        return decoded(index), ids_of(index), index.metric, None
     raise ValueError(f"{folder} holds the kind {kind!r}; give a file of vectors, or a folder of `nearkin embed`")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Left vectors (m, d), right vectors (n, d) or an index of them, the ids, and the seen pairs' weights (m, n)."""
+
+    left: np.ndarray
+    left_ids: np.ndarray
+    right: "np.ndarray | nk.Index"
+    right_ids: np.ndarray
+    seen: sp.csr_matrix
+    names: SideNames
+
+    def right_vectors(self) -> np.ndarray:
+        """(n, d) vectors of the right side, decoded if there are codes."""
+        return decoded(self.right) if isinstance(self.right, nk.Index) else self.right
+
+
+def read_sides(folder: Path) -> Sides | None:
+    """Both sides of pairs, in a folder of `nearkin embed` or `nearkin train`; None for any other folder."""
+    names = side_names(folder)
+    if holds_pairs(folder):
+        towers = saved_towers.read_towers(folder)
+        pairs = towers.pairs
+        return Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), names)
+    if not (folder / LEFT).is_file():
+        return None
+    arrays, index = read_arrays(folder / LEFT), nk.Index.load(folder)
+    indices = arrays["indices"]
+    weights = arrays.get("weights", np.ones(len(indices), np.float32))  # folders of early versions have none
+    seen = sp.csr_matrix((weights, indices, arrays["indptr"]), (len(arrays["vectors"]), len(index)))
+    return Sides(arrays["vectors"], unpack_ids("left", arrays), index, ids_of(index), seen, names)
 
 
 def ids_of(index: nk.Index) -> np.ndarray:

@@ -22,8 +22,8 @@ from nearkin.index.faiss_index import inverted_file
 from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, decoded, ids_of, open_index
-from nearkin.pipeline.recommend import Sides, open_sides
+from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index
+from nearkin.pipeline.recommend import open_sides
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
