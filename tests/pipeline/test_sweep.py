@@ -47,7 +47,7 @@ def of_two_methods(data) -> Sweep:
 def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
     assert found.chosen() is not None
     assert found.chosen().trial.low() >= 0.6
-    shorter = [trial for trial in found.trials if trial.n_bytes < found.chosen().trial.n_bytes]
+    shorter = [trial for trial in found.race.trials if trial.n_bytes < found.chosen().trial.n_bytes]
     assert all(trial.low() < 0.6 for trial in shorter)
     assert found.chosen().trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
     assert found.chosen(rescored=True) is not None
@@ -88,13 +88,13 @@ def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, dat
 
 
 def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:
-    assert choose(of_two_methods.trials, 0.5, rate=1) is not None
-    assert choose(of_two_methods.trials, 0.5, rate=1e12) is None
+    assert choose(of_two_methods.race.trials, 0.5, rate=1) is not None
+    assert choose(of_two_methods.race.trials, 0.5, rate=1e12) is None
 
 
 def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
-    trial = found.trials[0]
+    trial = found.race.trials[0]
     X = np.load(path)
     quantizer = find_method("product").make(CodeSize(trial.n_bytes), 3)
     index = nk.Index.build(X, quantizer, keep_vectors=True)
@@ -116,7 +116,7 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
 def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
     made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("product",), k=5)
     assert made.queries_are_rows
-    assert made.shape[0] + made.n_queries == 1200
+    assert len(made.bench.X) + len(made.bench.Q) == 1200
     assert "rows held out of the file" in made.judged_by()
     assert "which the command's index holds too" in made.notes()[0]
     assert len(made.answers("X.npy")[0][1]) == 1
@@ -125,7 +125,7 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
 def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
     """With little time nothing was measured, and no code was said to keep what int8 keeps."""
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.95, seconds=1e-9)
-    assert [trial.method for trial in made.trials] == ["int8"]
+    assert [trial.method for trial in made.race.trials] == ["int8"]
     assert "Time was over" in made.notes()[-1]
     assert "int8; recall" in made.answers("X.npy")[0][0]
 
@@ -142,7 +142,7 @@ def test_a_fit_stops_when_the_time_is_over(data) -> None:
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(60, 4)))
     made = sweep(nk.data.open_vectors(tmp_path / "X.npy"), np.zeros((30, 4)), target=0.5)
-    assert {trial.method for trial in made.trials} <= {"int4", "int6", "int8", "float16"}
+    assert {trial.method for trial in made.race.trials} <= {"int4", "int6", "int8", "float16"}
 
 
 def test_the_page_holds_answers_and_table(of_two_methods: Sweep) -> None:
