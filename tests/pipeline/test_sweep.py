@@ -10,7 +10,6 @@ import pytest
 import nearkin as nk
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.evaluate import kept
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import Bench, Choice, Code, Race, Sweep, Trial, choose, frontier, lower_bound, sweep
@@ -269,7 +268,7 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
 
 def test_kept_counts_the_neighbours_within_each_depth() -> None:
     found = np.array([[5, 1, 9, 2]])
-    shares = kept(found, np.array([[1, 2]]), [1, 2])
+    shares = ExactNeighbours.given(np.array([[1, 2]])).shares(found, [1, 2])
     assert shares == {1: np.array([0.5]), 2: np.array([1.0])}
 
 

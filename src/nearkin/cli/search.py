@@ -117,7 +117,7 @@ def recommend(
     if sum(map(bool, (left_ids, everybody, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
     names = pipeline.inputs.side_names(folder)
-    newcomers = None if history is None else pipeline.inputs.read_history(history, names)
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
     record, answers = pipeline.recommend.recommend_folder(
         folder,
         out=out,
@@ -163,9 +163,7 @@ def similar(
     """
     if bool(ids) + everything + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
-    newcomers = None
-    if history is not None:
-        newcomers = pipeline.inputs.read_history(history, pipeline.inputs.side_names(folder))
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
     record, answers = pipeline.recommend.similar_folder(
         folder,
         out=out,

@@ -23,7 +23,7 @@ from nearkin.metrics.graded import Interval, paired_interval
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
-from nearkin.pipeline.evaluate import exact_metric, kept
+from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -217,7 +217,7 @@ def watch(
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
-            values.append(kept(found, truth.matched(found))[1])
+            values.append(truth.shares(found)[1])
     zero = np.zeros(q)
     now, then = (paired_interval(each, zero) for each in values)
     return Drift(truth.ids.shape[1], len(base), q, now, then, paired_interval(values[1], values[0]))

@@ -261,6 +261,7 @@ def side_names_of(pairs: Interactions) -> SideNames:
     return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
 
 
-def read_history(path: StrPath, names: SideNames) -> Interactions:
-    """A table of new pairs, in the columns of the first table."""
+def read_history(path: StrPath, folder: StrPath) -> Interactions:
+    """A table of new pairs, in the columns of the table that the folder was made from."""
+    names = side_names(folder)
     return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))

@@ -27,7 +27,7 @@ from nearkin.index.searching import KeptVectors, normalised, rescore
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import Relevance, exact_neighbors, kept
+from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
@@ -214,7 +214,7 @@ class Bench:
         depths = [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
         if self.grades is None:
             found = index.search(self.Q, depths[-1] * k)[1]
-            recall = kept(found, self.truth.matched(found), depths)
+            recall = self.truth.shares(found, depths)
         index.kept = KeptVectors([self.X])
         if self.grades is not None:
             exact = graded_values(self.truth.ids, self.grades)[NDCG]
@@ -235,7 +235,7 @@ class Bench:
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
-            shorter = Choice(choice.trial, o, kind, kept(found, self.truth.matched(found))[1])
+            shorter = Choice(choice.trial, o, kind, self.truth.shares(found)[1])
             if shorter.low() >= target:
                 return shorter
         return choice

@@ -21,8 +21,9 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
 from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
+from nearkin.metrics.retrieval import relevance
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index
+from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, places_of
 from nearkin.pipeline.recommend import open_sides
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
@@ -90,12 +91,11 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path, header=True)
-    place = {str(name): at for at, name in enumerate(table.column(ids_column, "ids_column").values.tolist())}
-    if not place.keys() & set(ids):
+    found = places_of(np.array(ids), table.column(ids_column, "ids_column").values)
+    if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    found = [place.get(name, -1) for name in ids]
-    texts = {name: [*map(str, c.values.tolist()), ""] for name, c in table.columns.items() if name != ids_column}
-    columns = {name: np.array([values[at] for at in found]) for name, values in texts.items()}
+    others = {name: np.array([*map(str, c.values.tolist())]) for name, c in table.columns.items() if name != ids_column}
+    columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
@@ -267,18 +267,13 @@ class Collection:
         ]
         tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
         exact = ExactNeighbours(found[0], tied, lambda some, ids: self._distances(Q[some], ids), Q.shape[1])
-        return np.stack([missing(exact.matched(some), some) for some in found[1:]])
+        return np.stack([k - relevance(some, exact.matched(some)).sum(axis=1, dtype=float) for some in found[1:]])
 
     def _distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Exact squared distances, or minus products, (q, c) of queries Q (q, d) and `rows` (q, c)."""
         X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
         queries = self.views[0].source.as_compared(Q)
         return exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
-
-
-def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How many of each row of `exact` (q, k) are not in that row of `found` (q, k')."""
-    return (~(exact[:, :, None] == found[:, None, :]).any(axis=2)).sum(axis=1).astype(float)
 
 
 def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
