@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
 
-import numpy as np
-
-from nearkin._fields import Fields, Record, StrPath
+from nearkin._fields import Fields, StrPath
 from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -134,8 +132,7 @@ def ids_page(folder: Path) -> Page:
 
 
 def demo_page(folder: Path) -> Page:
-    records: list[Record] = read_config(folder, demo.KIND)["trials"]
-    trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
+    trials = [DemoTrial(**record) for record in read_config(folder, demo.KIND)["trials"]]
     n, d = digits().base.shape
     best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
     page = Page(
