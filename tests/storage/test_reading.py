@@ -15,8 +15,8 @@ from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
 from nearkin.embedding.two_tower import estimator as tower_storage
 from nearkin.pipeline import inputs
+from nearkin.pipeline.inputs import open_sides
 from nearkin.pipeline.pairs import train_index
-from nearkin.pipeline.recommend import open_sides
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 

@@ -24,6 +24,7 @@ from nearkin.records import Interactions
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
 LEFT = "left.safetensors"  # the left side of the index, in a folder of `nearkin train`
+_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
 _FEWEST_QUERIES = 20  # left vectors needed to judge codes
 
 
@@ -136,6 +137,30 @@ def read_sides(folder: Path) -> Sides | None:
     weights = arrays.get("weights", np.ones(len(indices), np.float32))  # folders of early versions have none
     seen = sp.csr_matrix((weights, indices, arrays["indptr"]), (len(arrays["vectors"]), len(index)))
     return Sides(arrays["vectors"], unpack_ids("left", arrays), index, ids_of(index), seen, names)
+
+
+def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
+    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
+
+    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
+    """
+    sides = one_version(folder, read_sides)
+    if sides is None:
+        kind = read_config(folder)["kind"]
+        raise ValueError(
+            f"{folder} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin "
+            "embed` made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
+        )
+    if index is None:
+        return sides
+    coded = nk.Index.load(index)
+    if coded.metric != "ip":
+        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
+    own = ids_of(coded)
+    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
+        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
+    columns = positions(sides.right_ids, len(sides.right_ids), own)
+    return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
 
 def ids_of(index: nk.Index) -> np.ndarray:

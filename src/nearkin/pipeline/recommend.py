@@ -11,30 +11,19 @@ from nearkin._check import check_integer
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath
 from nearkin._pairs import number_ids
-from nearkin._storage import one_version, read_config
+from nearkin._storage import read_config
 from nearkin._types import ArrayLike, Fields, Record
-from nearkin.index.identifiers import named, positions
+from nearkin.index.identifiers import named
 from nearkin.index.searching import normalised
 from nearkin.metrics.neighbours import without_own
 from nearkin.metrics.ranking import recommend
-from nearkin.pipeline.inputs import (
-    MAP,
-    Sides,
-    Unknown,
-    find_ids,
-    holds_pairs,
-    ids_of,
-    known_pairs,
-    open_given,
-    read_sides,
-    side_names,
-)
+from nearkin.pipeline import inputs
+from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
 from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
 BLOCK = 16_384  # entities answered and written at a time
-_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
 
 
 def recommend_folder(
@@ -59,7 +48,7 @@ def recommend_folder(
         check_answers_path(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        sides = open_sides(folder, index)
+        sides = inputs.open_sides(folder, index)
         if history is not None:
             history = known_pairs(history, sides.right_ids, "right", sides.names.right, others)
             sides = _with_history(sides, folder, history)
@@ -100,14 +89,14 @@ def similar_folder(
         check_answers_path(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        given, kind, words = open_given(folder, side), read_config(folder)["kind"], side_names(folder)
-        by_distance = kind == MAP
+        given, kind, words = inputs.open_given(folder, side), read_config(folder)["kind"], inputs.side_names(folder)
+        by_distance = kind == inputs.MAP
         word = "object" if by_distance else getattr(words, side or "right")
         X = given.file.read()
         own = np.arange(len(X)) if given.ids is None else given.ids
         new, names = X, own
         if history is not None:
-            if not holds_pairs(folder):
+            if not inputs.holds_pairs(folder):
                 raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
             model, is_left = nk.TwoTower.load(folder), side == "left"
             partner, ids_known = ("right", model.right_ids_) if is_left else ("left", model.left_ids_)
@@ -158,33 +147,9 @@ def _answer_in_blocks(
     return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers
 
 
-def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
-    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
-
-    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
-    """
-    sides = one_version(folder, read_sides)
-    if sides is None:
-        kind = read_config(folder)["kind"]
-        raise ValueError(
-            f"{folder} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin "
-            "embed` made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
-        )
-    if index is None:
-        return sides
-    coded = nk.Index.load(index)
-    if coded.metric != "ip":
-        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
-    own = ids_of(coded)
-    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
-        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
-    columns = positions(sides.right_ids, len(sides.right_ids), own)
-    return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
-
-
 def _with_history(sides: Sides, folder: StrPath, history: Interactions) -> Sides:
     """The same right side for new left entities, which are embedded from their pairs alone (fold-in, no training)."""
-    if holds_pairs(folder):
+    if inputs.holds_pairs(folder):
         left = nk.TwoTower.load(folder).embed_left(history)
     else:
         from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it

@@ -23,8 +23,7 @@ from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
 from nearkin.metrics.retrieval import relevance
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, places_of
-from nearkin.pipeline.recommend import open_sides
+from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
