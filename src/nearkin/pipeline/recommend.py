@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
+import faiss
 import numpy as np
 import scipy.sparse as sp
 
@@ -57,7 +59,7 @@ def recommend_folder(
             rows = find_ids(left_ids, sides.left_ids, sides.names.left, others)
         allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right, others)
     right = sides.right_vectors() if allowed is not None else sides.right  # FAISS cannot search a part of the codes
-    right = right.faiss_index if isinstance(right, nk.Index) else right
+    right = cast(faiss.Index, right.faiss_index) if isinstance(right, nk.Index) else right
     seen = None if with_seen else sides.seen
 
     def answer(block: np.ndarray) -> Answers:
