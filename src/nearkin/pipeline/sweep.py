@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,16 +52,9 @@ _NEAR = 0.7  # share of the best size: other methods are not much shorter at the
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
 
 
-class Code(NamedTuple):
-    """The settings of a code on the command line."""
-
-    method: str
-    n_bytes: int
-
-
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One code, measured with all queries.
+    """One code, of a method at a size on the command line, measured with all queries.
 
     recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
         recall of the codes alone; the others are of candidates rescored by exact vectors.
@@ -69,19 +62,12 @@ class Trial:
     found: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
     """
 
-    code: Code
+    method: str
+    n_bytes: int
     recall: dict[int, np.ndarray] = field(repr=False)
     seconds: float
     rates: dict[int, float] = field(default_factory=dict)
     found: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def method(self) -> str:
-        return self.code.method
-
-    @property
-    def n_bytes(self) -> int:
-        return self.code.n_bytes
 
     @property
     def queries_per_second(self) -> float:
@@ -204,11 +190,11 @@ class Bench:
     def k(self) -> int:
         return self.truth.ids.shape[1]
 
-    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
         """Train a code, index all rows, and measure it; `tick` is called during the fit."""
         start = time.perf_counter()
-        n_bytes = None if code.method in SCALARS else code.n_bytes
-        quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
+        size = CodeSize(None if method in SCALARS else n_bytes)
+        quantizer = find_method(method).make(size, self.random_state)
         index = Index.build(self.X, quantizer.fit(self.sample, callback=tick), metric=self.metric)
         k, found = self.k, None
         depths = [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
@@ -225,7 +211,7 @@ class Bench:
             recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
-        return Trial(code, recall, seconds, rates, found)
+        return Trial(method, n_bytes, recall, seconds, rates, found)
 
     def narrowed(self, choice: Choice, target: float) -> Choice:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
@@ -276,7 +262,7 @@ class Race:
         """
         for method in (name for name in _SURE if name in methods):
             if self.best(_ALONE) is None:
-                self._keep(self.bench.measure(Code(method, self._sizes(method)[0])))
+                self._keep(self.bench.measure(method, self._sizes(method)[0]))
         for rescored, share in _SHARES.items():
             for method in methods[:1]:
                 self._close_in(method, rescored, share)
@@ -291,11 +277,10 @@ class Race:
     def _close_in(self, method: str, rescored: bool, share: float) -> None:
         """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is used."""
         while (size := self._next(method, rescored)) is not None:
-            code = Code(method, size)
             try:
-                if not self._has_time(code, share):
+                if not self._has_time(method, size, share):
                     raise OutOfTime
-                self._keep(self.bench.measure(code, self._tick))
+                self._keep(self.bench.measure(method, size, self._tick))
             except OutOfTime:
                 self.out_of_time = True
                 return
@@ -332,14 +317,14 @@ class Race:
         note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}: recall {trial.mean():.4f}"
         self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
 
-    def _has_time(self, code: Code, share: float) -> bool:
+    def _has_time(self, method: str, n_bytes: int, share: float) -> bool:
         """Whether a training is expected to end in time: it takes at most as long as a longer code of the method, or of
         any."""
         learned = [trial for trial in self.trials if trial.method not in SCALARS]
-        own = [trial for trial in learned if trial.method == code.method]
+        own = [trial for trial in learned if trial.method == method]
         known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
-        size, taken = min(known, key=lambda pair: (pair[0] < code.n_bytes, abs(pair[0] - code.n_bytes)), default=(1, 0))
-        taken *= max(1.0, code.n_bytes / size)
+        size, taken = min(known, key=lambda pair: (pair[0] < n_bytes, abs(pair[0] - n_bytes)), default=(1, 0))
+        taken *= max(1.0, n_bytes / size)
         return time.perf_counter() - self._start + taken <= share * self._seconds
 
     def _tick(self, step: int, record: Fields) -> None:
@@ -455,7 +440,7 @@ class Sweep:
 
     def _compress_command(self, choice: Choice, vectors: str) -> str:
         """The command that makes the index of a choice, without --out."""
-        method, n_bytes = choice.trial.code
+        method, n_bytes = choice.trial.method, choice.trial.n_bytes
         options = [
             f"--method {method}",
             *([] if method in SCALARS else [f"--bytes {n_bytes}"]),
@@ -490,7 +475,7 @@ class Sweep:
             "query_shift": self.query_shift, "out_of_time": race.out_of_time, "seconds": self.seconds,
             "wanted_per_second": race.rate, "queries": len(bench.Q),
             "trials": [trial.record() for trial in race.trials],
-            "frontier": [list(trial.code) for trial in frontier(race.trials)],
+            "frontier": [[trial.method, trial.n_bytes] for trial in frontier(race.trials)],
         }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
             record[name] = found and found.record(self.bench.X.shape[1]) | {
