@@ -80,10 +80,11 @@ def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, dat
     X, Q = np.load(data[0]), data[1]
     bench = Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2")
     trial = bench.measure("int8", 16)
-    by_int8 = bench.narrowed(Choice(trial, 4), 0.5)
+    choice = Choice(trial, 4, trial.recall[4])
+    by_int8 = bench.narrowed(choice, 0.5)
     assert by_int8.kept == "int8"
-    assert bench.narrowed(Choice(trial, 4), lower_bound(by_int8.recall) + 1e-9).kept != "int8"
-    assert bench.narrowed(Choice(trial, 4), 1.1).kept == "float32"
+    assert bench.narrowed(choice, lower_bound(by_int8.recall) + 1e-9).kept != "int8"
+    assert bench.narrowed(choice, 1.1).kept == "float32"
 
 
 def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:

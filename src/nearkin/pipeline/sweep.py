@@ -103,18 +103,13 @@ def lower_bound(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """A trial and its search: by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the share of
-    each query's neighbours `by_kept` (q,) where that is not float32."""
+    """A trial and its search, by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the recall of
+    each query (q,)."""
 
     trial: Trial
-    oversample: int = 1
+    oversample: int
+    recall: np.ndarray = field(repr=False)
     kept: str = "float32"
-    by_kept: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def recall(self) -> np.ndarray:
-        """The recall of each query, (q,)."""
-        return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
     def low(self) -> float:
         """The recall that similar queries exceed with `CONFIDENCE`."""
@@ -154,7 +149,7 @@ def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, ra
     found = []
     for trial in trials:
         least = next((o for o in trial.recall if (o > 1) == rescored and trial.low(o) >= target), None)
-        if least is not None and (choice := Choice(trial, least)).rate >= rate:
+        if least is not None and (choice := Choice(trial, least, trial.recall[least])).rate >= rate:
             found.append(choice)
     return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.rate), default=None)
 
@@ -221,7 +216,7 @@ class Bench:
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
-            shorter = Choice(choice.trial, o, kind, self.truth.shares(found)[1])
+            shorter = Choice(choice.trial, o, self.truth.shares(found)[1], kind)
             if shorter.low() >= target:
                 return shorter
         return choice
