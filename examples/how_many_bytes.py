@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from nearkin.pipeline.demo import METHODS, DemoTrial, digits, run_demo
+import nearkin as nk
+from nearkin.pipeline.demo import METHODS, digits, run_demo
 from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 
-SHOWN = "OPQ", 4
 QUERIES = (0, 2, 3, 5, 8)  # the digits of the queries in the picture
 
 
@@ -28,10 +28,10 @@ def main() -> None:
         print(f"{name:14s}", "  ".join(f"{size:2d} bytes: {value:.3f}" for size, value in by_size.items()))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        draw(trials, recall).savefig(out / "digits.png", dpi=160, facecolor="white")
+        draw(recall).savefig(out / "digits.png", dpi=160, facecolor="white")
 
 
-def draw(trials: list[DemoTrial], recall: dict[str, dict[int, float]]) -> Figure:
+def draw(recall: dict[str, dict[int, float]]) -> Figure:
     """The curves, and five queries with their exact neighbours and those found through four bytes."""
     figure = Figure(figsize=(10.5, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
@@ -39,8 +39,9 @@ def draw(trials: list[DemoTrial], recall: dict[str, dict[int, float]]) -> Figure
     plot_against_bytes(recall, "recall@10 against exact search", ax)
     ax.set_title("A learned rotation keeps more neighbours at the same size", loc="left", fontsize=10)
     right.suptitle("Query, its exact neighbours, and those through 4 bytes (64 times smaller)", fontsize=10, color=INK)
-    data, exact = digits(), trials[0].ids
-    found = next(trial.ids for trial in trials if (trial.method, trial.n_bytes) == SHOWN)
+    data = digits()
+    codes = nk.ProductQuantizer(8, 16, "procrustes", random_state=0)  # 8 codes of half a byte
+    exact, found = (nk.Index.build(data.base, quantizer).search(data.queries, 10)[1] for quantizer in (None, codes))
     axes = right.subplots(2 * len(QUERIES), 11)
     for row, digit in enumerate(QUERIES):
         query = int(np.argmax(data.query_labels == digit))

@@ -24,7 +24,7 @@ from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import parser
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.pipeline.change import Drift, watch
+from nearkin.pipeline.change import watch
 
 DRAWS, WIDTH, OLD, NEW = 200, 16, 2_000, 3_000
 ANGLE = 0.5  # of the rotation, which costs about two points of recall
@@ -97,8 +97,8 @@ def encoders(folder: Path) -> tuple[Draw, Draw]:
 def over_draws(name: str | None, data: str, draw: Draw, draws: int) -> dict[str, Any]:
     """How many of the draws were called a drift, and what learning again gained."""
     seconds, found = cpu_seconds(lambda: [one(*draw(np.random.default_rng(i)), i) for i in range(draws)])
-    gains = np.array([drift.gain.mean for drift in found])
-    called = np.array([drift.drifted for drift in found])
+    gains = np.array([drift["gain"]["mean"] for drift in found])
+    called = np.array([drift["drift"] for drift in found])
     record = {
         "drift": name,
         "data": data,
@@ -114,7 +114,7 @@ def over_draws(name: str | None, data: str, draw: Draw, draws: int) -> dict[str,
     return record
 
 
-def one(old: np.ndarray, new: np.ndarray, draw: int) -> Drift:
+def one(old: np.ndarray, new: np.ndarray, draw: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         nk.Index.build(old, nk.ProductQuantizer(4, 16, random_state=draw)).save(f"{folder}/idx")
         return watch(f"{folder}/idx", VectorFile("new", array_rows(new)), random_state=draw)

@@ -149,9 +149,9 @@ def pgvector(base: np.ndarray, queries: np.ndarray, work: Path) -> dict[str, Any
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             register_vector(connection)
             asked = Source(index).asked(queries)
-            search(connection, "nearkin", asked[:20], 128, K)
+            search(connection, "nearkin", asked[:20], K, n_bits=128)
             start = time.perf_counter()
-            far, _ = search(connection, "nearkin", asked, 128, K)
+            far, _ = search(connection, "nearkin", asked, K, n_bits=128)
             rate = len(queries) / (time.perf_counter() - start)
     finally:
         server.cleanup()

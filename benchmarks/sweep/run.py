@@ -22,7 +22,7 @@ from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, loa
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep import METHODS, Bench, Choice, Code, Race, Trial, choose
+from nearkin.pipeline.sweep import METHODS, Bench, Choice, Race, Trial, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target
@@ -38,29 +38,29 @@ class Remembering:
         self.seen = np.arange(len(bench.Q))
         folder.mkdir(parents=True, exist_ok=True)
 
-    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
         del tick
-        whole = self.whole(code)
+        whole = self.whole(method, n_bytes)
         return replace(whole, recall={o: shares[self.seen] for o, shares in whole.recall.items()})
 
-    def whole(self, code: Code) -> Trial:
+    def whole(self, method: str, n_bytes: int) -> Trial:
         """The trial judged by all queries."""
-        if code not in self._trials:
-            self._trials[code] = self._read(code)
-        return self._trials[code]
+        if (method, n_bytes) not in self._trials:
+            self._trials[method, n_bytes] = self._read(method, n_bytes)
+        return self._trials[method, n_bytes]
 
-    def _read(self, code: Code) -> Trial:
-        file = self._folder / f"{code.method}_{code.n_bytes}.npz"
+    def _read(self, method: str, n_bytes: int) -> Trial:
+        file = self._folder / f"{method}_{n_bytes}.npz"
         if not file.exists():
             start = time.process_time()
-            made = self._bench.measure(code)
+            made = self._bench.measure(method, n_bytes)
             shares = {f"r{o}": values for o, values in made.recall.items()}
             np.savez(file, rates=list(made.rates.items()), seconds=time.process_time() - start, **shares)
-            print(f"{code.method} {code.n_bytes}: {made.mean():.4f}", flush=True)
+            print(f"{method} {n_bytes}: {made.mean():.4f}", flush=True)
         with np.load(file) as data:
             recall = {int(name[1:]): data[name] for name in data.files if name[0] == "r" and name != "rates"}
             rates = {int(o): float(rate) for o, rate in data["rates"]}
-            return Trial(code, recall, float(data["seconds"]), rates)
+            return Trial(method, n_bytes, recall, float(data["seconds"]), rates)
 
     def trained(self) -> list[Trial]:
         """All codes that were trained."""
@@ -89,7 +89,7 @@ def _train_around(bench: Remembering, d: int, found: list[Choice | None], rescor
     for method in LEARNED if sizes else ():
         for size in reversed(find_method(method).sizes(d)):
             if min(sizes) / 1.25 <= size <= max(sizes):
-                trial = bench.whole(Code(method, size))
+                trial = bench.whole(method, size)
                 if max(trial.mean(o) for o in DEPTHS[rescored]) < TARGET - SHORT:
                     break
 
@@ -103,7 +103,7 @@ def _judged(
     record: dict[str, Any] = {"draw": draw, "rescored": rescored, "trials": trials}
     record |= {"best_method": best.method, "best_bytes": best.n_bytes, "met": False}
     if found is not None:
-        recall = float(bench.whole(found.trial.code).recall[found.oversample][unseen].mean())
+        recall = float(bench.whole(found.trial.method, found.trial.n_bytes).recall[found.oversample][unseen].mean())
         record |= {"method": found.trial.method, "bytes": found.trial.n_bytes, "oversample": found.oversample}
         record |= {"recall": recall, "met": recall >= TARGET, "ratio": found.trial.n_bytes / best.n_bytes}
     return record

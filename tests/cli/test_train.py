@@ -85,7 +85,7 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
 def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
     out, _ = trained
     for arguments, said in (
-        (("search", out, "--left-id", "nobody"), "left id 'nobody' is not among the 150 known ids"),
+        (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 150 known ids"),
         (("search", out), "give either QUERIES"),
         (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "bytes is 3, of two parts each, since 120"),
         (

@@ -43,7 +43,7 @@ def test_ids_codes_and_vectors_arrive_bit_by_bit(bits, X, postgres, connection) 
 def test_search_is_by_hamming_distance(bits, Q, postgres, connection) -> None:
     export_index(bits, Pgvector(postgres))
     pgvector._need_extension(connection)
-    far, _ = pgvector.search(connection, "nearkin", bits.quantizer.encode(Q), 12, 10)
+    far, _ = pgvector.search(connection, "nearkin", bits.quantizer.encode(Q), n_bits=12)
     assert (far == bits.search(Q, 10)[0]).mean() > 0.95
     plan = connection.execute("EXPLAIN SELECT id FROM nearkin ORDER BY code <~> B'000000000000' LIMIT 5").fetchall()
     assert "nearkin_code" in str(plan), plan
@@ -163,7 +163,7 @@ def test_an_interruption_and_a_failed_check_leave_no_trace(bits, postgres, conne
         export_index(bits, Pgvector(postgres), callback=interrupted)
     assert rows(connection) is None
     monkeypatch.setattr(pgvector, "_bit_strings", lambda codes, n, old=pgvector._bit_strings: old(codes[:, ::-1], n))
-    monkeypatch.setattr(pgvector, "search", lambda c, t, codes, n, k: (None, np.zeros((len(codes), k), np.int64)))
+    monkeypatch.setattr(pgvector, "search", lambda c, t, codes, k, **_: (None, np.zeros((len(codes), k), np.int64)))
     with pytest.raises(RecallTooLowError):
         export_index(bits, Pgvector(postgres))
     assert rows(connection) is None
@@ -233,7 +233,7 @@ def test_vectors_in_full_or_half_precision(form, kind, metric, X, Q, postgres, c
     assert export_index(index, Pgvector(postgres, form=form))["already_there"]
     pgvector._need_extension(connection)
     asked = Q / np.linalg.norm(Q, axis=1, keepdims=True) if metric == "cosine" else Q
-    found = pgvector.search_vectors(connection, "nearkin", asked, 5, form=form, metric=metric)[1]
+    found = pgvector.search(connection, "nearkin", asked, 5, form=form, metric=metric)[1]
     expected = index.search(Q, 5, oversample=100 if kind == "kept" else None)[1]
     assert (found == expected).mean() > (0.9 if kind != "codes" else 0.6)  # rows of one code are equally near
     sign = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}[metric]

@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.pipeline.recommend import open_sides
+from nearkin.pipeline.inputs import open_sides
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_queries_choose_the_rotation(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", [*ENGINES, "faiss:SQ4"])
 def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None:
-    if engine in ENGINES and ENGINES[engine].codec is None:
+    if isinstance(ENGINES.get(engine), str):
         result = run("rotate", folder / "X.npy", "--for", engine, "--out", folder / "no.npy")
         assert result.exit_code == 2
         assert f"a rotation gains nothing for {engine}: " in result.stderr

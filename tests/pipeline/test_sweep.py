@@ -10,10 +10,9 @@ import pytest
 import nearkin as nk
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.evaluate import kept
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import Bench, Choice, Code, Race, Sweep, Trial, choose, frontier, lower_bound, sweep
+from nearkin.pipeline.sweep import Bench, Choice, Race, Sweep, Trial, choose, frontier, lower_bound, sweep
 from tests.cli.conftest import run, run_json
 
 
@@ -47,7 +46,7 @@ def of_two_methods(data) -> Sweep:
 def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
     assert found.chosen() is not None
     assert found.chosen().trial.low() >= 0.6
-    shorter = [trial for trial in found.trials if trial.n_bytes < found.chosen().trial.n_bytes]
+    shorter = [trial for trial in found.race.trials if trial.n_bytes < found.chosen().trial.n_bytes]
     assert all(trial.low() < 0.6 for trial in shorter)
     assert found.chosen().trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
     assert found.chosen(rescored=True) is not None
@@ -80,21 +79,22 @@ def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, dat
     assert "--keep-vectors=int8" in found.answers("X.npy")[1][1][0]
     X, Q = np.load(data[0]), data[1]
     bench = Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2")
-    trial = bench.measure(Code("int8", 16))
-    by_int8 = bench.narrowed(Choice(trial, 4), 0.5)
+    trial = bench.measure("int8", 16)
+    choice = Choice(trial, 4, trial.recall[4])
+    by_int8 = bench.narrowed(choice, 0.5)
     assert by_int8.kept == "int8"
-    assert bench.narrowed(Choice(trial, 4), lower_bound(by_int8.recall) + 1e-9).kept != "int8"
-    assert bench.narrowed(Choice(trial, 4), 1.1).kept == "float32"
+    assert bench.narrowed(choice, lower_bound(by_int8.recall) + 1e-9).kept != "int8"
+    assert bench.narrowed(choice, 1.1).kept == "float32"
 
 
 def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:
-    assert choose(of_two_methods.trials, 0.5, rate=1) is not None
-    assert choose(of_two_methods.trials, 0.5, rate=1e12) is None
+    assert choose(of_two_methods.race.trials, 0.5, rate=1) is not None
+    assert choose(of_two_methods.race.trials, 0.5, rate=1e12) is None
 
 
 def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
-    trial = found.trials[0]
+    trial = found.race.trials[0]
     X = np.load(path)
     quantizer = find_method("product").make(CodeSize(trial.n_bytes), 3)
     index = nk.Index.build(X, quantizer, keep_vectors=True)
@@ -107,7 +107,7 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
 def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> None:
     X, Q = np.load(data[0]), data[1]
     truth = nk.Index.build(X).search(Q, 10)[1]
-    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(Code(method, 4))
+    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(method, 4)
     index = nk.Index.build(X, find_method(method).make(CodeSize(4), 0).fit(X))
     assert trial.mean() == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
     assert set(trial.rates) == set(trial.recall)
@@ -116,7 +116,7 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
 def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
     made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("product",), k=5)
     assert made.queries_are_rows
-    assert made.shape[0] + made.n_queries == 1200
+    assert len(made.bench.X) + len(made.bench.Q) == 1200
     assert "rows held out of the file" in made.judged_by()
     assert "which the command's index holds too" in made.notes()[0]
     assert len(made.answers("X.npy")[0][1]) == 1
@@ -125,7 +125,7 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
 def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
     """With little time nothing was measured, and no code was said to keep what int8 keeps."""
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.95, seconds=1e-9)
-    assert [trial.method for trial in made.trials] == ["int8"]
+    assert [trial.method for trial in made.race.trials] == ["int8"]
     assert "Time was over" in made.notes()[-1]
     assert "int8; recall" in made.answers("X.npy")[0][0]
 
@@ -133,7 +133,7 @@ def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
 def test_a_fit_stops_when_the_time_is_over(data) -> None:
     X, Q = np.load(data[0]), data[1]
     race = Race(Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2"), 0.6, 16, 1e-9)
-    race._has_time = lambda code, share: True  # pyright: ignore[reportAttributeAccessIssue]
+    race._has_time = lambda method, n_bytes, share: True  # pyright: ignore[reportAttributeAccessIssue]
     race.run(["product"])
     assert race.trials == []
     assert race.out_of_time
@@ -142,7 +142,7 @@ def test_a_fit_stops_when_the_time_is_over(data) -> None:
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(60, 4)))
     made = sweep(nk.data.open_vectors(tmp_path / "X.npy"), np.zeros((30, 4)), target=0.5)
-    assert {trial.method for trial in made.trials} <= {"int4", "int6", "int8", "float16"}
+    assert {trial.method for trial in made.race.trials} <= {"int4", "int6", "int8", "float16"}
 
 
 def test_the_page_holds_answers_and_table(of_two_methods: Sweep) -> None:
@@ -205,13 +205,13 @@ class Planted:
     """A bench whose recall is known: .1 for every doubling of the bytes, of every query."""
 
     def __init__(self) -> None:
-        self.asked: list[Code] = []
+        self.asked: list[str] = []
 
-    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
-        self.asked.append(code)
-        share = min(0.99, 0.2 + 0.1 * np.log2(code.n_bytes) + (0.03 if code.method == "residual" else 0))
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+        self.asked.append(method)
+        share = min(0.99, 0.2 + 0.1 * np.log2(n_bytes) + (0.03 if method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
-        return Trial(code, {1: share + noise}, 0.0, {1: 100.0})
+        return Trial(method, n_bytes, {1: share + noise}, 0.0, {1: 100.0})
 
 
 def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
@@ -231,7 +231,7 @@ def test_what_cannot_be_shorter_is_not_trained() -> None:
     best = choose(race.trials, 0.5)
     assert best is not None
     assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
-    assert [code.method for code in bench.asked].count("product-residual") == 1  # the look that told
+    assert bench.asked.count("product-residual") == 1  # the look that told
 
 
 class Slow(Planted):
@@ -242,12 +242,12 @@ class Slow(Planted):
         self.now = 0.0
         monkeypatch.setattr("nearkin.pipeline.sweep.time.perf_counter", lambda: self.now)
 
-    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
-        taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+        taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[method]
         self.now += taken
-        found = super().measure(code)
+        found = super().measure(method, n_bytes)
         recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
-        return Trial(code, recall, taken, {1: 100.0, 16: 50.0})
+        return Trial(method, n_bytes, recall, taken, {1: 100.0, 16: 50.0})
 
 
 @pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0, 600.0])
@@ -269,7 +269,7 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
 
 def test_kept_counts_the_neighbours_within_each_depth() -> None:
     found = np.array([[5, 1, 9, 2]])
-    shares = kept(found, np.array([[1, 2]]), [1, 2])
+    shares = ExactNeighbours.given(np.array([[1, 2]])).shares(found, [1, 2])
     assert shares == {1: np.array([0.5]), 2: np.array([1.0])}
 
 
@@ -283,7 +283,7 @@ def test_the_lower_bound_holds_as_often_as_it_says() -> None:
 
 def test_the_frontier_holds_what_nothing_shorter_beats() -> None:
     sizes = ((4, 0.5), (8, 0.4), (16, 0.9), (20, 0.8))
-    trials = [Trial(Code("a", size), {1: np.full(5, recall)}, 0.0) for size, recall in sizes]
+    trials = [Trial("a", size, {1: np.full(5, recall)}, 0.0) for size, recall in sizes]
     assert [trial.n_bytes for trial in frontier(trials)] == [4, 16]
     assert choose(trials, 0.95) is None
 
@@ -306,6 +306,6 @@ def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPa
     for enough in (1e-9, 9.0):
         monkeypatch.setattr("nearkin.pipeline.sweep._LONG", enough)
         timed.clear()
-        depths = bench.measure(Code("int8", 8)).rates
+        depths = bench.measure("int8", 8).rates
         counts.append(len(timed))
     assert counts[1] - counts[0] == (3 - 1) * len(depths)

@@ -14,7 +14,8 @@ from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import estimator as ordinal_storage
 from nearkin.embedding.two_tower import estimator as tower_storage
-from nearkin.pipeline import recommend as sides
+from nearkin.pipeline import inputs
+from nearkin.pipeline.inputs import open_sides
 from nearkin.pipeline.pairs import train_index
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -76,7 +77,7 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     table = nk.data.planted_interactions(60, 40, random_state=0).interactions
     for seed, name in enumerate(("idx", "new")):
         train_index(table, tmp_path / name, n_bytes=2, dim=4, holdout=0, random_state=seed)
-    saves, read = [tmp_path / "new"], sides.read_arrays
+    saves, read = [tmp_path / "new"], inputs.read_arrays
 
     def replaced_then(path: Path) -> dict[str, np.ndarray]:
         found = read(path)
@@ -85,8 +86,8 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
                 shutil.copytree(saves.pop(), fresh)
         return found
 
-    monkeypatch.setattr(sides, "read_arrays", replaced_then)
-    found, expected = (sides.open_sides(tmp_path / name) for name in ("idx", "new"))
+    monkeypatch.setattr(inputs, "read_arrays", replaced_then)
+    found, expected = (open_sides(tmp_path / name) for name in ("idx", "new"))
     assert not saves
     np.testing.assert_array_equal(found.left, expected.left)
     np.testing.assert_array_equal(found.right_vectors(), expected.right_vectors())

@@ -111,11 +111,14 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     """
     file = pipeline.inputs.open_file(vectors)
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
-    record = {"index": index, "data": vectors, "drift": found.drifted} | found.record()
-    title = f"{found.k}-recall@{found.k} of {found.queries:,} new rows among {found.rows:,} others"
-    shown = table(title, ["codes", "mean", "at least", "at most"], found.rows_of_table())
-    advice = f"Next: nearkin refresh {index} --with {vectors}" if found.drifted else ""
-    screen.finish(record, shown, found.sentence(), advice)
+    title = "{k}-recall@{k} of {queries:,} new rows among {rows:,} others".format(**found)
+    rows = [["codes of the index", *found["now"].values()], ["learned again", *found["again"].values()]]
+    mean, low, high = (f"{100 * value:+.1f}" for value in found["gain"].values())
+    word, advice = "No drift found", ""
+    if found["drift"]:
+        word, advice = "Drift", f"Next: nearkin refresh {index} --with {vectors}"
+    sentence = f"{word}: learning again changes the recall of new rows by {mean} points (95 %: {low} to {high})"
+    screen.finish(found, table(title, ["codes", "mean", "at least", "at most"], rows), sentence, advice)
 
 
 def refresh(

@@ -11,16 +11,6 @@ from nearkin.cli.options import File, Index, OutPage, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
 
-_COLUMNS = {
-    "bytes": str,
-    "method": str,
-    "code smaller": "{:.0f}×".format,
-    "distortion": "{:.1f}".format,
-    "recall@10": "{:.3f}".format,
-    "mAP by label": "{:.3f}".format,
-    "train s": "{:.2f}".format,
-}
-
 
 def report(
     screen: Screen, folders: Annotated[list[str], typer.Argument(metavar="FOLDER")], out: OutPage = None
@@ -72,8 +62,8 @@ def demo(
     path = Path(out) / "report.html"
     pipeline.pages.folder_page(out).write(path)
     records = [trial.record() for trial in trials]
-    rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
-    made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)
+    rows = [list(record.values()) for record in records]
+    made = table("1,500 handwritten digits, 297 queries", list(records[0]), rows)
     record = {"seed": seed, "threads": screen.threads, "trials": records, "report": str(path), "explore": explore}
     screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)
 

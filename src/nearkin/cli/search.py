@@ -1,6 +1,6 @@
 """`nearkin search`, `recommend` and `similar`: answers of a saved folder."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -64,7 +64,8 @@ def search(
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
-            scores, ids = pipeline.recommend.search_left(index, names, opened, k, with_seen=with_seen)
+            found = pipeline.recommend.recommend_folder(index, left_ids=names, k=k, with_seen=with_seen)[1]
+            _, scores, ids = cast("Answers", found)  # returned, as no file takes them
         else:
             names, about = given.ids.tolist(), read_line(given.about)
             scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)
@@ -116,7 +117,7 @@ def recommend(
     if sum(map(bool, (left_ids, everybody, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
     names = pipeline.inputs.side_names(folder)
-    newcomers = None if history is None else pipeline.inputs.read_history(history, names)
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
     record, answers = pipeline.recommend.recommend_folder(
         folder,
         out=out,
@@ -162,9 +163,7 @@ def similar(
     """
     if bool(ids) + everything + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
-    newcomers = None
-    if history is not None:
-        newcomers = pipeline.inputs.read_history(history, pipeline.inputs.side_names(folder))
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
     record, answers = pipeline.recommend.similar_folder(
         folder,
         out=out,

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ _MAX_VECTOR = 16_000  # pgvector's limit of a column, and below of an index
 _MAX_BITS = 64_000
 _MAX_INDEXED = {"vector": 2_000, "halfvec": 4_000}
 _MAX_HALF = 65_504.0
-_OPERATORS = {"l2": ("<->", "l2"), "ip": ("<#>", "ip"), "cosine": ("<=>", "cosine"), "hamming": ("<->", "l2")}
+_OPERATORS = {"l2": ("<->", "l2"), "ip": ("<#>", "ip"), "cosine": ("<=>", "cosine"), "hamming": ("<~>", "hamming")}
 FORMS = ("bit", "vector", "halfvec")
 EF_SEARCH = 100  # rows that HNSW visits; pgvector's default, 40, is 2.5 times as fast with a lower recall
 
@@ -69,12 +70,9 @@ class Pgvector(Target):
             if form == "bit":
                 facts["rescoring_sql"] = rescoring_sql(self.name)
 
-            def ids(asked: np.ndarray, k: int) -> np.ndarray:
-                if form == "bit":
-                    return search(connection, self.name, asked, source.n_bits or 0, k)[1]
-                return search_vectors(connection, self.name, asked, k, form=form, metric=source.index.metric)[1]
-
-            yield Written(ids, facts, judge)
+            wanted: Record = {"form": form, "metric": source.index.metric, "n_bits": source.n_bits or 0}
+            found = partial(search, connection, self.name, **wanted)
+            yield Written(lambda asked, k: found(asked, k)[1], facts, judge)
 
     def _checked_form(self, source: Source) -> str:
         """The form of the table; ValueError if the index lacks these vectors or pgvector's limits are exceeded."""
@@ -152,34 +150,24 @@ class Pgvector(Target):
 
 
 def search(
-    connection: Extra, table: str, codes: np.ndarray, n_bits: int, k: int = 10, *, ef_search: int = EF_SEARCH
-) -> tuple[np.ndarray, np.ndarray]:
-    """Hamming distances and ids (q, k) of the rows nearest to packed codes (q, bytes), by the HNSW index.
-
-    ef_search: rows that HNSW looks at, at least k: more find more and take longer.
-    """
-    return _nearest(connection, table, "code <~> %s", _bit_strings(codes, n_bits), k, ef_search)
-
-
-def search_vectors(
-    connection: Extra, table: str, Q: np.ndarray, k: int = 10, *, form: str = "vector", metric: str = "l2",
-    ef_search: int = EF_SEARCH,
+    connection: Extra, table: str, asked: np.ndarray, k: int = 10, *, form: str = "bit", metric: str = "hamming",
+    n_bits: int = 0, ef_search: int = EF_SEARCH,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Scores and ids (q, k) of the rows nearest to Q (q, d), by the HNSW index of a table of vectors.
+    """Scores and ids (q, k) of the rows nearest to packed codes (q, bytes) of `n_bits`, or in a table of another form
+    to vectors (q, d), by the HNSW index.
 
-    Scores are PostgreSQL's: the distance for "l2", the negative inner product for "ip", 1 - the cosine for "cosine".
+    Scores are PostgreSQL's: the distance for "hamming" and "l2", the negative inner product for "ip", 1 - the cosine
+    for "cosine". ef_search: rows that HNSW looks at, at least k: more find more and take longer.
     """
-    kind = load_extra("pgvector").Vector if form == "vector" else load_extra("pgvector").HalfVector
-    far = f"vector {_OPERATORS[metric][0]} %s"
-    return _nearest(connection, table, far, [kind(row) for row in Q], k, ef_search)
-
-
-def _nearest(
-    connection: Extra, table: str, far: str, asked: list[Extra], k: int, ef_search: int
-) -> tuple[np.ndarray, np.ndarray]:
+    package, column = load_extra("pgvector"), "code" if form == "bit" else "vector"
+    if form == "bit":
+        values = _bit_strings(asked, n_bits)
+    else:
+        values = list(map(package.Vector if form == "vector" else package.HalfVector, asked))
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(ef_search, k))}")
+    far = f"{column} {_OPERATORS[metric][0]} %s"
     query = f'SELECT {far} AS far, id FROM "{table}" ORDER BY far LIMIT {int(k)}'
-    rows = [connection.execute(query, [one], prepare=True).fetchall() for one in asked]
+    rows = [connection.execute(query, [one], prepare=True).fetchall() for one in values]
     far_off = np.array([[row[0] for row in found] + [np.inf] * (k - len(found)) for found in rows])
     return far_off, padded_ids([[row[1] for row in found] for found in rows], k)
 

@@ -5,7 +5,7 @@ correct. Counting by row number would give a lossless code a recall below 1 (.90
 Here, among rows of equal distance, retrieved ones count first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from nearkin._check import check_choice, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.retrieval import recall_k_at_k
+from nearkin.metrics.retrieval import recall_k_at_k, relevance
 
 ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
@@ -75,6 +75,11 @@ class ExactNeighbours:
     def kept(self, found: np.ndarray) -> float:
         """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""
         return recall_k_at_k(found, self.matched(found), self.ids.shape[1])
+
+    def shares(self, found: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
+        """{oversample: share (q,) of the k neighbours among the first oversample * k of `found` (q, c)}."""
+        k, hits = self.ids.shape[1], relevance(found, self.matched(found))
+        return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
 
 
 @dataclass(frozen=True)

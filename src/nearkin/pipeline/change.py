@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -19,11 +19,11 @@ from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
-from nearkin.metrics.graded import Interval, paired_interval
+from nearkin.metrics.graded import paired_interval
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
-from nearkin.pipeline.evaluate import exact_metric, kept
+from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -167,40 +167,16 @@ _LUCK = 0.005  # chance gain in recall of a second fit to similar rows
 _OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures of a run that new codes do not have
 
 
-class Drift(NamedTuple):
-    """Recall of new rows by the present codes, and by codes learned again with half of the new rows. It is a drift if
-    the `gain`, paired over the queries, is above .005, the chance gain of a new fit, with 97.5 % confidence."""
-
-    k: int
-    rows: int
-    queries: int
-    now: Interval
-    again: Interval
-    gain: Interval
-
-    @property
-    def drifted(self) -> bool:
-        return self.gain.low > _LUCK
-
-    def sentence(self) -> str:
-        """The verdict in words, in points of recall."""
-        mean, low, high = (f"{100 * value:+.1f}" for value in self.gain)
-        word = "Drift" if self.drifted else "No drift found"
-        return f"{word}: learning again changes the recall of new rows by {mean} points (95 %: {low} to {high})"
-
-    def record(self) -> Record:
-        return self._asdict() | {name: getattr(self, name)._asdict() for name in ("now", "again", "gain")}
-
-    def rows_of_table(self) -> list[list[object]]:
-        """A row for each of the codes: recall and its interval."""
-        return [["codes of the index", *self.now], ["learned again", *self.again]]
-
-
 def watch(
     folder: StrPath, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
-) -> Drift:
+) -> Record:
     """Measure the codes of a saved index on new rows (n, d), and the gain of `refresh`: half of the rows are learned
-    from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100 rows."""
+    from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100 rows.
+
+    Returns the record to print: recall by the present codes, "now", and by codes learned "again", and the "gain",
+    paired over the queries, each with its 95 % interval. It is a "drift" if the gain is above .005, the chance gain of
+    a new fit, with 97.5 % confidence.
+    """
     steps, index = steps or Steps(), Index.load(folder)
     check_integer(k, "k", low=1)
     file.check_finite(metric=index.metric)
@@ -217,10 +193,12 @@ def watch(
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
-            values.append(kept(found, truth.matched(found))[1])
+            values.append(truth.shares(found)[1])
     zero = np.zeros(q)
-    now, then = (paired_interval(each, zero) for each in values)
-    return Drift(truth.ids.shape[1], len(base), q, now, then, paired_interval(values[1], values[0]))
+    pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
+    found = {name: paired_interval(*pair)._asdict() for name, pair in pairs.items()}
+    about = {"index": str(folder), "data": file.name, "drift": found["gain"]["low"] > _LUCK}
+    return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | found
 
 
 def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:

@@ -51,14 +51,13 @@ def digits() -> Digits:
 
 @dataclass(frozen=True)
 class DemoTrial:
-    """One method at one size: `ids` (n_queries, K) are the neighbours found, `history` the distortion by round."""
+    """One method at one size; `history` is the distortion by round."""
 
     method: str
     n_bytes: int
     compression: float
     recall: float  # 10-recall@10
     mean_average_precision: float  # by label, over the whole ranking
-    ids: np.ndarray = field(repr=False)
     distortion: float = 0.0  # of the queries, which no method has learned from
     seconds: float = 0.0
     history: list[float] = field(default_factory=list, repr=False)
@@ -108,7 +107,6 @@ def _judge(name: str, index: Index, n_bytes: int) -> DemoTrial:
         compression=metrics.compression_ratio(data.base.shape[1], n_bytes),
         recall=metrics.neighbours_kept(ranking[:, :K], data.base, data.queries),
         mean_average_precision=metrics.label_mean_average_precision(data.labels[ranking], data.query_labels),
-        ids=ranking[:, :K].copy(),
     )
 
 
@@ -119,8 +117,7 @@ def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) 
     """
     check_target(out, KIND)
     trials, data = run_demo(random_state, steps), digits()
-    config = {"trials": [{name: value for name, value in asdict(t).items() if name != "ids"} for t in trials]}
-    with saving_folder(out, KIND, config) as folder:
+    with saving_folder(out, KIND, {"trials": list(map(asdict, trials))}) as folder:
         quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
         nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", data.labels)

@@ -173,12 +173,6 @@ def exact_neighbors(
     return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
 
 
-def kept(found: np.ndarray, truth: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
-    """{oversample: (q,) share of `truth` (q, k) among the first oversample * k of `found` (q, c)}."""
-    k, hits = truth.shape[1], metrics.relevance(found, truth)
-    return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
-
-
 def neighbours_of(
     index: Index, Q: np.ndarray, k: int, oversample: int | None, rows: np.ndarray | None, callback: Callback = ignore
 ) -> np.ndarray:

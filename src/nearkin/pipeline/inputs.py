@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import check_choice
@@ -23,6 +24,7 @@ from nearkin.records import Interactions
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
 LEFT = "left.safetensors"  # the left side of the index, in a folder of `nearkin train`
+_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
 _FEWEST_QUERIES = 20  # left vectors needed to judge codes
 
 
@@ -94,19 +96,71 @@ def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarra
             raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")
         model = nk.OrdinalEmbedding.load(folder)
         return model.embedding_, model.objects_, "l2", None
-    chosen = side or default
-    if kind == saved_towers.KIND:
-        towers = saved_towers.read_towers(folder)
-        if chosen == "left":
-            return towers.left, towers.pairs.left_ids, "ip", None
-        return towers.right, towers.pairs.right_ids, "ip", towers.left
-    left = read_arrays(folder / LEFT) if (folder / LEFT).is_file() else None
-    if left is not None and chosen == "left":
-        return left["vectors"], unpack_ids("left", left), "ip", None
+    sides = read_sides(folder)
+    if sides is not None:
+        if (side or default) == "left":
+            return sides.left, sides.left_ids, "ip", None
+        return sides.right_vectors(), sides.right_ids, "ip", sides.left
     if kind == "index":
         index = nk.Index.load(folder)
-        return decoded(index), ids_of(index), index.metric, None if left is None else left["vectors"]
+        return decoded(index), ids_of(index), index.metric, None
     raise ValueError(f"{folder} holds the kind {kind!r}; give a file of vectors, or a folder of `nearkin embed`")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Left vectors (m, d), right vectors (n, d) or an index of them, the ids, and the seen pairs' weights (m, n)."""
+
+    left: np.ndarray
+    left_ids: np.ndarray
+    right: "np.ndarray | nk.Index"
+    right_ids: np.ndarray
+    seen: sp.csr_matrix
+    names: SideNames
+
+    def right_vectors(self) -> np.ndarray:
+        """(n, d) vectors of the right side, decoded if there are codes."""
+        return decoded(self.right) if isinstance(self.right, nk.Index) else self.right
+
+
+def read_sides(folder: Path) -> Sides | None:
+    """Both sides of pairs, in a folder of `nearkin embed` or `nearkin train`; None for any other folder."""
+    names = side_names(folder)
+    if holds_pairs(folder):
+        towers = saved_towers.read_towers(folder)
+        pairs = towers.pairs
+        return Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), names)
+    if not (folder / LEFT).is_file():
+        return None
+    arrays, index = read_arrays(folder / LEFT), nk.Index.load(folder)
+    indices = arrays["indices"]
+    weights = arrays.get("weights", np.ones(len(indices), np.float32))  # folders of early versions have none
+    seen = sp.csr_matrix((weights, indices, arrays["indptr"]), (len(arrays["vectors"]), len(index)))
+    return Sides(arrays["vectors"], unpack_ids("left", arrays), index, ids_of(index), seen, names)
+
+
+def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
+    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
+
+    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
+    """
+    sides = one_version(folder, read_sides)
+    if sides is None:
+        kind = read_config(folder)["kind"]
+        raise ValueError(
+            f"{folder} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin "
+            "embed` made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
+        )
+    if index is None:
+        return sides
+    coded = nk.Index.load(index)
+    if coded.metric != "ip":
+        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
+    own = ids_of(coded)
+    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
+        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
+    columns = positions(sides.right_ids, len(sides.right_ids), own)
+    return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
 
 def ids_of(index: nk.Index) -> np.ndarray:
@@ -232,6 +286,7 @@ def side_names_of(pairs: Interactions) -> SideNames:
     return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
 
 
-def read_history(path: StrPath, names: SideNames) -> Interactions:
-    """A table of new pairs, in the columns of the first table."""
+def read_history(path: StrPath, folder: StrPath) -> Interactions:
+    """A table of new pairs, in the columns of the table that the folder was made from."""
+    names = side_names(folder)
     return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))

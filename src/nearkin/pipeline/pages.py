@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
 
-import numpy as np
-
-from nearkin._fields import Fields, Record, StrPath
+from nearkin._fields import Fields, StrPath
 from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -134,8 +132,7 @@ def ids_page(folder: Path) -> Page:
 
 
 def demo_page(folder: Path) -> Page:
-    records: list[Record] = read_config(folder, demo.KIND)["trials"]
-    trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
+    trials = [DemoTrial(**record) for record in read_config(folder, demo.KIND)["trials"]]
     n, d = digits().base.shape
     best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
     page = Page(
@@ -351,9 +348,10 @@ def _settings(run: Fields) -> Section | None:
 
 def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     """The page of a sweep over the file `vectors` with the queries in the file `queries`."""
+    race, bench = sweep.race, sweep.bench
     page = Page(
-        title=f"{vectors}: how few bytes keep {sweep.target:.0%} of {sweep.k} neighbours",
-        lead=f"{sweep.shape[0]:,} vectors of {sweep.shape[1]:,} columns.",
+        title=f"{vectors}: how few bytes keep {race.target:.0%} of {bench.k} neighbours",
+        lead=f"{len(bench.X):,} vectors of {bench.X.shape[1]:,} columns.",
         made_by=f"nearkin sweep {vectors}",
     )
     answers = "".join(
@@ -362,16 +360,16 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    if len(sweep.trials) > 1:
-        searches = {trial.method: (trial.method, 1) for trial in sweep.trials}
+    if len(race.trials) > 1:
+        searches = {trial.method: (trial.method, 1) for trial in race.trials}
         if (found := sweep.chosen(rescored=True)) is not None:
             name, o = found.trial.method, found.oversample
-            searches[f"{name}, best of {o} times {sweep.k} ranked again"] = name, o
+            searches[f"{name}, best of {o} times {bench.k} ranked again"] = name, o
         curves = {
-            name: {float(t.n_bytes): t.mean(o) for t in sweep.trials if t.method == method and o in t.recall}
+            name: {float(t.n_bytes): t.mean(o) for t in race.trials if t.method == method and o in t.recall}
             for name, (method, o) in searches.items()
         }
-        wanted = f"{sweep.target:g} wanted", sweep.target
+        wanted = f"{race.target:g} wanted", race.target
         ax = plot_against_bytes(curves, sweep.measure, new_axes(5.4, 3.4), reference=wanted)
         legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."

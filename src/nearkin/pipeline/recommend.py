@@ -1,9 +1,8 @@
 """`nearkin recommend` and `nearkin similar`: answers of a folder of pairs for some or all entities, block by block."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import cast
 
 import faiss
 import numpy as np
@@ -14,36 +13,19 @@ from nearkin._check import check_integer
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath
 from nearkin._pairs import number_ids
-from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
+from nearkin._storage import read_config
 from nearkin._types import ArrayLike, Fields, Record
-from nearkin.embedding import saved_towers
-from nearkin.index.identifiers import positions
+from nearkin.index.identifiers import named
 from nearkin.index.searching import normalised
 from nearkin.metrics.neighbours import without_own
 from nearkin.metrics.ranking import recommend
-from nearkin.pipeline.inputs import LEFT, MAP, SideNames, Unknown, find_ids, ids_of, known_pairs, open_given, side_names
+from nearkin.pipeline import inputs
+from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
 from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
 BLOCK = 16_384  # entities answered and written at a time
-_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Left vectors (m, d), right vectors (n, d) or a FAISS index of them, the ids, and the seen pairs (m, n)."""
-
-    left: np.ndarray
-    left_ids: np.ndarray
-    right: Any
-    right_ids: np.ndarray
-    seen: sp.csr_matrix
-    names: SideNames
-
-    def right_vectors(self) -> np.ndarray:
-        """(n, d) vectors of the right side, decoded if there are codes."""
-        return self.right.reconstruct_n(0, self.right.ntotal) if isinstance(self.right, faiss.Index) else self.right
 
 
 def recommend_folder(
@@ -68,7 +50,7 @@ def recommend_folder(
         check_answers_path(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        sides = open_sides(folder, index)
+        sides = inputs.open_sides(folder, index)
         if history is not None:
             history = known_pairs(history, sides.right_ids, "right", sides.names.right, others)
             sides = _with_history(sides, folder, history)
@@ -76,18 +58,19 @@ def recommend_folder(
         if left_ids is not None:
             rows = find_ids(left_ids, sides.left_ids, sides.names.left, others)
         allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right, others)
-    right = sides.right if allowed is None else sides.right_vectors()  # FAISS cannot search a part of the codes
+    right = sides.right_vectors() if allowed is not None else sides.right  # FAISS cannot search a part of the codes
+    right = cast(faiss.Index, right.faiss_index) if isinstance(right, nk.Index) else right
     seen = None if with_seen else sides.seen
 
     def answer(block: np.ndarray) -> Answers:
         scores, numbers = recommend(sides.left, right, k, seen=seen, rows=block, candidates=allowed)
-        return sides.left_ids[block], scores, sides.right_ids[numbers]
+        return sides.left_ids[block], scores, named(numbers, sides.right_ids)
 
     n_candidates = None if allowed is None else len(allowed)
     about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
     about |= {"notes": others.notes}
-    named = (sides.names.left, "rank", sides.names.right, "score")
-    columns = named if len(set(named)) == len(named) else ("query", "rank", "id", "score")
+    words = (sides.names.left, "rank", sides.names.right, "score")
+    columns = words if len(set(words)) == len(words) else ("query", "rank", "id", "score")
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, **about})
 
 
@@ -108,14 +91,14 @@ def similar_folder(
         check_answers_path(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        given, kind, words = open_given(folder, side), read_config(folder)["kind"], side_names(folder)
-        by_distance = kind == MAP
+        given, kind, words = inputs.open_given(folder, side), read_config(folder)["kind"], inputs.side_names(folder)
+        by_distance = kind == inputs.MAP
         word = "object" if by_distance else getattr(words, side or "right")
         X = given.file.read()
         own = np.arange(len(X)) if given.ids is None else given.ids
         new, names = X, own
         if history is not None:
-            if kind != saved_towers.KIND:
+            if not inputs.holds_pairs(folder):
                 raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
             model, is_left = nk.TwoTower.load(folder), side == "left"
             partner, ids_known = ("right", model.right_ids_) if is_left else ("left", model.left_ids_)
@@ -166,68 +149,18 @@ def _answer_in_blocks(
     return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers
 
 
-def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
-    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
-
-    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
-    """
-    sides = one_version(folder, _sides)
-    if index is None:
-        return sides
-    coded = nk.Index.load(index)
-    if coded.metric != "ip":
-        raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
-    own = ids_of(coded)
-    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
-        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
-    columns = positions(sides.right_ids, len(sides.right_ids), own)
-    return replace(sides, right=coded.faiss_index, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
-
-
-def search_left(
-    folder: StrPath, left_ids: ArrayLike, index: nk.Index, k: int = 10, *, with_seen: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and right ids, both (b, k), that the folder's opened index gives left ids; no seen pairs unless wanted.
-
-    ValueError for a folder without a left side and for an unknown id.
-    """
-    sides, k = one_version(folder, lambda path: _sides(path, index)), check_integer(k, "k", low=1)
-    rows = find_ids(left_ids, sides.left_ids, "left id")
-    scores, numbers = recommend(sides.left, sides.right, k, seen=None if with_seen else sides.seen, rows=rows)
-    none = "" if sides.right_ids.dtype.kind == "U" else -1
-    return scores, np.where(numbers < 0, none, sides.right_ids[numbers])
-
-
-def _sides(path: Path, index: nk.Index | None = None) -> Sides:
-    kind, names = read_config(path)["kind"], side_names(path)
-    if kind == saved_towers.KIND:
-        towers = saved_towers.read_towers(path)
-        pairs = towers.pairs
-        return Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), names)
-    if not (path / LEFT).is_file():
-        raise ValueError(
-            f"{path} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin embed` "
-            "made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
-        )
-    arrays, index = read_arrays(path / LEFT), nk.Index.load(path) if index is None else index
-    indices = arrays["indices"]
-    shape = len(arrays["vectors"]), len(index)
-    seen = sp.csr_matrix((np.ones(len(indices), np.float32), indices, arrays["indptr"]), shape)
-    return Sides(arrays["vectors"], unpack_ids("left", arrays), index.faiss_index, ids_of(index), seen, names)
-
-
 def _with_history(sides: Sides, folder: StrPath, history: Interactions) -> Sides:
     """The same right side for new left entities, which are embedded from their pairs alone (fold-in, no training)."""
-    if read_config(folder)["kind"] == saved_towers.KIND:
+    if inputs.holds_pairs(folder):
         left = nk.TwoTower.load(folder).embed_left(history)
     else:
         from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
         from nearkin.embedding.two_tower.objective import AllPairs
 
-        arrays, run = read_arrays(Path(folder) / LEFT), read_record(folder, RUN) or {}
-        if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
+        run, seen = read_record(folder, RUN) or {}, sides.seen
+        if run.get("loss") != "all-pairs" or "omega" not in run:
             raise ValueError(f"{folder} cannot embed new entities: train it again with --loss all-pairs, the default")
-        pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
+        pairs = Interactions(seen.indptr, seen.indices, seen.data, sides.left_ids, sides.right_ids)
         known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
         loss = FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs)
         left = fold_in(history, known, loss, None, None)  # as in training, with the decoded right vectors

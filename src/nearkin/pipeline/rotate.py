@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -26,14 +25,6 @@ FACTORY = "faiss:"  # followed by the string of a FAISS index
 _START = 2**16  # bytes of that file under the checksum
 
 
-class Engine(NamedTuple):
-    """The codes of an engine, and for d columns the codec of `nk.Rotation`; `refused`: why a rotation gains nothing."""
-
-    codes: str
-    codec: Callable[[int], str] | None = None
-    refused: str | None = None
-
-
 def _lance(d: int) -> str:
     """Lance cuts vectors into d / 16 parts of 8 bits, or d / 8 if 16 does not divide d."""
     for width in (16, 8):
@@ -43,21 +34,21 @@ def _lance(d: int) -> str:
 
 
 _ITSELF = "it applies a random rotation itself, which undoes one made before"
-ENGINES: dict[str, Engine] = {
-    "pgvector-bit": Engine("signs, by Hamming distance", lambda d: "sign"),
-    "pgvector-halfvec": Engine("half floats", refused="half floats keep 11 bits of every number in any rotation"),
-    "qdrant-scalar": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
-    "qdrant-binary": Engine("signs, by Hamming distance", lambda d: "sign"),
-    "qdrant-turbo": Engine("TurboQuant", refused=_ITSELF),
-    "lance-ivf-pq": Engine("product codes", _lance),
-    "lance-rq": Engine("RaBitQ", refused=_ITSELF),
-    "elasticsearch-bbq": Engine("better binary quantization (RaBitQ without its rotation)", lambda d: "rabitq"),
-    "elasticsearch-precondition": Engine("better binary quantization, preconditioned", refused=_ITSELF),
-    "lucene-int8": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
-    "milvus-rabitq": Engine("RaBitQ", refused=_ITSELF),
-    "zvec-int8": Engine("8 bits a column, from a row's least to its largest entry", lambda d: "int8-row"),
-    "zvec-int4": Engine("4 bits a column, from a row's least to its largest entry", lambda d: "int4-row"),
-    "weaviate-rq": Engine("rotational quantization", refused=_ITSELF),
+ENGINES: dict[str, Callable[[int], str] | str] = {  # the codec of `nk.Rotation` for d columns, or why none gains
+    "pgvector-bit": lambda d: "sign",
+    "pgvector-halfvec": "half floats keep 11 bits of every number in any rotation",
+    "qdrant-scalar": lambda d: "int8-all",
+    "qdrant-binary": lambda d: "sign",
+    "qdrant-turbo": _ITSELF,
+    "lance-ivf-pq": _lance,
+    "lance-rq": _ITSELF,
+    "elasticsearch-bbq": lambda d: "rabitq",  # better binary quantization is RaBitQ without its rotation
+    "elasticsearch-precondition": _ITSELF,
+    "lucene-int8": lambda d: "int8-all",
+    "milvus-rabitq": _ITSELF,
+    "zvec-int8": lambda d: "int8-row",
+    "zvec-int4": lambda d: "int4-row",
+    "weaviate-rq": _ITSELF,
 }
 
 
@@ -70,9 +61,9 @@ def codec_for(engine: str, d: int) -> "str | faiss.Index":
             reason = str(error).rpartition(":")[2].strip()
             raise ValueError(f"--for {engine} is no index that FAISS makes for {d} columns ({reason})") from error
     found = ENGINES[check_choice(engine, "--for", [*ENGINES, f"{FACTORY}FACTORY"])]
-    if found.codec is None:
-        raise ValueError(f"a rotation gains nothing for {engine}: {found.refused}; give it the vectors unchanged")
-    return found.codec(d)
+    if isinstance(found, str):
+        raise ValueError(f"a rotation gains nothing for {engine}: {found}; give it the vectors unchanged")
+    return found(d)
 
 
 def rotate_file(

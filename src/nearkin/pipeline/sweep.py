@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,7 @@ from nearkin.index.searching import KeptVectors, normalised, rescore
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import Relevance, exact_neighbors, kept
+from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
@@ -52,16 +52,9 @@ _NEAR = 0.7  # share of the best size: other methods are not much shorter at the
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
 
 
-class Code(NamedTuple):
-    """The settings of a code on the command line."""
-
-    method: str
-    n_bytes: int
-
-
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One code, measured with all queries.
+    """One code, of a method at a size on the command line, measured with all queries.
 
     recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
         recall of the codes alone; the others are of candidates rescored by exact vectors.
@@ -69,19 +62,12 @@ class Trial:
     found: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
     """
 
-    code: Code
+    method: str
+    n_bytes: int
     recall: dict[int, np.ndarray] = field(repr=False)
     seconds: float
     rates: dict[int, float] = field(default_factory=dict)
     found: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def method(self) -> str:
-        return self.code.method
-
-    @property
-    def n_bytes(self) -> int:
-        return self.code.n_bytes
 
     @property
     def queries_per_second(self) -> float:
@@ -117,18 +103,13 @@ def lower_bound(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """A trial and its search: by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the share of
-    each query's neighbours `by_kept` (q,) where that is not float32."""
+    """A trial and its search, by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the recall of
+    each query (q,)."""
 
     trial: Trial
-    oversample: int = 1
+    oversample: int
+    recall: np.ndarray = field(repr=False)
     kept: str = "float32"
-    by_kept: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def recall(self) -> np.ndarray:
-        """The recall of each query, (q,)."""
-        return self.trial.recall[self.oversample] if self.by_kept is None else self.by_kept
 
     def low(self) -> float:
         """The recall that similar queries exceed with `CONFIDENCE`."""
@@ -168,7 +149,7 @@ def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, ra
     found = []
     for trial in trials:
         least = next((o for o in trial.recall if (o > 1) == rescored and trial.low(o) >= target), None)
-        if least is not None and (choice := Choice(trial, least)).rate >= rate:
+        if least is not None and (choice := Choice(trial, least, trial.recall[least])).rate >= rate:
             found.append(choice)
     return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.rate), default=None)
 
@@ -200,16 +181,21 @@ class Bench:
     random_state: int = 0
     grades: sp.csr_matrix | None = None
 
-    def measure(self, code: Code, tick: Callback = ignore) -> Trial:
+    @property
+    def k(self) -> int:
+        return self.truth.ids.shape[1]
+
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
         """Train a code, index all rows, and measure it; `tick` is called during the fit."""
         start = time.perf_counter()
-        n_bytes = None if code.method in SCALARS else code.n_bytes
-        quantizer = find_method(code.method).make(CodeSize(n_bytes), self.random_state)
+        size = CodeSize(None if method in SCALARS else n_bytes)
+        quantizer = find_method(method).make(size, self.random_state)
         index = Index.build(self.X, quantizer.fit(self.sample, callback=tick), metric=self.metric)
-        depths, k, found = self._depths(), self.truth.ids.shape[1], None
+        k, found = self.k, None
+        depths = [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
         if self.grades is None:
             found = index.search(self.Q, depths[-1] * k)[1]
-            recall = kept(found, self.truth.matched(found), depths)
+            recall = self.truth.shares(found, depths)
         index.kept = KeptVectors([self.X])
         if self.grades is not None:
             exact = graded_values(self.truth.ids, self.grades)[NDCG]
@@ -220,31 +206,27 @@ class Bench:
             recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
-        return Trial(code, recall, seconds, rates, found)
+        return Trial(method, n_bytes, recall, seconds, rates, found)
 
     def narrowed(self, choice: Choice, target: float) -> Choice:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
         confidence; unchanged without candidates."""
-        k, o = self.truth.ids.shape[1], choice.oversample
+        k, o = self.k, choice.oversample
         for kind in ("int8", "float16") if choice.trial.found is not None else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
                 found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
-            shorter = Choice(choice.trial, o, kind, kept(found, self.truth.matched(found))[1])
+            shorter = Choice(choice.trial, o, self.truth.shares(found)[1], kind)
             if shorter.low() >= target:
                 return shorter
         return choice
-
-    def _depths(self) -> list[int]:
-        k = self.truth.ids.shape[1]
-        return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
 
     def _rate(self, index: Index, oversample: int) -> float:
         """Queries per second, with the exact vectors in memory."""
         queries, times = self.Q[:_TIMED], list[float]()
         while len(times) < _REPEATS and sum(times) < _LONG:
             start = time.perf_counter()
-            _search(index, queries, self.truth.ids.shape[1], oversample)
+            _search(index, queries, self.k, oversample)
             times.append(time.perf_counter() - start)
         return len(queries) / min(times)
 
@@ -254,7 +236,8 @@ def _search(index: Index, Q: np.ndarray, k: int, oversample: int) -> np.ndarray:
 
 
 class Race:
-    """Codes of rows of d columns, trained one after the other and measured by `bench`.
+    """Codes of rows of d columns, trained one after the other and measured by `bench`, to reach the recall `target` at
+    `rate` queries per second.
 
     `trials` are the trained codes; `out_of_time`: codes were left out because `seconds` were over.
     """
@@ -262,7 +245,7 @@ class Race:
     def __init__(
         self, bench: Bench, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
     ) -> None:
-        self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
+        self.bench, self.target, self.rate, self._d, self._callback = bench, target, rate, d, callback
         self._start, self._seconds = time.perf_counter(), seconds
         self.trials: list[Trial] = []
         self.out_of_time = False
@@ -273,8 +256,8 @@ class Race:
         The first method gives both answers before the others are tried.
         """
         for method in (name for name in _SURE if name in methods):
-            if self._best(_ALONE) is None:
-                self._keep(self._bench.measure(Code(method, self._sizes(method)[0])))
+            if self.best(_ALONE) is None:
+                self._keep(self.bench.measure(method, self._sizes(method)[0]))
         for rescored, share in _SHARES.items():
             for method in methods[:1]:
                 self._close_in(method, rescored, share)
@@ -282,17 +265,17 @@ class Race:
             for method in methods:
                 self._close_in(method, rescored, 1.0)
 
-    def _best(self, rescored: bool) -> Choice | None:
-        return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
+    def best(self, rescored: bool) -> Choice | None:
+        """The choice among the trained codes."""
+        return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
 
     def _close_in(self, method: str, rescored: bool, share: float) -> None:
         """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is used."""
         while (size := self._next(method, rescored)) is not None:
-            code = Code(method, size)
             try:
-                if not self._has_time(code, share):
+                if not self._has_time(method, size, share):
                     raise OutOfTime
-                self._keep(self._bench.measure(code, self._tick))
+                self._keep(self.bench.measure(method, size, self._tick))
             except OutOfTime:
                 self.out_of_time = True
                 return
@@ -302,10 +285,10 @@ class Race:
         own = {t.n_bytes: t for t in self.trials if t.method == method}
         if rescored and any(len(trial.recall) == 1 for trial in self.trials):
             return None  # too few rows to rescore
-        if any(trial.queries_per_second < self._rate for trial in own.values()):
+        if any(trial.queries_per_second < self.rate for trial in own.values()):
             return None  # too slow, and longer codes are slower
-        enough = [n for n, t in own.items() if choose([t], self._target, rescored=rescored) is not None]
-        best = self._best(rescored)
+        enough = [n for n, t in own.items() if choose([t], self.target, rescored=rescored) is not None]
+        best = self.best(rescored)
         above = min([*enough, MOST_BYTES + 1 if best is None else best.trial.n_bytes])
         below = max((n for n in own if n < above), default=0)
         sizes = [n for n in self._sizes(method) if below < n < above]
@@ -316,7 +299,7 @@ class Race:
                 return min(sizes, key=lambda n: abs(n - self._d // _FIRST))
             return sizes[-1] if sizes[-1] >= _NEAR * above else None
         depth = max(self.trials[0].recall) if rescored else 1
-        found = forecast({n: trial.low(depth) for n, trial in own.items()}, sizes, self._target)
+        found = forecast({n: trial.low(depth) for n, trial in own.items()}, sizes, self.target)
         if found is not None or above in enough:
             return sizes[-1] if found is None else found
         return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
@@ -329,14 +312,14 @@ class Race:
         note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}: recall {trial.mean():.4f}"
         self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
 
-    def _has_time(self, code: Code, share: float) -> bool:
+    def _has_time(self, method: str, n_bytes: int, share: float) -> bool:
         """Whether a training is expected to end in time: it takes at most as long as a longer code of the method, or of
         any."""
         learned = [trial for trial in self.trials if trial.method not in SCALARS]
-        own = [trial for trial in learned if trial.method == code.method]
+        own = [trial for trial in learned if trial.method == method]
         known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
-        size, taken = min(known, key=lambda pair: (pair[0] < code.n_bytes, abs(pair[0] - code.n_bytes)), default=(1, 0))
-        taken *= max(1.0, code.n_bytes / size)
+        size, taken = min(known, key=lambda pair: (pair[0] < n_bytes, abs(pair[0] - n_bytes)), default=(1, 0))
+        taken *= max(1.0, n_bytes / size)
         return time.perf_counter() - self._start + taken <= share * self._seconds
 
     def _tick(self, step: int, record: Fields) -> None:
@@ -362,52 +345,52 @@ def _logit(shares: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings, every trial, and the choices.
+    """A race that has ended, its choice with kept vectors, and what the rows and queries are taken from."""
 
-    `query_shift` is the squared distance of the mean query from the mean row, as a share of the rows' variance. With
-    people's grades, `by_relevance`, the recall of a trial is the share of NDCG@10 that its code keeps.
-    """
-
-    target: float
-    k: int
-    metric: str
-    n_queries: int
-    queries_are_rows: bool
+    race: Race
+    rescored: Choice | None
     rows_in_file: int
-    shape: tuple[int, int]
-    query_shift: float
-    trials: list[Trial]
-    out_of_time: bool
-    rate: float = 0.0
-    random_state: int = 0
+    queries_are_rows: bool
     seconds: dict[str, float] = field(default_factory=dict)
-    by_relevance: bool = False
-    rescored: Choice | None = None
+
+    @property
+    def bench(self) -> Bench:
+        return self.race.bench
+
+    @property
+    def query_shift(self) -> float:
+        """The squared distance of the mean query from the mean row, as a share of the rows' variance."""
+        X, Q = self.bench.X, self.bench.Q
+        variance = float(X.var(axis=0, dtype=np.float64).sum())
+        apart = float(np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum())
+        return apart / variance if variance else 0.0
 
     @property
     def measure(self) -> str:
         """The requirement of a code, in words."""
-        return f"share of {NDCG} kept" if self.by_relevance else f"recall {self.k}@{self.k}"
+        k = self.bench.k
+        return f"recall {k}@{k}" if self.bench.grades is None else f"share of {NDCG} kept"
 
     def chosen(self, *, rescored: bool = False) -> Choice | None:
         """The cheapest code that meets the requirement, alone or `rescored` by kept vectors; None if there is none."""
-        return self.rescored if rescored else choose(self.trials, self.target, rate=self.rate)
+        return self.rescored if rescored else self.race.best(_ALONE)
 
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
-        rows, what = self.shape[0], "rows held out of the file" if self.queries_are_rows else "queries"
+        rows, queries = len(self.bench.X), len(self.bench.Q)
+        what = "rows held out of the file" if self.queries_are_rows else "queries"
         among = counted(rows, "row")
-        if self.rows_in_file > rows + self.n_queries * self.queries_are_rows:
+        if self.rows_in_file > rows + queries * self.queries_are_rows:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
-        return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
+        return f"{queries:,} {what}, among {among}, metric {self.bench.metric}"
 
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Columns and rows of the table of trained codes, shortest first.
 
         "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
         """
-        deepest = [o for o in (4, 16) if any(o in trial.recall for trial in self.trials)]
-        ordered = sorted(self.trials, key=lambda t: (t.n_bytes, t.method))
+        deepest = [o for o in (4, 16) if any(o in trial.recall for trial in self.race.trials)]
+        ordered = sorted(self.race.trials, key=lambda t: (t.n_bytes, t.method))
         return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
                 t.n_bytes, t.method, round(t.mean(), 4), round(t.low(), 4),
@@ -428,20 +411,21 @@ class Sweep:
         for rescored, how in ((False, "by codes alone"), (True, "with vectors kept on disk")):
             found = self.chosen(rescored=rescored)
             if found is None:
-                needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
-                made.append((f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
+                needed = f" at {self.race.rate:,.0f} queries per second" if self.race.rate else ""
+                made.append((f"No code that was tried keeps {self.race.target:g} {how}{needed}.", []))
                 continue
             commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
             if queries is not None:
-                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.k}{found.search_options}"
+                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.search_options}"
                 commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
-            word = "Cheapest" if len(self.trials) > 1 else "The only code that was tried,"
+            word = "Cheapest" if len(self.race.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
 
     def _sentence(self, which: str, choice: Choice) -> str:
         trial, how, low = choice.trial, choice.search_options, choice.low()
-        kept = f" + {self.shape[0] * choice.vectors_bytes(self.shape[1]) / 1e6:,.1f} MB of vectors as {choice.kept}"
+        n, d = self.bench.X.shape
+        kept = f" + {n * choice.vectors_bytes(d) / 1e6:,.1f} MB of vectors as {choice.kept}"
         size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if how else "")
         return (
             f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
@@ -451,13 +435,13 @@ class Sweep:
 
     def _compress_command(self, choice: Choice, vectors: str) -> str:
         """The command that makes the index of a choice, without --out."""
-        method, n_bytes = choice.trial.code
+        method, n_bytes = choice.trial.method, choice.trial.n_bytes
         options = [
             f"--method {method}",
             *([] if method in SCALARS else [f"--bytes {n_bytes}"]),
-            *([] if self.metric == "l2" else [f"--metric {self.metric}"]),
+            *([] if self.bench.metric == "l2" else [f"--metric {self.bench.metric}"]),
             *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
-            *([f"--seed {self.random_state}"] if self.random_state else []),
+            *([f"--seed {self.bench.random_state}"] if self.bench.random_state else []),
         ]
         return f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}"
 
@@ -474,22 +458,22 @@ class Sweep:
                 "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
-        if self.out_of_time:
+        if self.race.out_of_time:
             text.append("Time was over before all codes were tried; --minutes gives it more.")
         return text
 
     def record(self, vectors: str) -> Record:
-        kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "query_shift", "out_of_time", "seconds")
+        race, bench = self.race, self.bench
         record: Record = {
-            "data": vectors,
-            **{name: getattr(self, name) for name in kept},
-            "wanted_per_second": self.rate,
-            "queries": self.n_queries,
-            "trials": [trial.record() for trial in self.trials],
-            "frontier": [list(trial.code) for trial in frontier(self.trials)],
-        }
+            "data": vectors, "target": race.target, "k": bench.k, "metric": bench.metric,
+            "queries_are_rows": self.queries_are_rows, "rows_in_file": self.rows_in_file,
+            "query_shift": self.query_shift, "out_of_time": race.out_of_time, "seconds": self.seconds,
+            "wanted_per_second": race.rate, "queries": len(bench.Q),
+            "trials": [trial.record() for trial in race.trials],
+            "frontier": [[trial.method, trial.n_bytes] for trial in frontier(race.trials)],
+        }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
-            record[name] = found and found.record(self.shape[1]) | {
+            record[name] = found and found.record(self.bench.X.shape[1]) | {
                 "command": f"{self._compress_command(found, vectors)} --out idx"
             }
         return record
@@ -540,15 +524,10 @@ def sweep(
         bench = Bench(X[rows.draw(TRAIN_ROWS, random_state)], X, queries, truth, metric, random_state, grades)
         race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
-        rescored = choose(race.trials, target, rescored=True, rate=rate)
+        rescored = race.best(_RESCORED)
         if rescored is not None and not rate:  # rates are those of float32
             rescored = bench.narrowed(rescored, target)
-    variance = float(X.var(axis=0, dtype=np.float64).sum())
-    apart = float(np.square(X.mean(axis=0, dtype=np.float64) - queries.mean(axis=0, dtype=np.float64)).sum())
-    return Sweep(
-        target, k, metric, len(queries), Q is None, len(file), X.shape, apart / variance if variance else 0.0,
-        race.trials, race.out_of_time, rate, random_state, steps.seconds, judged is not None, rescored,
-    )  # fmt: skip
+    return Sweep(race, rescored, len(file), Q is None, steps.seconds)
 
 
 def _rows_and_queries(

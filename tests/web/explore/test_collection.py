@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Columns, collect_rows, open_collection
-from nearkin.web.explore.collection import OVERSAMPLES, _second, missing
+from nearkin.web.explore.collection import OVERSAMPLES, _second
 from nearkin.web.explore.server import Explorer
 from tests.cli.conftest import run_json
 from tests.web.explore.conftest import HOSTILE, N
@@ -166,10 +166,6 @@ def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path
     model.save(tmp_path / "map")
     collection = open_collection(tmp_path / "map", k=3)
     np.testing.assert_allclose(collection.vectors(np.arange(12)), model.embedding_, rtol=1e-6)
-
-
-def test_missing_counts_what_is_not_found() -> None:
-    assert missing(np.array([[1, 2, 3], [1, 2, 3]]), np.array([[3, 1, 9], [4, -1, -1]])).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])

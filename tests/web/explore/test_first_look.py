@@ -10,7 +10,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, collect_rows, explore_app
-from nearkin.web.explore.collection import Metadata, Pictures
+from nearkin.web.explore.collection import Pictures
 from nearkin.web.explore.server import single_page
 from tests.web.browser import complaints, served, wait_until
 from tests.web.explore.conftest import HOSTILE, N
@@ -26,9 +26,9 @@ def table(rows: np.ndarray) -> Explorer:
         "price (EUR)": np.array(["" if n == 5 else f"{n / 2}" for n in range(N)]),
         "note": np.array([f'{HOSTILE}, "{n}"' for n in range(N)]),
     }
-    metadata = Metadata(columns, Pictures(np.zeros((N, 8, 8), np.uint8)))
+    pictures = Pictures(np.zeros((N, 8, 8), np.uint8))
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
-    collection = collect_rows(index, metadata=metadata, k=5)
+    collection = collect_rows(index, texts=columns, pictures=pictures, k=5)
     made = Columns(collection)
     made.run(layout=False)
     return Explorer("table", collection, made)

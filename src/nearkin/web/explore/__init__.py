@@ -1,6 +1,5 @@
 """View an index: a map of its rows, and for each row the neighbours that its codes find and miss."""
 
-from nearkin.web.explore.collection import Metadata as Metadata
 from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection
 from nearkin.web.explore.server import Columns as Columns

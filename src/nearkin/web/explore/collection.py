@@ -21,9 +21,9 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
 from nearkin.index.searching import Kept, KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
+from nearkin.metrics.retrieval import relevance
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, decoded, ids_of, open_index
-from nearkin.pipeline.recommend import Sides, open_sides
+from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
@@ -64,20 +64,6 @@ class Pictures:
             raise ValueError(f"{file} is no picture that can be read ({error})") from error
 
 
-@dataclass(frozen=True)
-class Metadata:
-    """Columns (n,) of n rows by their names, such as "label" and "text", and pictures; each may be missing."""
-
-    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
-    pictures: Pictures | None = None
-
-    def about(self, row: int) -> Record:
-        """The metadata of a row; None for missing values."""
-        known = {name: str(values[row]) for name, values in self.columns.items()}
-        picture = self.pictures is not None and self.pictures.has(row)
-        return {"label": known.pop("label", None), "text": known.pop("text", None), "more": known, "picture": picture}
-
-
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
     """Columns (n,) of texts by their names: one in the order of the rows, called `role`, or with `ids_column` those of
     a table whose rows are found by that column, "" where one is missing. ValueError if it does not fit."""
@@ -90,12 +76,11 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path, header=True)
-    place = {str(name): at for at, name in enumerate(table.column(ids_column, "ids_column").values.tolist())}
-    if not place.keys() & set(ids):
+    found = places_of(np.array(ids), table.column(ids_column, "ids_column").values)
+    if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
-    found = [place.get(name, -1) for name in ids]
-    texts = {name: [*map(str, c.values.tolist()), ""] for name, c in table.columns.items() if name != ids_column}
-    columns = {name: np.array([values[at] for at in found]) for name, values in texts.items()}
+    others = {name: np.array([*map(str, c.values.tolist())]) for name, c in table.columns.items() if name != ids_column}
+    columns = {name: np.where(found < 0, "", values[found]) for name, values in others.items()}
     return columns if len(columns) > 1 else dict(zip([role], columns.values(), strict=False))
 
 
@@ -177,13 +162,15 @@ class Answer:
 class Collection:
     """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
 
-    `left` is the left side of an index that was trained with its towers.
+    `texts` are columns (n,) by their names, such as "label" and "text", and `pictures` those of the rows, if there are
+    any; `left` is the left side of an index that was trained with its towers.
     """
 
     views: list[IndexView]
     ids: np.ndarray  # as text
     kept: KeptVectors | None
-    metadata: Metadata = field(default_factory=Metadata)
+    texts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    pictures: Pictures | None = None
     k: int = 10
     left: Sides | None = None
 
@@ -203,7 +190,10 @@ class Collection:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        return {"id": str(self.ids[row]), **self.metadata.about(row)}
+        """What is known of a row; None for missing values."""
+        known = {name: str(values[row]) for name, values in self.texts.items()}
+        named = {"id": str(self.ids[row]), "label": known.pop("label", None), "text": known.pop("text", None)}
+        return named | {"more": known, "picture": self.pictures is not None and self.pictures.has(row)}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
@@ -220,7 +210,7 @@ class Collection:
             return []
         names = np.char.lower(self.ids)
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
-        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.metadata.columns.values()]
+        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in self.texts.values()]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
@@ -267,18 +257,13 @@ class Collection:
         ]
         tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
         exact = ExactNeighbours(found[0], tied, lambda some, ids: self._distances(Q[some], ids), Q.shape[1])
-        return np.stack([missing(exact.matched(some), some) for some in found[1:]])
+        return np.stack([k - relevance(some, exact.matched(some)).sum(axis=1, dtype=float) for some in found[1:]])
 
     def _distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Exact squared distances, or minus products, (q, c) of queries Q (q, d) and `rows` (q, c)."""
         X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
         queries = self.views[0].source.as_compared(Q)
         return exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
-
-
-def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How many of each row of `exact` (q, k) are not in that row of `found` (q, k')."""
-    return (~(exact[:, :, None] == found[:, None, :]).any(axis=2)).sum(axis=1).astype(float)
 
 
 def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
@@ -296,7 +281,8 @@ def open_collection(
     compare: str | os.PathLike | None = None,
     k: int = 10,
 ) -> Collection:
-    """A saved index, metadata and a second index, options as of `nearkin explore`; ValueError if they do not fit."""
+    """A saved index, what is known of its rows, and a second index; options as of `nearkin explore`. ValueError if they
+    do not fit."""
     rows = None if vectors is None else read_vectors(vectors)
     index = open_index(folder)
     other = None if compare is None else open_index(compare)
@@ -304,17 +290,18 @@ def open_collection(
     columns: dict[str, np.ndarray] = {}
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
-    metadata = Metadata(columns, None if images is None else read_pictures(images, ids))
+    pictures = None if images is None else read_pictures(images, ids)
     names = [Path(path).resolve().name for path in (folder, compare) if path is not None]
     names = names if len(set(names)) == len(names) else [str(folder), str(compare)]
     left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
-    return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=left)
+    return collect_rows(index, rows, columns, pictures, other=other, names=names, k=k, left=left)
 
 
 def collect_rows(
     index: Index,
     vectors: np.ndarray | None = None,
-    metadata: Metadata | None = None,
+    texts: Mapping[str, np.ndarray] | None = None,
+    pictures: Pictures | None = None,
     *,
     other: Index | None = None,
     names: Sequence[str] = ("index", "other"),
@@ -338,7 +325,7 @@ def collect_rows(
     views = [IndexView(names[0], index, kept)]
     if other is not None:
         views.append(_second(names[1], other, index, kept))
-    return Collection(views, ids_of(index).astype(str), kept, metadata or Metadata(), k, left)
+    return Collection(views, ids_of(index).astype(str), kept, texts or {}, pictures, k, left)
 
 
 def _second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> IndexView:

@@ -30,7 +30,7 @@ from nearkin.export.source import BATCH
 from nearkin.index import Index
 from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
-from nearkin.web.explore.collection import Answer, Collection, Metadata, Pictures, collect_rows
+from nearkin.web.explore.collection import Answer, Collection, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
@@ -207,7 +207,7 @@ class Explorer:
             ],
             "layouts": [column.record(name) for name, column in list(columns.layouts.items())],
             "colours": [column.record(name) for name, column in list(columns.colours.items())],
-            "columns": list(collection.metadata.columns),
+            "columns": list(collection.texts),
             "busy": columns.busy,
             "left": None if collection.left is None else len(collection.left.left_ids),
         }
@@ -231,7 +231,7 @@ class Explorer:
         return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
-        """The metadata of rows; ValueError for a number that is no row."""
+        """What is known of rows; ValueError for a number that is no row."""
         return {self.check(row): self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
@@ -240,7 +240,7 @@ class Explorer:
 
     def values(self, name: str) -> list[str] | None:
         """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
-        column = self.collection.ids if name == "id" else self.collection.metadata.columns.get(name)
+        column = self.collection.ids if name == "id" else self.collection.texts.get(name)
         return None if column is None else column[self.columns.rows].tolist()
 
     def column(self, name: str) -> bytes | None:
@@ -252,7 +252,7 @@ class Explorer:
 
     def picture(self, row: int) -> bytes | None:
         """The picture of a row as PNG, None without one; ValueError for a row that is none."""
-        row, pictures = self.check(row), self.collection.metadata.pictures
+        row, pictures = self.check(row), self.collection.pictures
         return pictures.png(row) if pictures is not None and pictures.has(row) else None
 
     def check(self, row: int) -> int:
@@ -362,9 +362,9 @@ def explore(
             raise ValueError(f"{name} has {len(values)} values and the index {len(index)} rows; give one for each")
     known = {"label": labels, "text": texts, **(columns or {})}
     texts_of = {name: np.asarray(values).astype(str) for name, values in known.items() if values is not None}
-    metadata = Metadata(texts_of, None if images is None else Pictures(np.asarray(images)))
+    pictures = None if images is None else Pictures(np.asarray(images))
     rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
-    collection = collect_rows(index, rows, metadata, other=compare, k=k)
+    collection = collect_rows(index, rows, texts_of, pictures, other=compare, k=k)
     return NotebookPage(single_page(_measured(collection, "index", most)))
 
 
@@ -408,7 +408,7 @@ def _data(explorer: Explorer) -> Record:
         "columns": {name: _base64(explorer.column(name)) for name in names},
         "answers": {row: vars(answer) for row, answer in answers.items()},
         "named": explorer.about_rows(used),
-        "values": {name: explorer.values(name) for name in ("id", *collection.metadata.columns)},
+        "values": {name: explorer.values(name) for name in ("id", *collection.texts)},
         "pictures": {row: _base64(png) for row, png in pictures.items()},
     }
 
