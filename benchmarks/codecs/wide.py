@@ -24,7 +24,7 @@ import numpy as np
 import nearkin as nk
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import parser
-from nearkin.index.searching import KEPT_TYPES, KeptVectors
+from nearkin.index.kept_vectors import KEPT_TYPES, KeptVectors
 from nearkin.metrics import recall_k_at_k
 
 COLUMNS, ROWS, QUERIES, LEARNED, NEIGHBOURS, LIMIT = (1_536, 3_072), 100_000, 1_000, 65_536, 10, 300

@@ -9,7 +9,6 @@ from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
 
 _RULES = {
     "procrustes": OURS, "givens-greedy": OURS, "givens-steepest": OURS, "cayley": RIVAL, "givens-random": REST,
-    "givens-overlapping-greedy": REST,
 }  # fmt: skip
 
 

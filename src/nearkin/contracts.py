@@ -150,6 +150,11 @@ class LengthCodes(VectorCodes, Protocol):
         """Rows (n, d') in FAISS's space, decoded from codes (n, bytes) and scaled to their stored norms."""
         ...
 
+    @property
+    def length_centre(self) -> np.ndarray | None:
+        """The point (d',) in FAISS's space about which `restored` scales a row; None if it does more than that."""
+        ...
+
 
 @runtime_checkable
 class ScoredCodes(VectorCodes, Protocol):

@@ -184,7 +184,7 @@ def test_a_change_that_raises_changes_nothing(kind, change: str, where: str, err
     before = state(index)
     options = {"callback": fails} if where == "callback" else {}
     if where == "vectors":
-        monkeypatch.setattr("nearkin.index.searching.KeptVectors.with_rows", fails)
+        monkeypatch.setattr("nearkin.index.kept_vectors.KeptVectors.with_rows", fails)
     if where == "codes":
         if not isinstance(kind[0], ProductQuantizer):
             pytest.skip("FAISS adds these in one step")

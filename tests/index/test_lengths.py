@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin import Index, ProductQuantizer
-from nearkin._faiss import nearest_rows
+from nearkin._faiss import innermost, nearest_rows
 from nearkin.contracts import Quantizer
 from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics import recall_k_at_k
@@ -58,7 +58,9 @@ def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str
     assert index.row_length == 1
     scores, ids = index.search(QUERIES, len(ROWS))
     expected = expected_scores(index, ROWS, 1.0, QUERIES)
-    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-5)
+    scanned = "FastScan" in type(innermost(index.faiss_index)).__name__  # FAISS rounds its scores to 8 bits of a table
+    rounded = 0.05 if scanned and not (metric == "l2" and name.startswith(("residual", "product residual"))) else 1e-5
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=rounded)
     order = scores if metric == "l2" else -scores
     assert (np.diff(order, axis=1) >= 0).all()
     np.testing.assert_array_equal(np.sort(ids, axis=1), np.arange(len(ROWS))[None].repeat(len(ids), axis=0))
@@ -195,3 +197,12 @@ def test_codes_finer_than_the_rows_lengths_differ_keep_these(bits: int) -> None:
     exact = Index.build(rows).search(512 * QUERIES, 10)[1]
     kept = recall_k_at_k(index.search(512 * QUERIES, 10)[1], exact, 10)
     assert kept >= (1.0 if bits == 16 else 0.9), kept
+
+
+@pytest.mark.parametrize("name", ["product", "product, lists", "axes"])
+def test_what_is_known_of_rows_ends_with_them(name: str) -> None:
+    index = Index.build(ROWS, fitted(name), ids=np.arange(len(ROWS)), n_probe=5)
+    index.search(QUERIES, 10)
+    index.update(np.arange(100), ROWS[100:200]).remove(np.arange(300, 320)).add(ROWS[300:320], np.arange(300, 320))
+    fresh = Index.build(np.concatenate([ROWS[200:], ROWS[100:200], ROWS[100:200]]), fitted(name), n_probe=5)
+    np.testing.assert_allclose(index.search(QUERIES, 10)[0], fresh.search(QUERIES, 10)[0], atol=1e-5)

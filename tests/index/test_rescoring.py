@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.index.kept_vectors import KeptVectors, rescore
+from nearkin.index.searching import normalised
 
 PROGRAM = """
 import os, sys

@@ -14,7 +14,8 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import flat_codes, innermost
-from nearkin.index.searching import Kept, KeptVectors, normalised
+from nearkin.index.kept_vectors import KeptVectors
+from nearkin.index.searching import Kept, normalised
 from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time

@@ -20,8 +20,9 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore, takes_length
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
+from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
-from nearkin.index.searching import KeptVectors, Lengths, common_length, normalised, rescore
+from nearkin.index.searching import Lengths, common_length, normalised
 from nearkin.linalg.orthonormal import has_length, row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.metrics.neighbours import ExactNeighbours
@@ -395,16 +396,17 @@ class Index:
         Q = normalised(Q) if self.metric == "cosine" else Q
         if oversample is None or self.kept is None:
             return self._candidates(Q, k, asymmetric, allowed)
-        positions = self._candidates(Q, int(min(len(self), np.ceil(k * oversample))), asymmetric, allowed)[1]
+        most = int(min(len(self), np.ceil(k * oversample)))
+        positions = self._candidates(Q, most, asymmetric, allowed, rescored=True)[1]
         return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
 
     def _candidates(
-        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray | None
+        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray | None, *, rescored: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
         if self.metric != "hamming":
             index = cast(faiss.Index, self.faiss_index)
-            return searching.nearest(index, Q, k, self._searched, self.lengths, allowed)
+            return searching.nearest(index, Q, k, self._searched, self.lengths, allowed, rescored=rescored)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)

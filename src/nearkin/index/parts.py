@@ -21,7 +21,8 @@ from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
-from nearkin.index.searching import KeptVectors, normalised
+from nearkin.index.kept_vectors import KeptVectors
+from nearkin.index.searching import normalised
 
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),

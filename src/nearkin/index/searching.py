@@ -11,21 +11,22 @@ brackets is the same for all queries and is cached: four bytes a row. A flat ind
 Quantized rows are too short, each by a different factor, which biases their scores. If all rows of an index have one
 length L, a decoded row y is replaced by L y / |y|, which needs no byte. Codes may also hold each row's length
 (`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, which are ranked again
-here.
+here. Where y becomes c + (1 + e)(y - c), the new score follows from FAISS's own: with d = |q - y|^2,
+
+    |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2,
+
+so that e and |y - c|, once known for a row, replace decoding it: eight bytes a row that was ever a candidate.
 """
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import faiss
 import numpy as np
-from numpy.typing import DTypeLike
 
-from nearkin._check import check_choice, check_instance
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
-from nearkin._storage import MappedRows, write_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import LengthCodes
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
@@ -34,13 +35,12 @@ _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
-_CHUNK = 65_536  # rows written at a time
-_QUERIES, _RESCORED = 256, 1 << 24  # queries ranked again at a time, and numbers of their candidates
-_MORE, _FEWEST = 2, 40  # candidates for each row wanted if lengths are known, and the minimum
+_CHUNK = 65_536  # rows decoded at a time for their length
+_QUERIES = 256  # queries ranked again at a time
+_SPARE, _SHARE = 30, 2  # candidates beyond the k wanted if lengths are known: 30, or half of k
 _AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
-KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
-_STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+_SUM_SCANS = faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
 
 
@@ -132,6 +132,11 @@ class Kept:
         """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
         return self._once("places", inner, inner.ntotal, lambda: _places(inner))
 
+    def stretches(self, inner: faiss.Index) -> np.ndarray:
+        """e and |y - c| (n, 2) of the rows; NaN for rows that were no candidates yet."""
+        make = partial(np.full, (inner.ntotal, 2), np.nan, np.float32)
+        return self._once("stretches", inner, inner.ntotal, make)
+
     def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
         """Queries (q, d) as the index behind the rotation takes them, (q, d'); without a product where the rotation is
         the identity, as that of residual codes is."""
@@ -154,6 +159,7 @@ class Kept:
         """Clear the cache."""
         self._made.pop("tables", None)
         self._made.pop("places", None)
+        self._made.pop("stretches", None)
 
 
 def _places(inner: faiss.IndexIVF) -> np.ndarray:
@@ -184,12 +190,16 @@ def nearest(
     kept: Kept,
     lengths: "Lengths | None" = None,
     allowed: np.ndarray | None = None,
+    *,
+    rescored: bool = False,
 ) -> Found:
     """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; with `lengths` of
     rows at their own length. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
-    inverted file does not find has position -1 and an infinite score."""
-    wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
+    inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
+    if rescored and _rounds_norms(inner):
+        lengths = None  # decoding the candidates would take longer than comparing more exact vectors
+    wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
     if isinstance(index, faiss.IndexPreTransform):
         asked = kept.turned(index, asked)
     if allowed is None:
@@ -197,7 +207,7 @@ def nearest(
     else:
         scores, positions = _among(inner, asked, k, allowed, kept)
     if lengths is not None:
-        return lengths.ranked(index, asked, positions, wanted, kept)
+        return lengths.ranked(index, asked, scores, positions, wanted, kept)
     scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf  # FAISS has the largest float
     return scores, positions
 
@@ -210,8 +220,9 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
-    scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
-    if scanned and inner.metric_type == faiss.METRIC_L2:  # FAISS leaves out the term that is the same for all rows
+    if (
+        isinstance(inner, _SUM_SCANS) and inner.metric_type == faiss.METRIC_L2
+    ):  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + own, 0)
     if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         failed = _failed(inner, Q, scores, positions)
@@ -373,141 +384,6 @@ def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.n
     return rows, codes
 
 
-class KeptVectors:
-    """The rows of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
-    numbers of the rows that the index has, None for all. Removed rows stay until the index is saved. All blocks are
-    float32, float16, or int8 (n, d + 4): whole steps of each row, then the bytes of the step as float32."""
-
-    def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
-        self.blocks = blocks
-        self.order = order
-
-    @classmethod
-    def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
-        """None, or no rows of width d yet. True keeps rows `given` as float16 or as 8-bit integers as float16, which
-        holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a type."""
-        if isinstance(keep_vectors, str):
-            kind = check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
-        elif check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int, str):
-            kind = "float16" if np.can_cast(given, np.float16) else "float32"
-        else:
-            return None
-        return cls([_narrowed(np.empty((0, d), np.float32), kind)])
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float32, float16 or int8."""
-        return self.blocks[0].dtype
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row, that of its step included."""
-        return self.dtype.itemsize * self.blocks[0].shape[1]
-
-    def __len__(self) -> int:
-        return self._stored() if self.order is None else len(self.order)
-
-    def check(self, X: np.ndarray) -> None:
-        """ValueError for rows that float16 cannot hold."""
-        if self.dtype == np.float16 and (largest := np.abs(X).max(initial=0)) > np.finfo(np.float16).max:
-            raise ValueError(
-                f"keep_vectors is 'float16', which holds numbers up to 65,504, and the rows have {largest:,.0f}; type "
-                "keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
-            )
-
-    def stored(self, X: np.ndarray) -> np.ndarray:
-        """A copy of rows X (m, d) in the form that is kept."""
-        return _narrowed(X, self.dtype)
-
-    def with_rows(self, X: np.ndarray) -> "KeptVectors":
-        """These rows followed by a copy of X (m, d): the caller may change X afterwards."""
-        order = self.order
-        if order is not None:
-            order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        before = self.blocks if self._stored() else []
-        return KeptVectors([*before, self.stored(X)], order)
-
-    def without(self, positions: np.ndarray) -> "KeptVectors":
-        order = np.arange(self._stored()) if self.order is None else self.order
-        return KeptVectors(self.blocks, np.delete(order, positions))
-
-    def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Rows (..., d) float32 at positions of any shape; reads each block once."""
-        rows = self._raw(positions.ravel())
-        if self.dtype == np.int8:
-            rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
-        return rows.astype(np.float32, copy=False).reshape(*positions.shape, -1)
-
-    def _raw(self, flat: np.ndarray) -> np.ndarray:
-        """Rows at positions (m,) in the form that is kept."""
-        flat = flat if self.order is None else self.order[flat]
-        out = np.empty((len(flat), self.blocks[0].shape[1]), self.dtype)
-        first = 0
-        for block in self.blocks:
-            here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
-            out[here] = block[flat[here] - first]
-            first += len(block)
-        if len(flat) and (flat.min() < 0 or flat.max() >= first):
-            raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
-        return out
-
-    def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
-        """All rows (n, d) float32 where they lie as one array, None where they do not; of a mapped file the rows at
-        `positions`, of any shape, are verified."""
-        if self.order is not None or len(self.blocks) != 1:
-            return None
-        block = self.blocks[0]
-        rows = block.verified(positions) if isinstance(block, MappedRows) else block
-        return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else None
-
-    def save(self, path: Path) -> None:
-        """Write one .npy file."""
-        numbers = (np.arange(first, min(first + _CHUNK, len(self))) for first in range(0, len(self), _CHUNK))
-        write_rows(path, map(self._raw, numbers), (len(self), self.blocks[0].shape[1]), self.dtype)
-
-    def _stored(self) -> int:
-        return sum(map(len, self.blocks))
-
-    @classmethod
-    def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
-        """Map the file; ValueError unless it holds rows (n_rows, d)."""
-        rows = MappedRows(path)
-        width = d + _STEP * (rows.dtype == np.int8)
-        if rows.dtype.name not in KEPT_TYPES or rows.shape != (n_rows, width):
-            raise ValueError(
-                f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
-                "the folder is damaged, or the file is of another index"
-            )
-        return cls([rows])
-
-
-def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """A copy of rows X (n, d) as float32, float16 or int8. Whole numbers up to 127 have steps of 1."""
-    if np.dtype(dtype) != np.int8:
-        return np.array(X, dtype, order="C")
-    largest = np.abs(X, dtype=np.float32).max(axis=1, keepdims=True, initial=0)
-    whole = (largest <= _MOST) & (np.rint(X) == X).all(axis=1, keepdims=True)
-    steps = np.where(whole, 1, np.maximum(largest / _MOST, np.finfo(np.float32).tiny)).astype("<f4")
-    return np.hstack([np.rint(X / steps).clip(-_MOST, _MOST).astype(np.int8), steps.view(np.int8)])
-
-
-def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str) -> Found:
-    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)). By "cosine" Q is
-    normalised already. Candidates of -1 sort last; equal scores keep the order of the codes."""
-    scores = np.empty(candidates.shape, np.float32)
-    step = max(1, min(_QUERIES, _RESCORED // max(1, candidates.shape[1] * Q.shape[1])))
-    for first in range(0, len(Q), step):
-        some = slice(first, first + step)
-        numbers = np.maximum(candidates[some], 0)
-        rows = kept.in_one_piece(numbers) if metric != "cosine" else None
-        if rows is None:
-            rows = kept.rows(numbers.ravel())
-            rows = normalised(rows) if metric == "cosine" else rows
-            numbers = np.arange(numbers.size).reshape(numbers.shape)
-        scores[some] = compared(Q[some], rows, numbers, metric == "l2")
-    return best_of(scores, candidates, k, metric == "l2")
-
-
 def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
     """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
 
@@ -559,7 +435,8 @@ class Lengths(NamedTuple):
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
-        return max(_MORE * k, _FEWEST) * (1 if self.codes is None else 2)  # FAISS ranks rows of unequal length worse
+        most = k + max(_SPARE, k // _SHARE)
+        return most if self.codes is None else 2 * most  # FAISS ranks rows of unequal length worse
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their own length."""
@@ -567,13 +444,18 @@ class Lengths(NamedTuple):
         return turned @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else turned
 
     def ranked(
-        self, index: faiss.Index, Q: np.ndarray, positions: np.ndarray, k: int, kept: Kept
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation."""
-        asked, scores = kept.real(index, Q), np.empty(positions.shape, np.float32)
+        self, index: faiss.Index, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, kept: Kept
+    ) -> Found:
+        """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
+        `scores` (q, c) are FAISS's."""
+        asked, by_distance = kept.real(index, Q), index.metric_type == faiss.METRIC_L2
+        centre = np.zeros(1, np.float32) if self.codes is None else self.codes.length_centre
+        if centre is not None and not _rounds_norms(innermost(index)):
+            scores = self._stretched(index, asked, centre, scores, positions, kept)
+            return best_of(scores, positions, k, by_distance)
+        scores = np.empty(positions.shape, np.float32)
         decoded_at_most = min(_QUERIES * positions.shape[1], index.ntotal) * Q.shape[1]
         step = max(1, int(_QUERIES * min(1.0, _AT_LENGTH / max(decoded_at_most, 1))))
-        by_distance = index.metric_type == faiss.METRIC_L2
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
             own, numbers = np.maximum(positions[some].ravel(), 0), np.arange(positions[some].size)
@@ -583,8 +465,47 @@ class Lengths(NamedTuple):
             scores[some] = compared(asked[some], rows, numbers.reshape(positions[some].shape), by_distance)
         return best_of(scores, positions, k, by_distance)
 
+    def _stretched(
+        self,
+        index: faiss.Index,
+        Q: np.ndarray,
+        centre: np.ndarray,
+        scores: np.ndarray,
+        positions: np.ndarray,
+        kept: Kept,
+    ) -> np.ndarray:
+        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
+        inner = innermost(index)
+        known = kept.stretches(inner)
+        own = np.maximum(positions, 0)
+        new = np.unique(own[np.isnan(known[own, 1])])
+        for first in range(0, len(new), _CHUNK):
+            some = new[first : first + _CHUNK]
+            rows, codes = decoded(inner, some, kept)
+            rows = kept.real(index, rows)
+            before, after = (np.linalg.norm(part - centre, axis=1) for part in (rows, self._restored(rows, codes)))
+            known[some] = np.column_stack([after / np.where(before > 0, before, 1) - (before > 0), before])
+        stretch, size = np.moveaxis(known[own].astype(np.float64), -1, 0)
+        if index.metric_type == faiss.METRIC_L2:
+            apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]
+            scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2
+        else:
+            middle = (Q.astype(np.float64) @ np.broadcast_to(centre, Q.shape[1]))[:, None]
+            scores = scores + stretch * (scores - middle)
+        with np.errstate(over="ignore"):  # where there was no row
+            return scores.astype(np.float32)
+
     def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
         rows, codes = decoded(innermost(index), positions, kept)
-        rows = kept.real(index, rows)
+        return self._restored(kept.real(index, rows), codes)
+
+    def _restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
         return at_length(rows, cast(float, self.length)) if self.codes is None else self.codes.restored(rows, codes)
+
+
+def _rounds_norms(inner: faiss.Index) -> bool:
+    """Whether FAISS's squared distances hold a rounded norm of the decoded row, from which no other score follows."""
+    if inner.metric_type != faiss.METRIC_L2 or not isinstance(inner, SumIndex | _SUM_SCANS):
+        return False
+    return inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress

@@ -33,8 +33,9 @@ from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
+from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import load_quantizer
-from nearkin.index.searching import KeptVectors, length_of_chunks, normalised
+from nearkin.index.searching import length_of_chunks, normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode

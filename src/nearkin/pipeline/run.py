@@ -12,7 +12,7 @@ from nearkin._storage.manifest import MANIFEST
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
-from nearkin.index.searching import KeptVectors
+from nearkin.index.kept_vectors import KeptVectors
 
 RUN, EVALUATION = "run.json", "evaluation.json"
 KEPT = "vectors.npy"  # the name that Index.load looks for

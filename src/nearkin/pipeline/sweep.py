@@ -23,7 +23,8 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.index import Index
-from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.index.kept_vectors import KeptVectors, rescore
+from nearkin.index.searching import normalised
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS

@@ -57,7 +57,12 @@ class AbstractLengthCodes(ReconstructingTransformer):
 
     def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d') in the rotated space, of codes (n, n_bytes), at their own length."""
-        return self.at_lengths(rows, codes, self.mean_ @ self.rotation_)
+        return self.at_lengths(rows, codes, self.length_centre)
+
+    @property
+    def length_centre(self) -> np.ndarray:
+        """The rows' mean (d',) in the rotated space."""
+        return self.mean_ @ self.rotation_
 
     def at_lengths(self, rows: np.ndarray, codes: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d) at their own length, about the rows' mean `centre` (d,) in their space."""

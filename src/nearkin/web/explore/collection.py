@@ -19,7 +19,8 @@ from nearkin.data.tables import read_table
 from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
-from nearkin.index.searching import Kept, KeptVectors
+from nearkin.index.kept_vectors import KeptVectors
+from nearkin.index.searching import Kept
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
 from nearkin.metrics.retrieval import relevance
 from nearkin.pipeline.evaluate import exact_metric

@@ -1,0 +1,150 @@
+"""The rows that an index keeps beside their codes, and candidates ranked again by them."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from nearkin._check import check_choice, check_instance
+from nearkin._storage import MappedRows, write_rows
+from nearkin.index.searching import Found, best_of, compared, normalised
+
+KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
+_STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
+_CHUNK = 65_536  # rows written at a time
+_QUERIES, _RESCORED = 256, 1 << 24  # queries ranked again at a time, and numbers of their candidates
+
+
+class KeptVectors:
+    """The rows of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
+    numbers of the rows that the index has, None for all. Removed rows stay until the index is saved. All blocks are
+    float32, float16, or int8 (n, d + 4): whole steps of each row, then the bytes of the step as float32."""
+
+    def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
+        self.blocks = blocks
+        self.order = order
+
+    @classmethod
+    def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
+        """None, or no rows of width d yet. True keeps rows `given` as float16 or as 8-bit integers as float16, which
+        holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a type."""
+        if isinstance(keep_vectors, str):
+            kind = check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
+        elif check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int, str):
+            kind = "float16" if np.can_cast(given, np.float16) else "float32"
+        else:
+            return None
+        return cls([_narrowed(np.empty((0, d), np.float32), kind)])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32, float16 or int8."""
+        return self.blocks[0].dtype
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, that of its step included."""
+        return self.dtype.itemsize * self.blocks[0].shape[1]
+
+    def __len__(self) -> int:
+        return self._stored() if self.order is None else len(self.order)
+
+    def check(self, X: np.ndarray) -> None:
+        """ValueError for rows that float16 cannot hold."""
+        if self.dtype == np.float16 and (largest := np.abs(X).max(initial=0)) > np.finfo(np.float16).max:
+            raise ValueError(
+                f"keep_vectors is 'float16', which holds numbers up to 65,504, and the rows have {largest:,.0f}; type "
+                "keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
+            )
+
+    def stored(self, X: np.ndarray) -> np.ndarray:
+        """A copy of rows X (m, d) in the form that is kept."""
+        return _narrowed(X, self.dtype)
+
+    def with_rows(self, X: np.ndarray) -> "KeptVectors":
+        """These rows followed by a copy of X (m, d): the caller may change X afterwards."""
+        order = self.order
+        if order is not None:
+            order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
+        before = self.blocks if self._stored() else []
+        return KeptVectors([*before, self.stored(X)], order)
+
+    def without(self, positions: np.ndarray) -> "KeptVectors":
+        order = np.arange(self._stored()) if self.order is None else self.order
+        return KeptVectors(self.blocks, np.delete(order, positions))
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows (..., d) float32 at positions of any shape; reads each block once."""
+        rows = self._raw(positions.ravel())
+        if self.dtype == np.int8:
+            rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
+        return rows.astype(np.float32, copy=False).reshape(*positions.shape, -1)
+
+    def _raw(self, flat: np.ndarray) -> np.ndarray:
+        """Rows at positions (m,) in the form that is kept."""
+        flat = flat if self.order is None else self.order[flat]
+        out = np.empty((len(flat), self.blocks[0].shape[1]), self.dtype)
+        first = 0
+        for block in self.blocks:
+            here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
+            out[here] = block[flat[here] - first]
+            first += len(block)
+        if len(flat) and (flat.min() < 0 or flat.max() >= first):
+            raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
+        return out
+
+    def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
+        """All rows (n, d) float32 where they lie as one array, None where they do not; of a mapped file the rows at
+        `positions`, of any shape, are verified."""
+        if self.order is not None or len(self.blocks) != 1:
+            return None
+        block = self.blocks[0]
+        rows = block.verified(positions) if isinstance(block, MappedRows) else block
+        return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else None
+
+    def save(self, path: Path) -> None:
+        """Write one .npy file."""
+        numbers = (np.arange(first, min(first + _CHUNK, len(self))) for first in range(0, len(self), _CHUNK))
+        write_rows(path, map(self._raw, numbers), (len(self), self.blocks[0].shape[1]), self.dtype)
+
+    def _stored(self) -> int:
+        return sum(map(len, self.blocks))
+
+    @classmethod
+    def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
+        """Map the file; ValueError unless it holds rows (n_rows, d)."""
+        rows = MappedRows(path)
+        width = d + _STEP * (rows.dtype == np.int8)
+        if rows.dtype.name not in KEPT_TYPES or rows.shape != (n_rows, width):
+            raise ValueError(
+                f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
+                "the folder is damaged, or the file is of another index"
+            )
+        return cls([rows])
+
+
+def _narrowed(X: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """A copy of rows X (n, d) as float32, float16 or int8. Whole numbers up to 127 have steps of 1."""
+    if np.dtype(dtype) != np.int8:
+        return np.array(X, dtype, order="C")
+    largest = np.abs(X, dtype=np.float32).max(axis=1, keepdims=True, initial=0)
+    whole = (largest <= _MOST) & (np.rint(X) == X).all(axis=1, keepdims=True)
+    steps = np.where(whole, 1, np.maximum(largest / _MOST, np.finfo(np.float32).tiny)).astype("<f4")
+    return np.hstack([np.rint(X / steps).clip(-_MOST, _MOST).astype(np.int8), steps.view(np.int8)])
+
+
+def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str) -> Found:
+    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)). By "cosine" Q is
+    normalised already. Candidates of -1 sort last; equal scores keep the order of the codes."""
+    scores = np.empty(candidates.shape, np.float32)
+    step = max(1, min(_QUERIES, _RESCORED // max(1, candidates.shape[1] * Q.shape[1])))
+    for first in range(0, len(Q), step):
+        some = slice(first, first + step)
+        numbers = np.maximum(candidates[some], 0)
+        rows = kept.in_one_piece(numbers) if metric != "cosine" else None
+        if rows is None:
+            rows = kept.rows(numbers.ravel())
+            rows = normalised(rows) if metric == "cosine" else rows
+            numbers = np.arange(numbers.size).reshape(numbers.shape)
+        scores[some] = compared(Q[some], rows, numbers, metric == "l2")
+    return best_of(scores, candidates, k, metric == "l2")
