@@ -73,8 +73,9 @@ def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
 def test_a_full_fit_learns_from_as_many_rows_as_the_time_allows(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
     clock = Clock(100.0, n_encoded=20_000)
-    rows = [clock.rows(1000, seconds / DEFAULTS.growth, encode_seconds=1.0) for seconds in (1, 9, 11, 30, 200)]
-    assert rows == [64_000, 8_000, 4_000, 2_000, 1_000]
+    seconds = [each / DEFAULTS.growth for each in (1, 9, 11, 30, 200)]
+    assert [clock.rows(1000, 10**6, each, 1.0) for each in seconds] == [64_000, 8_000, 4_000, 2_000, 1_000]
+    assert [clock.rows(1000, 7_200, each, 1.0) for each in seconds] == [7_200, 7_200, 7_200, 2_000, 1_000]
 
 
 def test_codes_that_encode_too_slowly_do_not_win(monkeypatch):
@@ -250,6 +251,25 @@ def test_a_sum_that_is_level_needs_time_for_more_rows(rows, name, monkeypatch, v
     monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: quantizer)
     monkeypatch.setattr(Clock, "rows", lambda clock, *given: rows)
     assert best(vectors[0][:800], 4, seconds=60, random_state=0).table[0]["name"] == name
+
+
+@pytest.mark.parametrize(("cost", "name"), [(10.0, "product residual, 2 x 4"), (2.0, "residual")])
+def test_codes_for_known_rows_win_only_if_all_can_be_learned_from(cost, name, monkeypatch, rng):
+    """The screening judges rows that it has learned from; a costly code lacks the time to learn from the others."""
+    now = [0.0]
+
+    def run(race, name, quantizer, tick):
+        now[0] += cost if name == "residual" else 1.0
+        tick(1, {})
+        recall = 0.9 if name == "residual" else 0.7 if name.startswith("product residual") else 0.5
+        return {"name": name, "recall": recall, "encode_seconds": 0.0}
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(Race, "run", run)
+    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: quantizer)
+    screen(monkeypatch, screening_rows=400, chains=(4,), cheap=4)
+    X = rng.normal(size=(1_300, 16)).astype(np.float32)
+    assert best(X, 8, seconds=60, random_state=0).table[0]["name"] == name
 
 
 def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
