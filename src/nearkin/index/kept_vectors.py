@@ -1,4 +1,4 @@
-"""The rows that an index keeps beside their codes, and candidates ranked again by them."""
+"""The rows that an index keeps in addition to their codes, and candidates ranked again by them."""
 
 from pathlib import Path
 

@@ -317,7 +317,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         moved[:, 0, -1] = np.sqrt(np.maximum(rest, 0))
         return moved.reshape(len(codes), -1)
 
-    length_centre = None  # parts have lengths of their own, and the errors a column
+    length_centre = None  # each part has a length, and the errors a column
 
     def _decoded(self, codes: np.ndarray) -> np.ndarray:
         """The rotated rows (n, d') of codes."""
