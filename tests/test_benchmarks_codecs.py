@@ -57,7 +57,7 @@ def test_plain_calls_and_the_best_of_faiss_share_a_row(tmp_path):
     (tmp_path / "codecs_sentences.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
     best, _ = tables(Results(tmp_path))
     ours = ["sentences", "8", "0.9", "1", "0.5", "1", "axes", "0.58", "1", "residual", "0.57", "1"]
-    assert best.rows == [[*ours, "RQ, beam 5", "0.55", "0.56", "1", "+2.0 points"]]
+    assert best.rows == [[*ours, "RQ, beam 5", "0.55", "1", "0.56", "+2.0 points"]]
 
 
 def test_answers_of_seeds_are_averaged(tmp_path):
@@ -99,3 +99,13 @@ def test_engines_that_could_not_run_say_why(tmp_path):
     (table,) = engine_tables(Results(tmp_path))
     assert table.rows[0] == ["sift", "FAISS SQ4 (1)", "0.9", "0.8", "0.95", "+15.0 points", "learned from none"]
     assert table.rows[1][-1] == "not installed"
+
+
+def test_queries_a_second_lie_between_two_points(tmp_path):
+    points = [{"recall": 0.4, "per_second": 400.0}, {"recall": 0.6, "per_second": 100.0}]
+    rows = [{"codec": "some", "points": points}, {"codec": "none", "note": "not installed"}]
+    row = {"data": "sift", "bits": 1.0, "codec": "x", "note": ""}
+    (tmp_path / "codecs_sift.json").write_text(json.dumps({"results": [row]}), encoding="utf-8")
+    (tmp_path / "codecs_speed_million_2t.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    table = [*tables(Results(tmp_path))][-1]
+    assert table.rows == [["10^6", "2", "some", "200", "100", "-", "-", "-", "-"]]

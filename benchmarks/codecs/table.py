@@ -50,7 +50,9 @@ def tables(results: Results) -> Iterable[Table]:
     axes = results.read("codecs_axes")
     if axes:
         yield _axes(axes)
-    yield _speed(results)
+    speed = _speed(results)
+    if speed.rows:
+        yield speed
 
 
 def _best(found: list[Row]) -> Table:
