@@ -450,7 +450,10 @@ class Lengths(NamedTuple):
         `scores` (q, c) are FAISS's."""
         asked, by_distance = kept.real(index, Q), index.metric_type == faiss.METRIC_L2
         centre = np.zeros(1, np.float32) if self.codes is None else self.codes.length_centre
-        if centre is not None and not _rounds_norms(innermost(index)):
+        inner = innermost(index)
+        scanned = isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan)
+        # lengths that differ would multiply the rounding of a fast scan
+        if centre is not None and not _rounds_norms(inner) and not (scanned and self.codes is not None):
             scores = self._stretched(index, asked, centre, scores, positions, kept)
             return best_of(scores, positions, k, by_distance)
         scores = np.empty(positions.shape, np.float32)
