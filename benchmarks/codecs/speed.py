@@ -1,12 +1,12 @@
 """Neighbours kept against queries a second among 10^5 and 10^6 rows: ours, FAISS's own factory strings, and ScaNN.
 
-    python -m benchmarks codecs speed --only "ours, residual" --only "FAISS IVF256,PQ16"
+    python -m benchmarks codecs speed --only "ours, residual" --only "FAISS IVF,PQ16"
     python -m benchmarks codecs speed --million --threads 2
     python -m benchmarks codecs speed --figure
 
 SIFT descriptors, 100,000 rows under 16 bytes each, norms included and the list's number not, in 256 lists (ScaNN:
 leaves), all learned from 16,384 other rows; 1,000 queries in one call, the quickest of three. Each point visits twice
-as many lists as the one before. "exact after" re-ranks 100 candidates by the rows themselves, kept beside the codes.
+as many lists as the one before. "exact after" re-ranks 100 candidates by the rows themselves, which are kept too.
 `--million`: nine more rows for each, on the lines to its nine nearest in a tenth of the rows, and 1,024 lists. Seconds
 are of the processor with one thread and by the clock with more: keep the machine quiet for these.
 """

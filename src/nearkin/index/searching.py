@@ -220,9 +220,8 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
             found = _flat(inner, Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
-    if (
-        isinstance(inner, _SUM_SCANS) and inner.metric_type == faiss.METRIC_L2
-    ):  # FAISS leaves out the term that is the same for all rows
+    # FAISS leaves out the term that is the same for all rows
+    if isinstance(inner, _SUM_SCANS) and inner.metric_type == faiss.METRIC_L2:
         scores = np.maximum(scores + own, 0)
     if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
         failed = _failed(inner, Q, scores, positions)
@@ -487,7 +486,8 @@ class Lengths(NamedTuple):
             rows, codes = decoded(inner, some, kept)
             rows = kept.real(index, rows)
             before, after = (np.linalg.norm(part - centre, axis=1) for part in (rows, self._restored(rows, codes)))
-            known[some] = np.column_stack([after / np.where(before > 0, before, 1) - (before > 0), before])
+            factor = np.divide(after, before, out=np.ones_like(after), where=before > 0)  # a row at the centre stays
+            known[some] = np.column_stack([factor - 1, before])
         stretch, size = np.moveaxis(known[own].astype(np.float64), -1, 0)
         if index.metric_type == faiss.METRIC_L2:
             apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]

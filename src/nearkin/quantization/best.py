@@ -220,12 +220,14 @@ def best(
     Candidates are screened by short fits on 4,096 rows at most, and the winner alone is fitted in full. Codes whose
     recall differs by less than .02 (less near 0 and 1) are level; the longest sum of these wins, as it gains most by
     the full fit, if the time allows it twice the rows. Where half of the index's rows or more are learned from, the
-    winner is trained for these ("known" in `ResidualQuantizer`).
+    winner is trained for these ("known" in `ResidualQuantizer`); a sum with the time to learn from all of them is then
+    preferred, as the screening judges rows that it has learned from.
 
     Within `seconds` of the clock the winner is to be fitted. A candidate that would leave no time for that is stopped,
     and is not in the table; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be encoded,
-    the seconds are those beyond what the first one takes to learn and to encode them. A sum learns from as many rows as
-    the time allows: 4,096, twice, four times as many, ... Given enough time the winner depends on `random_state` alone.
+    the seconds are those beyond what the first one takes to learn and to encode them. A sum learns from all rows if the
+    time allows it, else from 4,096, twice, four times as many, ... Given enough time the winner depends on
+    `random_state` alone.
 
     `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
     be used.
