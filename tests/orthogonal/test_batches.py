@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
-from nearkin.orthogonal.optimizer import DEFAULTS, batches_by_shape
+from nearkin.orthogonal.optimizer import BATCHED, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering
 
@@ -115,7 +115,7 @@ def test_a_saved_batch_goes_on_bit_for_bit() -> None:
 
 
 def test_what_moves_together() -> None:
-    large = int(DEFAULTS.batched**0.5) + 1
+    large = int(BATCHED**0.5) + 1
     shapes = [(4, 4), (4, 4), (large, large), (large, large), (4, 4)]
     params = [nn.Parameter(torch.eye(*shape, dtype=torch.float32)) for shape in shapes]
     halves = [nn.Parameter(torch.eye(4, dtype=torch.bfloat16)) for _ in range(2)]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import SGDG
-from nearkin.orthogonal.optimizer import DEFAULTS
+from nearkin.orthogonal.optimizer import PRODUCTS
 
-LARGE = DEFAULTS.products + 2  # there Cayley's curve is a solve, not products
+LARGE = PRODUCTS + 2  # there Cayley's curve is a solve, not products
 
 
 def paper_step(X: Tensor, V: Tensor, G: Tensor, lr: float, momentum: float) -> tuple[Tensor, Tensor]:

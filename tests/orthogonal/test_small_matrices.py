@@ -10,7 +10,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
-from nearkin.orthogonal.optimizer import DEFAULTS
+from nearkin.orthogonal.optimizer import COMPILED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, inverse_root
 from nearkin.orthogonal.small_step import DONE, NOT_FINITE, TOO_LONG, descend_small, is_small
 
@@ -133,7 +133,7 @@ def test_a_long_step_is_corrected_once(size: float, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_small() -> None:
-    side = int(DEFAULTS.compiled**0.5)
+    side = int(COMPILED**0.5)
     assert is_small(torch.eye(side))
     assert not is_small(torch.eye(side + 1))
     assert not is_small(torch.eye(4, dtype=torch.bfloat16))

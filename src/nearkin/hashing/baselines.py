@@ -22,6 +22,20 @@ from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.signs import row_blocks
 
 
+@dataclass(frozen=True)
+class Defaults:
+    """Steps of the inner problems of k-means hashing and of binary autoencoders."""
+
+    rotations: int = 10  # of k-means hashing: updates of the rotation that gives the first centroids
+    first_steps: int = 20  # of binary autoencoders: iterations of ITQ for the first codes
+    margin_steps: int = 15  # steps of L-BFGS for the hash functions in each iteration, from the last ones
+    sweeps: int = 10  # at most, over the bits of a row
+    ridge: float = 1e-3  # of the decoder, as a share of the rows: keeps bits that agree on all rows apart
+
+
+DEFAULTS = Defaults()
+
+
 @dataclass(eq=False, repr=False)
 class SphericalHashing(AbstractHasher):
     """Spherical hashing (Heo et al. 2012): bit k is 1 within distance `radii_[k]` of `centres_[k]`.
@@ -110,9 +124,6 @@ class SphericalHashing(AbstractHasher):
 def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distances (n, L) between centred rows and centres, by one product."""
     return np.einsum("nd,nd->n", X, X)[:, None] - 2 * X @ centres.T + np.einsum("kd,kd->k", centres, centres)
-
-
-_ROTATION_STEPS = 10  # for the first centroids
 
 
 @dataclass(eq=False, repr=False)
@@ -211,7 +222,7 @@ class _Subspace:
         """Means of the cells of an ITQ code of the first axes, (2^b, m); an empty cell gets its corner."""
         top = self.points[:, :n_bits]
         frame = random_columns(max(top.shape[1], n_bits), n_bits, generator)[: top.shape[1]]
-        for _ in range(_ROTATION_STEPS):
+        for _ in range(DEFAULTS.rotations):
             frame = nearest_orthogonal(top.T @ np.where(top @ frame >= 0, 1.0, -1.0))
         values = top @ frame
         cells = (values >= 0) @ (1 << np.arange(n_bits))
@@ -250,11 +261,6 @@ class _Subspace:
         total = share + weight * len(pulls)
         if total > 0:
             self.centroids[i] = (mean + weight * pulls.sum(axis=0)) / total
-
-
-ITQ_STEPS = 20  # for the first codes
-MARGIN_STEPS = 15  # of L-BFGS for the hash functions in each iteration, from the last ones
-BIT_SWEEPS = 10  # at most, over the bits of a row
 
 
 @dataclass(eq=False, repr=False)
@@ -313,7 +319,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         moment = CentredRows(spectrum, lambda: [top]).sign_moment
         step = StiefelColumns(self.scale_**2 * spectrum.variances[: self.n_bits], square=True)
         start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = learn_columns(moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
+        R, _ = learn_columns(moment, step, start, tol=0.0, max_iter=DEFAULTS.first_steps, callback=None)
         return _signs(top, R, np.zeros(self.n_bits))
 
     def _learn(
@@ -334,7 +340,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
             decoder, offset, _ = _decoder(Z, B)
             following = B.copy()
             targets = (Z - offset.astype(Z.dtype)) @ decoder.T.astype(Z.dtype)
-            _improve_signs(targets, decoder @ decoder.T, H, self.mu * 2**iteration, following)
+            _improve_signs(targets, decoder @ decoder.T, H, self.mu * 2**iteration, following, DEFAULTS.sweeps)
             if np.array_equal(following, H) and np.array_equal(B, H):
                 break
             B = following
@@ -347,12 +353,11 @@ def _signs(Z: np.ndarray, W: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _decoder(Z: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Least squares Z ~ B D + a for centred Z: D (L, m), a (m,) and the error as a share of |Z|^2. A ridge of a
-    thousandth keeps bits that agree on all rows apart."""
+    """Least squares Z ~ B D + a for centred Z: D (L, m), a (m,) and the error as a share of |Z|^2."""
     mean = B.mean(axis=0, dtype=np.float64)
     gram = (B.T @ B).astype(np.float64) - len(B) * np.outer(mean, mean)
     moment = (B.T @ Z).astype(np.float64)
-    D = np.linalg.solve(gram + 1e-3 * len(B) * np.eye(len(gram)), moment)
+    D = np.linalg.solve(gram + DEFAULTS.ridge * len(B) * np.eye(len(gram)), moment)
     energy = np.einsum("nd,nd->", Z, Z, dtype=np.float64)
     error = energy - 2 * np.einsum("lm,lm->", D, moment) + np.einsum("lm,lm->", D, gram @ D)
     return D, -mean @ D, float(error / energy)
@@ -365,7 +370,8 @@ def _margins(Z: np.ndarray, B: np.ndarray, weights: np.ndarray, penalty: float) 
         value, gradient = squared_hinge(flat.reshape(weights.shape), Z, B, penalty)
         return value, gradient.ravel()
 
-    result = minimize(objective, weights.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": MARGIN_STEPS})
+    limit = {"maxiter": DEFAULTS.margin_steps}
+    result = minimize(objective, weights.ravel(), jac=True, method="L-BFGS-B", options=limit)
     return result.x.reshape(weights.shape)
 
 
@@ -385,12 +391,12 @@ def squared_hinge(W: np.ndarray, Z: np.ndarray, B: np.ndarray, penalty: float) -
 
 
 @cached_njit()
-def _improve_signs(targets, gram, H, mu, B):
-    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place. With t = D (z - a) and G = D
-    D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
+def _improve_signs(targets, gram, H, mu, B, sweeps):
+    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place, in at most `sweeps` over its
+    bits. With t = D (z - a) and G = D D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
     n, L = B.shape
     for i in range(n):
-        for _ in range(BIT_SWEEPS):
+        for _ in range(sweeps):
             changed = False
             for bit in range(L):
                 force = targets[i, bit] + mu * H[i, bit] + gram[bit, bit] * B[i, bit]

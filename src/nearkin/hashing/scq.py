@@ -30,10 +30,12 @@ class Defaults:
 
     multiples: tuple[float, ...] = (0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0)  # of eq. 25's scale
     rounds: int = 2  # each with other queries, rows and starts
-    queries: int = 1_000  # held out, at most; a fifth of fewer rows
+    queries: int = 1_000  # held out, at most
+    share: float = 0.2  # of fewer rows that are held out
     rows: int = 6_000  # learned from and searched, at most
     n_components: int = 128  # principal components, or n_bits if that is more
     max_iter: int = 30
+    sure: float = 2.0  # standard errors by which a scale must lead eq. 25's
 
 
 DEFAULTS = Defaults()
@@ -72,7 +74,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         mean average precision. It must lead `plain` by two standard errors in every round, since starts differ too."""
         generator = shared_generator(self.random_state)
         Z = np.ascontiguousarray(Z[:, : max(DEFAULTS.n_components, self.n_bits)])
-        count = min(DEFAULTS.queries, len(Z) // 5)
+        count = min(DEFAULTS.queries, int(len(Z) * DEFAULTS.share))
         rounds = []
         for _ in range(DEFAULTS.rounds):
             drawn = generator.permutation(len(Z))[: count + DEFAULTS.rows]
@@ -87,7 +89,7 @@ class AbstractEncoder(AbstractSpectralHasher):
                 found.append(hamming_histograms(*codes, labels[asked], labels[base]).average_precision())
             rounds.append(found)
         leads = np.array(rounds) - np.array(rounds)[:, [DEFAULTS.multiples.index(1.0)]]  # (rounds, multiples, queries)
-        least = 2 * leads.std(axis=2) / count**0.5 + 1e-9  # equal values may differ by rounding
+        least = DEFAULTS.sure * leads.std(axis=2) / count**0.5 + 1e-9  # equal values may differ by rounding
         sure = (leads.mean(axis=2) > least).all(axis=0)
         best = int(np.where(sure, leads.mean(axis=(0, 2)), 0).argmax())
         return DEFAULTS.multiples[best] * plain if sure[best] else plain

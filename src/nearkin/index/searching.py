@@ -29,7 +29,7 @@ import numpy as np
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
 from nearkin.contracts import LengthCodes
-from nearkin.linalg.orthonormal import EQUAL, has_length, row_length, unit_rows
+from nearkin.linalg.orthonormal import has_length, row_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
@@ -423,7 +423,7 @@ def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:
 
 def common_length(one: float | None, other: float | None) -> float | None:
     """The first of two lengths if they are the same."""
-    return one if one and other and abs(one - other) <= EQUAL * one else None
+    return one if one and other and has_length(np.array([[other]]), one) else None
 
 
 class Lengths(NamedTuple):

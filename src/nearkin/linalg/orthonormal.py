@@ -2,6 +2,7 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -14,9 +15,19 @@ if TYPE_CHECKING:
     import torch
 
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
-_UNIT, EQUAL = 1e-3, 5e-3  # relative tolerances of lengths of 1 and of other lengths
-_APART = 1e-2  # first tolerance of lengths, relative to the rows' root mean square distance from their mean
 SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """When rows count as equally long: an index then compares decoded rows at their own length."""
+
+    unit: float = 1e-3  # tolerance of lengths that should be 1: float16 rows of unit length pass
+    equal: float = 5e-3  # relative tolerance of the lengths of rows that come later
+    apart: float = 1e-2  # tolerance of the first rows' lengths, as a share of the rows' distance from their mean
+
+
+DEFAULTS = Defaults()
 
 
 def unique_q(M: Array) -> Array:
@@ -96,15 +107,16 @@ def row_length(X: np.ndarray, unit: bool = False) -> float | None:
     5.0
     """
     if unit:
-        return 1.0 if has_length(X, 1.0, _UNIT) else None
+        return 1.0 if has_length(X, 1.0, DEFAULTS.unit) else None
     lengths, middle = _lengths(X), X.mean(axis=0, dtype=np.float64)
     mean = float(lengths.mean())
     spread = np.sqrt(max(np.square(lengths).mean() - np.square(middle).sum(), 0))
-    return mean if len(X) > 1 and has_length(X, mean, _APART * spread / (mean or 1)) else None
+    return mean if len(X) > 1 and has_length(X, mean, DEFAULTS.apart * spread / (mean or 1)) else None
 
 
-def has_length(X: np.ndarray, length: float, slack: float = EQUAL) -> bool:
-    """Whether all rows X (n, d) have that length, to a share of it."""
+def has_length(X: np.ndarray, length: float, slack: float | None = None) -> bool:
+    """Whether all rows X (n, d) have that length, to a share of it: `slack`, or `DEFAULTS.equal`."""
+    slack = DEFAULTS.equal if slack is None else slack
     return length > 0 and bool((np.abs(_lengths(X) - length) <= slack * length).all())
 
 

@@ -3,6 +3,7 @@
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import sys
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,10 +81,17 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     return U @ Vt
 
 
-_FAR = 0.3  # entries of the correction from which the last decomposition is too far off
-_NEAR = 0.02  # and up to which one correction is enough
-_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, was too large in total
-_SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle
+@dataclass(frozen=True)
+class Defaults:
+    """When `WarmProcrustes` corrects its last decomposition, and when it makes a new one."""
+
+    far: float = 0.3  # entries of the correction from which the last decomposition is too far off
+    near: float = 0.02  # and up to which one correction is enough
+    orthogonal: float = 1e-5  # error from which a correction, small in each entry, was too large in total
+    small: float = 1e-4  # least sum of two singular values, of the largest, whose plane has an angle in float32
+
+
+DEFAULTS = Defaults()
 
 
 class WarmProcrustes:
@@ -116,14 +124,14 @@ class WarmProcrustes:
         for _ in range(2):
             E = left.T @ MV
             s = E.diagonal()
-            K = (E - E.T) / np.maximum(s[:, None] + s, max(_SMALL * float(s.max()), np.finfo(np.float32).tiny))
+            K = (E - E.T) / np.maximum(s[:, None] + s, max(DEFAULTS.small * float(s.max()), np.finfo(np.float32).tiny))
             size = float(np.abs(K).max())
-            if not size < _FAR:
+            if not size < DEFAULTS.far:
                 return None
             W = K + K @ K / 2
             W.flat[:: len(W) + 1] += 1
             left = left @ newton_schulz(W)
-            if size < _NEAR:
+            if size < DEFAULTS.near:
                 break
         left = newton_schulz(left)
-        return (left, V) if orthogonality_error(left) < _ORTHOGONAL else None
+        return (left, V) if orthogonality_error(left) < DEFAULTS.orthogonal else None

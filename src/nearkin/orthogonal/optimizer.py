@@ -40,18 +40,12 @@ LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-@dataclass(frozen=True)
-class Defaults:
-    """Matrix sizes at which the faster way to compute the same step changes, in entries or side length."""
-
-    batched: int = 64 * 64  # parameters of one shape up to this size are one batch
-    # "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of
-    # its own above this side: with another core busy, a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
-    compiled: int = 80 * 80
-    products: int = 128  # "cayley" of square matrices up to this side is products, not a solve
-
-
-DEFAULTS = Defaults()
+# sizes of matrices, in entries or side length, at which the faster way to compute the same step changes
+BATCHED = 64 * 64  # parameters of one shape up to this size are one batch
+# "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of its
+# own above this side: with another core busy, a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
+COMPILED = 80 * 80
+PRODUCTS = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
 def as_tall(
@@ -128,7 +122,7 @@ def batches_by_shape(
         return [(group, [p]) for group, p in active]
     lists: dict[tuple[object, ...], tuple[Record, list[Tensor]]] = {}
     for group, p in active:
-        small = p.dtype in (torch.float32, torch.float64) and p.shape[-1] * p.shape[-2] <= DEFAULTS.batched
+        small = p.dtype in (torch.float32, torch.float64) and p.shape[-1] * p.shape[-2] <= BATCHED
         state = states.get(p, {})
         whole = (id(group), p.shape, p.dtype, p.device, state.get("step", 0), *state)
         key = whole if small and group.get("foreach") else (id(p),)

@@ -25,7 +25,7 @@ from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import deviation, nearest_orthogonal
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal.optimizer import DEFAULTS
+from nearkin.orthogonal.optimizer import PRODUCTS
 
 # f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
 THIRD = (1 - 0.5**0.5) / 2
@@ -78,7 +78,7 @@ def right_step(
         return taylor_right_step(X, A, t)
     if retraction != "cayley":
         return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
-    if A.shape[-1] <= DEFAULTS.products:
+    if A.shape[-1] <= PRODUCTS:
         return on_manifold(X @ cayley((-t / 2) * A))
     return _cayley_by_solve(X, A, t)
 

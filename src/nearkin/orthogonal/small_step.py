@@ -13,7 +13,7 @@ from torch import Tensor
 from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import for_kernels
-from nearkin.orthogonal.optimizer import DEFAULTS
+from nearkin.orthogonal.optimizer import COMPILED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
 
 DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
@@ -22,7 +22,7 @@ DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
 def is_small(M: Tensor) -> bool:
     """Whether `descend_small` takes M (..., d, k)."""
     d, k = M.shape[-2:]
-    return d == k and d * k <= DEFAULTS.compiled and for_kernels(M) and M.is_contiguous()
+    return d == k and d * k <= COMPILED and for_kernels(M) and M.is_contiguous()
 
 
 def descend_small(

@@ -18,7 +18,18 @@ from nearkin import _check
 from nearkin._types import Record
 from nearkin.contracts import Callback, Run
 
-_INTERVAL = 5  # epochs from one value of the objective to the next
+
+@dataclass(frozen=True)
+class Defaults:
+    """When runs stop, and the length of a first step; on triplets of music, eurodist and made ones (2026-11)."""
+
+    interval: int = 5  # epochs from one value of the objective to the next; a run converges at one of them
+    diverged: float = 1e3  # a run has diverged when the objective exceeds this multiple of its first value
+    probe: float = 0.01  # distance of the first step's second gradient, as a share of |x|
+    least_epsilon: float = 1e-3  # keeps the first step finite if epsilon is 0
+
+
+DEFAULTS = Defaults()
 
 
 class Objective(Protocol):
@@ -135,7 +146,7 @@ class Monitor:
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
         """Record x after `epoch` epochs (1, 2, ...); True when the run is over, with `status` set."""
         self.steps.append(step)
-        due = epoch % _INTERVAL == 0 or epoch == self._run.max_iter
+        due = epoch % DEFAULTS.interval == 0 or epoch == self._run.max_iter
         if due or self._run.callback is not None:
             value = self._current = self._value(x)
             record: Record = {"objective": value, "total": self._run.max_iter}
@@ -146,10 +157,10 @@ class Monitor:
             self.history.append({"step": epoch, **record})
             if self._run.callback is not None:
                 self._run.callback(epoch, {**record, "x": x})
-            if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
+            if not value <= DEFAULTS.diverged * (abs(self._first) + 1):  # true for NaN as well
                 self.status = "diverged"
             elif due:
-                epochs = (epoch - 1) % _INTERVAL + 1
+                epochs = (epoch - 1) % DEFAULTS.interval + 1
                 if abs(self._last - value) <= self._run.tol * epochs * abs(value):
                     self.status = "converged"
                 self._last = value
@@ -228,8 +239,8 @@ def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon:
     if length == 0.0:
         return 0.0
     size = float(np.linalg.norm(x.astype(np.float64))) or 1.0
-    dx = (-(0.01 * size / length) * gradient).astype(x.dtype)
-    return sbb_step(dx, problem.gradient(x + dx) - gradient, max(epsilon, 1e-3))
+    dx = (-(DEFAULTS.probe * size / length) * gradient).astype(x.dtype)
+    return sbb_step(dx, problem.gradient(x + dx) - gradient, max(epsilon, DEFAULTS.least_epsilon))
 
 
 def _next_step(step: float | str, problem: Objective, now: Snapshot, before: Snapshot | None, epsilon: float) -> float:

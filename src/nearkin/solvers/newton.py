@@ -3,6 +3,7 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,17 @@ from torch import Tensor
 from nearkin._check import check_integer, check_real
 
 Linear = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Changes of the damping; the ratios at which it changes are Nocedal and Wright's."""
+
+    raised: float = 4.0  # factor after a step that lowered the value too little
+    lowered: float = 3.0  # divisor after one that lowered it as predicted
+
+
+DEFAULTS = Defaults()
 
 
 class Solved(NamedTuple):
@@ -84,9 +96,9 @@ def newton_step(
     found = armijo(lambda t: value(x + t * d), start_value, min(slope, 0.0))
     ratio = (found.value - start_value) / predicted if predicted < 0 else 0.0
     if found.step_size < 1 or ratio < 0.25:
-        damping *= 4
+        damping *= DEFAULTS.raised
     elif ratio > 0.75:
-        damping /= 3
+        damping /= DEFAULTS.lowered
     return NewtonStep(x + found.step_size * d, found.value, damping, solved.steps, found.evaluations)
 
 
