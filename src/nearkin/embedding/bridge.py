@@ -4,6 +4,7 @@ Replacing an encoder otherwise means that every row is embedded and indexed agai
 embedded are enough to learn the map (Drift-Adapter, EMNLP 2025).
 """
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,8 +22,20 @@ from nearkin.metrics.retrieval import recall_k_at_k
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
 _METRICS = ("cosine", "ip", "l2")
 _K = 10  # k of the recall
-_HELD_OUT, _MOST_JUDGED = 0.2, 2_000  # share of the pairs, and most rows, that compare the kinds
-_SHRINKAGE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the correction, in units of the new vectors' mean variance
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of a bridge (2026-11, six pairs of encoders on WordNet, `docs/bridge.md`)."""
+
+    held_out: float = 0.2  # share of the pairs that compare the kinds
+    most_judged: int = 2_000  # rows of that comparison
+    # ridges tried for the correction, in units of the new vectors' mean variance
+    shrinkage: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+    leading: float = 0.25  # rank of the correction of "low-rank", as a share of the old columns
+
+
+DEFAULTS = Defaults()
 
 
 class Bridge(SavedEstimator):
@@ -83,7 +96,7 @@ class Bridge(SavedEstimator):
                 "five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
-        judged, learned = np.split(order, [max(1, min(int(_HELD_OUT * n), _MOST_JUDGED))])
+        judged, learned = np.split(order, [max(1, min(int(DEFAULTS.held_out * n), DEFAULTS.most_judged))])
         kinds = _KINDS if self.kind == "auto" else (self.kind,)
         maps = _maps(old[learned], new[learned], kinds)
         mapped = {kind: new[judged] @ maps[kind][0] + maps[kind][1] for kind in kinds}
@@ -91,8 +104,8 @@ class Bridge(SavedEstimator):
         self.scores_ = {
             kind: recall_k_at_k(self._nearest(old, mapped[kind], judged), wanted, wanted.shape[1]) for kind in kinds
         }
-        slack = 1 / np.sqrt(len(judged) * _K)  # about two standard errors of a difference between paired shares
-        self.kind_ = next(kind for kind in kinds if self.scores_[kind] >= max(self.scores_.values()) - slack / 2)
+        error = 0.5 / np.sqrt(len(judged) * _K)  # about one standard error of a difference between paired shares
+        self.kind_ = next(kind for kind in kinds if self.scores_[kind] >= max(self.scores_.values()) - error)
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
         return self
 
@@ -117,11 +130,11 @@ def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str,
     turned *= float(((X @ turned) * Y).sum()) / size if size else 1.0
     maps = {"orthogonal": turned}
     if set(kinds) - {"orthogonal"}:
-        alphas = np.array(_SHRINKAGE) * max(size / X.shape[1], np.finfo(np.float32).tiny)
+        alphas = np.array(DEFAULTS.shrinkage) * max(size / X.shape[1], np.finfo(np.float32).tiny)
         ridge = RidgeCV(alphas=alphas, fit_intercept=False).fit(X, Y - X @ turned)
         correction = np.asarray(ridge.coef_).T.reshape(turned.shape)
         maps["affine"] = turned + correction
-        leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, Y.shape[1] // 4)]
+        leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, int(DEFAULTS.leading * Y.shape[1]))]
         maps["low-rank"] = turned + correction @ leading.T @ leading
     # Least squares shrinks maps, and short queries find the same few rows: NDCG@10 of queries of multilingual-e5-small
     # among 12,000 sentences of MiniLM rose from .105 to .155, in five other directions by .003 to .069 (2026-11-24).

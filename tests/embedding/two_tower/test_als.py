@@ -7,7 +7,7 @@ import torch
 
 from nearkin.embedding import ALS
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.als import DAMPINGS, BranchRegression, solve_by_cross_validation, solve_left
+from nearkin.embedding.two_tower.als import DEFAULTS, BranchRegression, solve_by_cross_validation, solve_left
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
 
 
@@ -102,6 +102,7 @@ def test_damping_is_chosen_by_generalized_cross_validation(rng: np.random.Genera
         found = solve @ X.T @ Y
         return ((Y - X @ found) ** 2).sum() / (n - np.trace(X @ solve @ X.T)) ** 2, found
 
-    tried = [error(float(torch.linalg.eigvalsh(A)[-1]) * float(d)) for d in DAMPINGS]
+    dampings = torch.linalg.eigvalsh(A)[-1] * torch.logspace(*DEFAULTS.dampings, dtype=torch.float64)
+    tried = [error(float(damping)) for damping in dampings]
     best = min(tried, key=lambda pair: pair[0])[1]
     np.testing.assert_allclose(S, best, rtol=1e-6)

@@ -1,7 +1,7 @@
 """Sets of answers: matching, joining, counting; and resampling for the dimension, raters' weights and intervals."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
@@ -16,9 +16,19 @@ from nearkin.data.comparisons.votes import count_contradictions, number_question
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 
-CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 N_FOLDS = 4
-SMALLEST = 1e-3  # weight of a rater whose answers are no better than chance; weights must be positive
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Numbers of cross-validation by questions (2026-11, `python -m benchmarks ordinal`, without a recorded table)."""
+
+    dimensions: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)  # tried for n_components="auto"
+    no_better: int = 2  # dimensions in a row that are no better than the best end the search
+    smallest: float = 1e-3  # weight of a rater whose answers are no better than chance; weights must be positive
+
+
+DEFAULTS = Defaults()
 
 
 def choose_dimension(
@@ -41,14 +51,14 @@ def choose_dimension(
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
     m = len(comparisons)
     curve: Record = {"dimension": [], "error": [], "standard_error": [], "chance": float(binom.ppf(0.01, m, 0.5)) / m}
-    for p in [p for p in CANDIDATES if p <= limit]:
+    for p in [p for p in DEFAULTS.dimensions if p <= limit]:
         errors = [
             triplet_error(embed(comparisons.take(fold != f), p), comparisons.take(fold == f)) for f in range(N_FOLDS)
         ]
         curve["dimension"].append(p)
         curve["error"].append(float(np.mean(errors)))
         curve["standard_error"].append(float(np.std(errors, ddof=1) / np.sqrt(N_FOLDS)))
-        if len(curve["error"]) - 1 - int(np.argmin(curve["error"])) >= 2:
+        if len(curve["error"]) - 1 - int(np.argmin(curve["error"])) >= DEFAULTS.no_better:
             break
     best = int(np.argmin(curve["error"]))
     bound = curve["error"][best] + curve["standard_error"][best]
@@ -62,14 +72,14 @@ def rater_reliability(
     """Rater -> weight, the best one's 1: the log odds log((1 - e) / e) of a right answer (Nitzan & Paroush 1982).
 
     `embed(train)` gives points (n, p). The error e is the share of a rater's answers that points learnt from other
-    questions violate, `shrunk`; an error of a half or more weighs `SMALLEST`. ValueError without names, and for fewer
+    questions violate, `shrunk`; an error of a half or more weighs `smallest`. ValueError without names, and for fewer
     questions than folds.
     """
     names, right, total = rater_agreement(comparisons, embed, rng)
     error = shrunk(total - right, total)
     odds = np.log((1 - error) / error)
     best = odds.max()
-    weights = np.clip(odds / best, SMALLEST, 1.0) if best > 0 else np.ones(len(names))
+    weights = np.clip(odds / best, DEFAULTS.smallest, 1.0) if best > 0 else np.ones(len(names))
     return dict(zip(names.tolist(), weights.tolist(), strict=True))
 
 

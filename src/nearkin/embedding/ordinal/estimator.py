@@ -314,7 +314,7 @@ class OrdinalEmbedding(BaseEstimator):
         if choices != "auto" or comparisons.events is None:
             return choices == "joint"
         able = self.loss == "ste" and self.solver in ("auto", "l-bfgs", "gd")
-        return able and len(comparisons) <= 100_000
+        return able and len(comparisons) <= DEFAULTS.most_for_joint
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)

@@ -120,7 +120,7 @@ class OrdinalObjective:
         """
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
-        return 1.0 / (12.0 * heaviest * shared * self.n_objects)
+        return 1.0 / (DEFAULTS.most_curved * heaviest * shared * self.n_objects)
 
     def walk(self, x: np.ndarray, rule: solvers.Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
@@ -221,11 +221,13 @@ class Defaults:
     trial_epochs: int = 10  # epochs of each start: the choice is as good as after all epochs
     starts: int = 4  # random starts against local minima, most frequent in two dimensions
     most_for_starts: int = 100_000  # comparisons; above, one start, which bounds the time of a fit
+    most_for_joint: int = 100_000  # comparisons; above, choices="auto" takes those of one answer as separate
+    most_curved: float = 12.0  # inverse of `largest_step` in units of 1 / (n w); with 6 some runs diverged
 
 
 DEFAULTS = Defaults()
 SOLVERS: dict[str, solvers.Solver] = {
-    "auto": solvers.Sequential(solvers.AdaGrad(), solvers.SVRG(), DEFAULTS.adagrad_epochs),
+    "auto": solvers.SVRG(),  # after a few epochs of AdaGrad, for most losses; see `find_solver`
     "svrg-sbb": solvers.SVRG(),
     "svrg": solvers.SVRG(step=1.0),
     "sgd": solvers.SGD(),
@@ -238,11 +240,12 @@ SOLVERS: dict[str, solvers.Solver] = {
 def find_solver(solver: str | solvers.Solver, loss: OrdinalLoss) -> solvers.Solver:
     """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is AdaGrad, which
     needs no first step length, then SVRG-SBB, which reaches a lower loss. Losses that grow slowly ("ckl", "t-ste",
-    "soe") begin with
-    SVRG-SBB: AdaGrad's first steps are too long for them."""
+    "soe") begin with SVRG-SBB: AdaGrad's first steps are too long for them."""
     if isinstance(solver, str):
         name = _check.check_choice(solver, "solver", SOLVERS)
-        return SOLVERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
+        if name == "auto" and loss.code not in (CKL, T_STE, SOE):
+            return solvers.Sequential(solvers.AdaGrad(), solvers.SVRG(), DEFAULTS.adagrad_epochs)
+        return SOLVERS[name]
     if not callable(getattr(solver, "minimize", None)):
         raise TypeError(
             f"solver is of type {type(solver).__name__}; it must be one of {', '.join(map(repr, SOLVERS))} or an object"

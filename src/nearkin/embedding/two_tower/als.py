@@ -22,10 +22,25 @@ from nearkin.embedding.two_tower.training import AbstractSolver, Part
 from nearkin.records import Interactions
 from nearkin.solvers.newton import armijo
 
-BATCH = 1024  # rows of one Adam step of a branch
-DAMPINGS = torch.logspace(-6, 1, 15, dtype=torch.float64)  # of its last layer, in units of the largest eigenvalue
 FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
-CG_STEPS = 16  # for larger k they leave .001 of the distance to the minimum
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of alternating least squares (2026-11, ml100k and gowalla, without a recorded table)."""
+
+    branch_rate: float = 3e-3  # Adam's rate for a branch of features
+    branch_batch: int = 1024  # rows of one of its steps
+    dampings: tuple[float, float, int] = (
+        -6,
+        1,
+        15,
+    )  # tried for its last layer: first and last power of 10, and how many
+    cg_steps: int = 16  # above `FEW_COLUMNS` they leave .001 of the distance to the minimum
+    newton_steps: int = 20  # of a new row's, for a loss that is not quadratic; most need five
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -144,7 +159,7 @@ class BranchRegression:
         self.branch = cast(FeatureBranch, side.encoder)
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
         self.weights = (weights / mean).reshape(-1, 1).float()
-        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)
+        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=DEFAULTS.branch_rate)
 
     def turn(self, turn: Tensor) -> None:
         """Apply a rotation of the embeddings: g(x) becomes g(x) @ turn."""
@@ -154,7 +169,7 @@ class BranchRegression:
 
     def step(self, targets: Tensor) -> None:
         """One epoch towards `targets` (n_rows, k), then the exact last layer."""
-        for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(BATCH):
+        for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(DEFAULTS.branch_batch):
             error = self.branch(self.side.feature_rows(rows)) - targets[rows]
             self.optimizer.zero_grad()
             (self.weights[rows] * error.square()).mean().backward()
@@ -191,7 +206,7 @@ def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> T
     turned = turn.T @ B
     energy = turned.square().sum(1)
     best, chosen = float("inf"), float(spectrum[-1])
-    for damping in float(spectrum[-1].clamp(min=1e-12)) * DAMPINGS:
+    for damping in float(spectrum[-1].clamp(min=1e-12)) * torch.logspace(*DEFAULTS.dampings, dtype=torch.float64):
         shrunk = 1 / (spectrum + damping)
         residual = squares - float((energy * shrunk * (2 - spectrum * shrunk)).sum())
         free = n - float((spectrum * shrunk).sum())
@@ -215,7 +230,7 @@ def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE)
         return solve_left(loss, P, Q, group)
     part = loss.part(group)
     spectrum, turn = eigenbasis(part, P, Q)
-    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=CG_STEPS)[1] @ turn.T
+    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=DEFAULTS.cg_steps)[1] @ turn.T
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -390,8 +405,6 @@ def _cholesky_solve(A, gradient, x):
 History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence
 """The history of new entities: pairs, a matrix of weights, or ids of one entity or of each."""
 
-NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
-
 
 class FittedLoss(NamedTuple):
     """The loss that the model was fitted with."""
@@ -438,7 +451,7 @@ def fold_in(
     mean = None if encoder is None or features is None else encoded(encoder, features, "features", count)
     Q = torch.from_numpy(known.embeddings)
     P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
-    for _ in range(1 if of_rows.loss == SQUARED else NEWTON_STEPS):
+    for _ in range(1 if of_rows.loss == SQUARED else DEFAULTS.newton_steps):
         P = improve_left(of_rows, P, Q, mean=mean)[1]
     return P.numpy()
 

@@ -19,6 +19,16 @@ from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.records import Interactions
 
 
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of the methods for comparison (2026-11, ml100k and gowalla, without a recorded table)."""
+
+    gram_rate: float = 0.1  # weight of a batch in SOGram's running Gramians
+
+
+DEFAULTS = Defaults()
+
+
 class PairBatch(NamedTuple):
     """Observed pairs and their embeddings; a loss may draw and embed further rows."""
 
@@ -205,7 +215,6 @@ class SOGram(AbstractTowerSolver):
     start: str = "auto"
 
     name: ClassVar[str] = "sogram"
-    rate: ClassVar[float] = 0.1  # weight of a batch in the running Gramians
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         self.pair, self.grams = pair, list[Tensor]()
@@ -245,5 +254,5 @@ class SOGram(AbstractTowerSolver):
         self.grams = [state[name].clone() for name in ("loss.left", "loss.right") if name in state]
 
     def _average(self, *grams: Tensor) -> None:
-        old = self.grams or list(grams)
-        self.grams = [(1 - self.rate) * before + self.rate * now for before, now in zip(old, grams, strict=True)]
+        old, rate = self.grams or list(grams), DEFAULTS.gram_rate
+        self.grams = [(1 - rate) * before + rate * now for before, now in zip(old, grams, strict=True)]

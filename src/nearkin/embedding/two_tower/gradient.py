@@ -15,8 +15,24 @@ from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, z
 from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.solvers.newton import Linear, newton_step
 
-STEPS, EPOCHS = 200, 30  # of Adam: full-batch steps, epochs of a sampled loss
-RATE, BATCH_RATE, BATCH = 1e-3, 3e-3, 4096  # PyTorch's rate on the full batch; on batches; pairs a batch
+
+@dataclass(frozen=True)
+class Defaults:
+    """Numbers of the gradient solvers (2026-11, ml100k and gowalla, without a recorded table)."""
+
+    steps: int = 200  # of Adam on the full batch
+    rate: float = 1e-3  # of these steps, PyTorch's own
+    epochs: int = 30  # of Adam on a sampled loss
+    batch_rate: float = 3e-3  # of these batches
+    batch: int = 4096  # pairs in one of them
+    inner_steps: int = 5  # of L-BFGS in one of its steps
+    alternating_steps: int = 15  # of Gauss-Newton, one side at a time
+    joint_steps: int = 20  # of both sides together
+    probes: int = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
+    floor: float = 0.01  # added to that diagonal, as a share of its mean
+
+
+DEFAULTS = Defaults()
 
 
 class AbstractAllPairs(AbstractTowerSolver):
@@ -51,7 +67,7 @@ class Adam(AbstractAllPairs):
     name: ClassVar[str] = "adam"
 
     def check(self, all_pairs: bool) -> None:
-        self.max_iter = (STEPS if all_pairs else EPOCHS) if self.max_iter is None else self.max_iter
+        self.max_iter = (DEFAULTS.steps if all_pairs else DEFAULTS.epochs) if self.max_iter is None else self.max_iter
         super().check(all_pairs)
         if self.batch_size is not None and all_pairs:
             raise ValueError(
@@ -63,12 +79,12 @@ class Adam(AbstractAllPairs):
         super().begin(pair, loss)
         self._batches: MiniBatches | None = None
         if isinstance(loss, AbstractSampledLoss):
-            size, rate = self.batch_size or BATCH, self.learning_rate or BATCH_RATE
+            size, rate = self.batch_size or DEFAULTS.batch, self.learning_rate or DEFAULTS.batch_rate
             of_batch = loss.batch_loss(pair.objective)
             self._batches = MiniBatches(pair, of_batch, batch_size=size, learning_rate=rate)
             self.optimizers = self._batches.optimizers
         else:
-            self.optimizers = pair.optimizers(self.learning_rate or RATE)
+            self.optimizers = pair.optimizers(self.learning_rate or DEFAULTS.rate)
         return self
 
     def step(self) -> float:
@@ -100,7 +116,8 @@ class LBFGS(AbstractAllPairs):
                 "or an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
             )
         super().begin(pair, loss)
-        self._optimizer = torch.optim.LBFGS(self.parameters, max_iter=5, line_search_fn="strong_wolfe")  # pyright: ignore[reportArgumentType]
+        options = {"max_iter": DEFAULTS.inner_steps, "line_search_fn": "strong_wolfe"}
+        self._optimizer = torch.optim.LBFGS(self.parameters, **options)  # pyright: ignore[reportArgumentType]
         return self
 
     def step(self) -> float:
@@ -108,8 +125,6 @@ class LBFGS(AbstractAllPairs):
 
 
 # ---- Gauss-Newton ----
-
-PROBES = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -141,7 +156,8 @@ class GaussNewton(AbstractAllPairs):
         return "gauss-newton" if self.alternating else "gauss-newton-joint"
 
     def check(self, all_pairs: bool) -> None:
-        self.max_iter = (15 if self.alternating else 20) if self.max_iter is None else self.max_iter
+        steps = DEFAULTS.alternating_steps if self.alternating else DEFAULTS.joint_steps
+        self.max_iter = steps if self.max_iter is None else self.max_iter
         super().check(all_pairs)
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
@@ -208,9 +224,9 @@ class GaussNewton(AbstractAllPairs):
     def _preconditioner(self, point: AllPairsPoint, active: tuple[int, ...], matvec: Linear, damping: float) -> Linear:
         sizes = self._sizes(active)
         size = sum(sizes)
-        signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(PROBES)]
-        diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
-        diagonal = diagonal + damping + 0.01 * diagonal.mean()
+        signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(DEFAULTS.probes)]
+        diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / DEFAULTS.probes).abs()
+        diagonal = diagonal + damping + DEFAULTS.floor * diagonal.mean()
         solves: list[tuple[slice, Linear]] = []
         offset = 0
         for number, length in zip(active, sizes, strict=True):

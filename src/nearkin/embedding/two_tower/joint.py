@@ -58,20 +58,21 @@ class Joint(AbstractSolver):
 
     Teacher sweeps, then rounds of (codes, codebooks, users) through the index. It starts from the teacher's right
     vectors, weighted by their numbers of pairs as in mini-batches; from then on the right embeddings are the quantized
-    ones. max_iter: steps; the first eight are sweeps of the towers (four sweeps each under `CosineSoftmax`), the ninth
-    starts the index, and each later one is a round; at least 9. max_seconds, patience: as in `ALS`.
+    ones. max_iter: steps, at least 9, None for 13; the first eight are sweeps of the towers (four sweeps each under
+    `CosineSoftmax`), the ninth starts the index, and each later one is a round. max_seconds, patience: as in `ALS`.
     """
 
-    max_iter: int | None = DEFAULTS.sweeps + 1 + DEFAULTS.rounds
+    max_iter: int | None = None
 
     name: ClassVar[str] = "joint"
     tables_only: ClassVar[bool] = True
     tensors: ClassVar[Mapping[str, str]] = {"left": "left", "right": "right"}
 
     def check(self, all_pairs: bool) -> None:
+        first = DEFAULTS.sweeps + 1
+        self.max_iter = first + DEFAULTS.rounds if self.max_iter is None else self.max_iter
         super().check(all_pairs)
-        if self.max_iter is None or self.max_iter <= DEFAULTS.sweeps:
-            first = DEFAULTS.sweeps + 1
+        if self.max_iter < first:
             raise ValueError(
                 f"max_iter is {self.max_iter}, but solver 'joint' starts the index at step {first}, after "
                 f"{DEFAULTS.sweeps} sweeps of the towers: it would never start. Give {first} or more, or leave it out"

@@ -22,6 +22,9 @@ class Defaults:
     # Total weight of all m n pairs over that of the observed ones. Gowalla's validation pairs (2026-11, with powers,
     # Recall@20): .166 with 16, .162 with 8, .160 with 32.
     unobserved_mass: float = 16.0
+    start: float = 0.1  # length of a row of the random tables
+    noise_vectors: int = 8  # of the block power iteration for the noise level, whose second value is used
+    noise_steps: int = 8
 
 
 DEFAULTS = Defaults()
@@ -65,10 +68,10 @@ class Objective:
         columns = random_state.permutation(pairs.indices)
         N = sp.csr_matrix((self.weights / (r[pairs.rows] * s[columns]), columns, pairs.indptr), shape=(m, n))
         N.sum_duplicates()
-        X = random_state.standard_normal((n, 8)).astype(np.float32)
+        X = random_state.standard_normal((n, DEFAULTS.noise_vectors)).astype(np.float32)
         N = N.astype(np.float32)
         transposed = N.T.tocsr()
-        for _ in range(8):  # block power iteration: the top singular values suffice
+        for _ in range(DEFAULTS.noise_steps):  # block power iteration: the top singular values suffice
             X = np.linalg.qr(transposed @ (N @ X))[0]
         values = np.linalg.svd(N @ X, compute_uv=False)
         return float(values[min(1, len(values) - 1)])
@@ -160,7 +163,7 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
     """Small random tables (m, k) and (n, k), of standard deviation 0.1 / sqrt(k); rows without a pair are 0."""
     tables = []
     for counts in (np.diff(interactions.indptr), np.diff(interactions.columns.indptr)):
-        table = torch.randn(len(counts), k, generator=generator) * (0.1 / k**0.5)
+        table = torch.randn(len(counts), k, generator=generator) * (DEFAULTS.start / k**0.5)
         table[torch.from_numpy(counts == 0)] = 0
         tables.append(table)
     return tables[0], tables[1]

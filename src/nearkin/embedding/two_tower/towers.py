@@ -24,7 +24,7 @@ from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.products import gathered
 from nearkin.embedding.two_tower.objective import Objective
 
-HIDDEN = (128,)  # widths of the default branch
+HIDDEN = (128,)  # widths of the default branch, `Tower`'s own
 CHUNK = 1 << 16  # rows whose activations are in memory at the same time
 
 
