@@ -5,6 +5,7 @@
 import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self, cast
 
@@ -28,6 +29,20 @@ from nearkin.metrics import recall_k_at_k
 from nearkin.metrics.neighbours import ExactNeighbours
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Inverted lists that a search visits where `n_probe` is None.
+
+    Recall 10@10 in 8, 16, 32 and 64 of 256 lists, SIFT, product codes of 16 bytes: .636 .661 .669 .669 (2026-11).
+    """
+
+    least_probed: int = 8
+    lists_per_probe: int = 16  # a sixteenth of the lists, where that is more
+
+
+DEFAULTS = Defaults()
 
 
 class Index:
@@ -60,15 +75,18 @@ class Index:
         metric: str,
         quantizer: Quantizer | SavedQuantizer | None,
         kept: KeptVectors | None,
+        ids: np.ndarray | None = None,
+        next_id: int | None = None,
+        row_length: float | None = None,
     ) -> None:
         self.faiss_index = faiss_index
         self.n_features = d
         self.metric = metric
         self._quantizer = quantizer
-        self.ids: np.ndarray | None = None
+        self.ids = ids
         self.kept = kept
-        self.row_length: float | None = None
-        self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
+        self.row_length = row_length
+        self._next_id = next_id  # of rows without names, once the counted ids have gaps
         self._guard = Guard()
         self._searched = searching.Kept()
 
@@ -90,11 +108,11 @@ class Index:
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = inverted_file(inner)
         if lists is not None:
-            lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        index = cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors, d))
-        if metric == "cosine" and takes_length(quantizer):
-            index.row_length = 1.0
-        return index
+            probed = max(DEFAULTS.least_probed, lists.nlist // DEFAULTS.lists_per_probe)
+            lists.nprobe = min(lists.nlist, n_probe or probed)
+        kept = KeptVectors.wanted(keep_vectors, d)
+        length = 1.0 if metric == "cosine" and takes_length(quantizer) else None
+        return cls(inner, d, metric, copy.deepcopy(quantizer), kept, row_length=length)
 
     @classmethod
     def build(
@@ -145,15 +163,11 @@ class Index:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """A copy that shares nothing with this index; `copy.deepcopy` cannot copy FAISS's indexes of bits."""
         with self._guard.reading():
-            inner = self.faiss_index
-            clone = (
-                faiss.clone_binary_index(inner) if isinstance(inner, faiss.IndexBinary) else faiss.clone_index(inner)
-            )
-            quantizer = copy.deepcopy(self._quantizer, memo)
-            other = type(self)(clone, self.n_features, self.metric, quantizer, self.kept)
-            other.ids, other._next_id = None if self.ids is None else self.ids.copy(), self._next_id
-            other.row_length = self.row_length
-        return other
+            own = self.faiss_index
+            clone = faiss.clone_binary_index(own) if isinstance(own, faiss.IndexBinary) else faiss.clone_index(own)
+            quantizer, ids = copy.deepcopy((self._quantizer, self.ids), memo)
+            others = self.kept, ids, self._next_id, self.row_length
+            return type(self)(clone, self.n_features, self.metric, quantizer, *others)
 
     @property
     def quantizer(self) -> Quantizer | None:
@@ -176,18 +190,7 @@ class Index:
         X = self._checked(X)
         if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
-        with self._guard.reading():
-            self._joined_ids(ids, len(X))  # errors come before the work
-        codes = self._codes(X, callback or ignore)
-        with self._guard.writing(), uninterrupted():
-            names = self._joined_ids(ids, len(X))
-            self._append(X, codes)
-            self.ids = names
-            if ids is not None:
-                self._next_id = None
-            elif self._next_id is not None:
-                self._next_id += len(X)
-        return self
+        return self._put(X, lambda: self._with_more(ids, len(X)), callback)
 
     def remove(self, ids: ArrayLike) -> Self:
         """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them.
@@ -196,14 +199,19 @@ class Index:
         number ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
         """
         with self._guard.writing(), uninterrupted():
-            positions = np.sort(identifiers.known_positions(self.ids, len(self), ids))
+            positions = identifiers.known_positions(self.ids, len(self), ids)
             if len(positions):
-                self._drop(positions, self._own_ids(), self._count())
+                none = np.empty((0, self.n_features), np.float32)
+                self._change(none, none, self._with_others(self._own_ids()[:0], positions))
         return self
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
-        return self._put(X, ids, lambda ids: identifiers.known_positions(self.ids, len(self), ids), callback)
+        X = self._checked(X)
+        names = identifiers.check_ids(ids, len(X))
+        return self._put(
+            X, lambda: self._with_others(names, identifiers.known_positions(self.ids, len(self), names)), callback
+        )
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,), and add the rows whose ids the index lacks.
@@ -211,7 +219,9 @@ class Index:
         All or nothing: ValueError, and nothing changes, for an id given twice, and for a new id in an index that counts
         its rows 0, 1, 2, ...; TypeError for ids of another type than the index's.
         """
-        return self._put(X, ids, self._known_of, callback)
+        X = self._checked(X)
+        names = identifiers.check_ids(ids, len(X))
+        return self._put(X, lambda: self._with_others(names, self._known_of(names)), callback)
 
     def recode(self, quantizer: Quantizer, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Encode all rows by another fitted quantizer; X (n, d) are the most exact rows that you have, in the index's
@@ -231,17 +241,13 @@ class Index:
             self._searched.forget()
         return self
 
-    def _put(
-        self, X: ArrayLike, ids: ArrayLike, find: Callable[[np.ndarray], np.ndarray], callback: Callback | None
-    ) -> Self:
-        """Add rows X (m, d) of ids (m,) in the place of the rows whose positions `find` gives; it raises for others."""
-        X = self._checked(X)
-        ids = identifiers.check_ids(ids, len(X))
+    def _put(self, X: np.ndarray, plan: "Callable[[], _Names]", callback: Callback | None) -> Self:
+        """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         with self._guard.reading():
-            find(ids)
+            plan()  # errors come before the work
         codes = self._codes(X, callback or ignore)
         with self._guard.writing(), uninterrupted():
-            self._replace(X, codes, ids, find(ids))
+            self._change(X, codes, plan())  # planned again: another thread may have changed the index meanwhile
         return self
 
     def _checked(self, X: ArrayLike) -> np.ndarray:
@@ -259,19 +265,6 @@ class Index:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
         identifiers.join_ids(self._own_ids(), new)
         return found[found >= 0]
-
-    def _replace(self, X: np.ndarray, codes: np.ndarray, ids: np.ndarray, positions: np.ndarray) -> None:
-        """Add rows X of `ids` and take out those at `positions`, which have some of these ids."""
-        before, kept, length = len(self), self.kept, self.row_length
-        count = self._count() if before else None
-        names = np.concatenate([self._own_ids(), ids]) if before else ids
-        self._append(X, codes)
-        try:
-            self._drop(np.sort(positions), names, count)
-        except BaseException:
-            faiss_index.cut(self.faiss_index, before)
-            self.kept, self.row_length = kept, length
-            raise
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
@@ -328,16 +321,12 @@ class Index:
 
     @n_probe.setter
     def n_probe(self, count: int) -> None:
-        lists = self._lists()
-        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
-
-    def _lists(self) -> faiss.IndexIVF:
         lists = inverted_file(self.faiss_index)
         if lists is None:
             raise ValueError(
                 "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
             )
-        return lists
+        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 
     def search(
         self,
@@ -428,7 +417,7 @@ class Index:
             return None
         return Lengths(self.row_length, self._with_lengths)
 
-    @cached_property
+    @cached_property  # to look for a protocol's methods takes a third of a query's time
     def _with_lengths(self) -> LengthCodes | None:
         """The quantizer if its codes hold each row's length."""
         if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
@@ -445,10 +434,8 @@ class Index:
         """
         with self._guard.reading():
             config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
-            if self._next_id is not None:
-                config["next_id"] = self._next_id
-            if self.row_length is not None:
-                config["row_length"] = self.row_length
+            known = {"next_id": self._next_id, "row_length": self.row_length}
+            config |= {name: value for name, value in known.items() if value is not None}
             with saving_folder(path, "index", config) as folder:
                 write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
                 write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
@@ -474,10 +461,10 @@ class Index:
         """
         with verification(verify):
             found = one_version(path, parts.read_parts)
-        self = cls(found.faiss_index, found.d, found.metric, found.quantizer, found.kept)
-        self._quantizer = self.quantizer if found.metric == "hamming" else found.quantizer  # bits are made by it
-        self.ids, self._next_id, self.row_length = found.ids, found.next_id, found.row_length
-        return self
+        index = cls(**vars(found))
+        if found.metric == "hamming":  # every search encodes with it
+            index._quantizer = index.quantizer
+        return index
 
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
         """The FAISS input for rows X (n, d): codes, or the rows themselves without a quantizer."""
@@ -495,21 +482,26 @@ class Index:
             callback(first + len(chunk), {"total": len(X)})
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _append(self, X: np.ndarray, codes: np.ndarray) -> None:
-        """Add rows X under their codes; after any error the index is unchanged."""
+    def _change(self, X: np.ndarray, codes: np.ndarray, after: "_Names") -> None:
+        """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         self._searched.forget()
-        before, kept, length = len(self), self.kept, self._length_with(X)
+        before, kept, length = len(self), self.kept, self.row_length
+        if len(X):
+            length = self._length_with(X)
+            kept = None if kept is None else kept.with_rows(X)
+        if kept is not None and len(after.gone):
+            kept = kept.without(after.gone)
         try:
-            if self.quantizer is None:
+            if len(X) and self.quantizer is None:
                 self.faiss_index.add(codes)
-            else:
+            elif len(X):
                 add_codes(self.faiss_index, codes)
-            self.kept = None if kept is None else kept.with_rows(X)
-            self.row_length = length
+            if len(after.gone):
+                faiss_index.remove(self.faiss_index, after.gone)
         except BaseException:
             faiss_index.cut(self.faiss_index, before)
-            self.kept = kept
             raise
+        self.ids, self.kept, self.row_length, self._next_id = after.ids, kept, length, after.next_id
 
     def _length_with(self, X: np.ndarray) -> float | None:
         """The length of all rows when rows X (n, d) follow, None for different ones."""
@@ -525,15 +517,6 @@ class Index:
             raise ValueError(f"X has rows {lengths}; these are vectors of another type: bring them to one scale")
         return None
 
-    def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:
-        """Take out rows at sorted positions; `names` are the ids of all rows before, `count` the next counted id."""
-        self._searched.forget()
-        kept = None if self.kept is None else self.kept.without(positions)
-        left = np.delete(names, positions)
-        if len(positions):
-            faiss_index.remove(self.faiss_index, positions)
-        self.ids, self.kept, self._next_id = left, kept, count
-
     def _count(self) -> int | None:
         """The id of the next row where rows are counted, None where they have names."""
         return len(self) if self.ids is None else self._next_id
@@ -541,19 +524,35 @@ class Index:
     def _own_ids(self) -> np.ndarray:
         return np.arange(len(self)) if self.ids is None else self.ids
 
-    def _joined_ids(self, ids: ArrayLike | None, n: int) -> np.ndarray | None:
-        """The ids of all rows after n rows under `ids` are added; None where rows are numbered. An empty index accepts
-        both."""
-        counted = self._count() is not None
+    def _with_more(self, ids: ArrayLike | None, n: int) -> "_Names":
+        """What ids are after n rows under `ids` are added; an empty index takes names and numbers."""
+        counted, none = self._count() is not None, np.empty(0, np.int64)
         if len(self) and (ids is None) != counted:
             how = "given, but this index counts its rows" if counted else "missing, and this index names its rows"
             raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
-        if ids is None:
-            if self._next_id is None:
-                return None
-            return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
-        old = np.empty(0, np.int64) if self.ids is None else self.ids
-        return identifiers.join_ids(old, identifiers.check_ids(ids, n))
+        if ids is not None:
+            old = none if self.ids is None else self.ids
+            return _Names(identifiers.join_ids(old, identifiers.check_ids(ids, n)), none, None)
+        if self._next_id is None:
+            return _Names(None, none, None)
+        last = self._next_id + n
+        return _Names(np.concatenate([self._own_ids(), np.arange(self._next_id, last)]), none, last)
+
+    def _with_others(self, ids: np.ndarray, positions: np.ndarray) -> "_Names":
+        """What ids are after rows of `ids` are added and those at `positions` are taken out."""
+        gone = np.sort(positions)
+        if not len(self):
+            return _Names(ids, gone, None)
+        return _Names(np.delete(np.concatenate([self._own_ids(), ids]), gone), gone, self._count())
+
+
+class _Names(NamedTuple):
+    """Ids after a change (n,), None where rows are numbered; sorted positions of the rows that it takes out; the
+    number of the next row where rows are counted with gaps."""
+
+    ids: np.ndarray | None
+    gone: np.ndarray
+    next_id: int | None
 
 
 class Probing(NamedTuple):
@@ -583,18 +582,17 @@ def probing_curve(
     The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
     without an inverted file.
     """
-    k, lists = check_integer(k, "k", low=1), index._lists()  # pyright: ignore[reportPrivateUsage]
-    before = lists.nprobe
+    k, before, n_lists = check_integer(k, "k", low=1), index.n_probe, index.n_lists or 0
     truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
-    doubled = [2**i for i in range(lists.nlist.bit_length()) if 2**i < lists.nlist]
-    counts = [*doubled, lists.nlist] if n_probes is None else list(n_probes)
+    doubled = [2**i for i in range(n_lists.bit_length()) if 2**i < n_lists]
     curve: list[Probing] = []
     try:
-        for count in counts:
-            index.n_probe = count
+        for count in [*doubled, n_lists] if n_probes is None else n_probes:
+            index.n_probe = count  # raises without an inverted file
             start = time.perf_counter()
             found = index.search(Q, k, oversample=oversample)[1]
             curve.append(Probing(count, recall_k_at_k(found, truth.matched(found), k), time.perf_counter() - start))
     finally:
-        index.n_probe = before
+        if before is not None:
+            index.n_probe = before
     return curve
