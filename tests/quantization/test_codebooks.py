@@ -13,7 +13,7 @@ from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import (
-    FAR,
+    DEFAULTS,
     ClusterSums,
     Extent,
     State,
@@ -192,7 +192,7 @@ def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     assert len(far(X)) == 0
     plain = X.astype(np.float32)
     assert prepare(TrainingRows(plain, Shard.of(plain)), 2, 10, 1000, rng).apart.shape == (0, 8)
-    X[[3, 700]] *= 1e4 * FAR
+    X[[3, 700]] *= 1e4 * DEFAULTS.far
     np.testing.assert_array_equal(far(X), [3, 700])
     two_sizes = rng.normal(size=(1000, 8)) * np.where(np.arange(1000) % 2, 1e6, 1)[:, None]
     assert len(far(two_sizes)) == 0

@@ -1,5 +1,7 @@
 """Rotations learned for the order of near rows: gradients by central differences, and more neighbours than a start."""
 
+from dataclasses import replace
+
 import faiss
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.order import (
-    _CODE_RATE,
+    DEFAULTS,
     SCORES,
     _decoded,
     _slope,
@@ -54,7 +56,7 @@ def test_scores_of_unseen_rows_agree_better(rng, codec):
 
 
 def test_the_same_generator_gives_the_same_turn(rng, monkeypatch):
-    monkeypatch.setattr("nearkin.quantization.order._STEPS", 20)
+    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=20))
     X = rng.normal(size=(100, 6)).astype(np.float32)
     first, second = (turned_for_order(X, np.eye(6, dtype=np.float32), "sign", np.random.default_rng(3)) for _ in "ab")
     np.testing.assert_array_equal(first, second)
@@ -62,7 +64,7 @@ def test_the_same_generator_gives_the_same_turn(rng, monkeypatch):
 
 def test_rows_are_measured_in_units_of_their_spread(rng, monkeypatch):
     """The width of a sign is in these units, whatever the scale and the number of the rows."""
-    monkeypatch.setattr("nearkin.quantization.order._STEPS", 2)
+    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=2))
     seen = []
     monkeypatch.setattr(
         "nearkin.quantization.order.disagreement",
@@ -107,11 +109,11 @@ def test_rows_that_are_their_codes_stay(rng):
 
 def test_the_first_step_is_as_long_as_the_rate_whatever_the_slope(rng, monkeypatch):
     """As Adam's is (Kingma & Ba 2015, section 2.1): in units of the rows' error by their codes."""
-    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 1)
+    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, code_steps=1))
     books = rng.normal(size=(1, 2, 4, 3)).astype(np.float32)
     codes = rng.integers(0, 4, size=(50, 2)).astype(np.int32)
     X = (_decoded(codes, books) + 0.2 * rng.normal(size=(50, 3))).astype(np.float32)
-    rate = _CODE_RATE * np.sqrt(np.square(X - _decoded(codes, books)).mean())
+    rate = DEFAULTS.code_rate * np.sqrt(np.square(X - _decoded(codes, books)).mean())
     trained = ordered(books.copy(), codes, X, None, False, np.random.default_rng(0))
     np.testing.assert_allclose(np.abs(trained - books), rate, rtol=0.01)
 

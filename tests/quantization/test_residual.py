@@ -1,5 +1,6 @@
 """Residual and product residual quantizers: the quantizers' contract, FAISS beside them, plain FAISS behind them."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from nearkin import Index
 from nearkin._faiss import innermost, nearest_rows
 from nearkin.index.faiss_index import inverted_file
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, faiss_bridge
 from nearkin.quantization.additive import CodeSums, decode, encode, start
 
 MADE = {
@@ -176,7 +177,7 @@ def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeyp
     assert model.norm_tables_ is None
     assert not model.scans_fast("l2")
     slow = nk.Index.build(X, model, n_probe=8).search(X[:100], 10)[1]
-    monkeypatch.setattr("nearkin.quantization.faiss_bridge.MOST_LOST", 1)
+    monkeypatch.setattr(faiss_bridge, "DEFAULTS", replace(faiss_bridge.DEFAULTS, lost=1.0))
     fast = nk.Index.build(X, made(), n_probe=8).search(X[:100], 10)[1]
     truth = nearest_rows(X, X[:100], 10)
     assert nk.metrics.recall_k_at_k(slow, truth, 10) > nk.metrics.recall_k_at_k(fast, truth, 10) + 0.05
@@ -204,7 +205,7 @@ def test_a_fast_scan_of_faiss_is_read(vectors):
 
 
 def test_fast_scan_is_refused_where_norms_are_not_for_it(vectors, monkeypatch):
-    monkeypatch.setattr("nearkin.quantization.faiss_bridge.MOST_LOST", 1)
+    monkeypatch.setattr(faiss_bridge, "DEFAULTS", replace(faiss_bridge.DEFAULTS, lost=1.0))
     X = vectors[0]
     slow, fast = (ResidualQuantizer(3, 16, norm_bits=b, max_iter=1, random_state=0).fit(X) for b in (32, 8))
     with pytest.raises(ValueError, match=r"fast_scan by 'l2' needs n_centroids=16 and norm_bits=8"):

@@ -38,8 +38,6 @@ LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
 INNER = "ip"  # a ranking: for searches by inner product
 KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
 BY_PRODUCTS = INNER, KNOWN["ip"]
-FIRST_BEAM = 2  # beam width of the first encoding of a row, which measures its error
-_START_BEAM, _START_KMEANS = 5, 10  # start: width of FAISS's beam, iterations of its k-means
 _TABLES = 4096  # total centroids up to which FAISS's search by inner products of all pairs is faster
 _BUCKETED = range(8, 25)  # beam widths for which 3 of a codebook's 8 buckets suffice
 _BUCKETS_PAY = 64  # centroids from which FAISS's search by buckets is quicker; it has .02 % more error
@@ -51,6 +49,9 @@ _BLOCK = 64  # rows coded at a time
 class Defaults:
     """Tuned numbers of additive codes, from SIFT, MNIST, GIST, sentences and word vectors."""
 
+    start_beam: int = 5  # beam width of FAISS's start
+    start_iterations: int = 10  # of its k-means
+    first_beam: int = 2  # beam width of the first encoding of a row, which measures its error
     memory: float = 0.7  # weight of one round's sums in the next round
     coded_twice: int = 3  # number of last rounds that encode rows twice
     diverged: float = 1.1  # if the error exceeds this multiple of the refitted start's, the start is kept
@@ -69,6 +70,9 @@ class Defaults:
     least_spread: float = 1e-3  # least variance that a codebook explains along an axis, as a share of the error's
     fewest_rows: float = 1e-2  # total row weight of a centroid; below it the centroid is not refitted
     near: int = 8  # neighbours of a row
+    differing: int = 2_048  # rows whose differences from their neighbours are measured
+    norm_iterations: int = 20  # of k-means for the values of norms
+    scaled_queries: int = 1_024  # from which FAISS estimates the divisor of its tables of norms
     group: int = 8_192  # rows searched for neighbours; more would take longer than the codebooks
 
 
@@ -80,8 +84,9 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
     candidates as there are rows."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
     quantizer.train_type = faiss.ResidualQuantizer.Train_default
-    quantizer.max_beam_size = min(_START_BEAM, n_centroids**n_codebooks)
-    quantizer.cp.seed, quantizer.cp.niter, quantizer.cp.min_points_per_centroid = seed & 0x7FFFFFFF, _START_KMEANS, 1
+    quantizer.max_beam_size = min(DEFAULTS.start_beam, n_centroids**n_codebooks)
+    quantizer.cp.seed, quantizer.cp.niter = seed & 0x7FFFFFFF, DEFAULTS.start_iterations
+    quantizer.cp.min_points_per_centroid = 1
     quantizer.cp.max_points_per_centroid = -(-len(X) // n_centroids)
     quantizer.train(np.ascontiguousarray(X))
     return faiss.vector_to_array(quantizer.codebooks).reshape(n_codebooks, n_centroids, X.shape[1]).copy()
@@ -185,7 +190,7 @@ class CodeSums:
         return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
 
     def refit(
-        self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = DEFAULTS.sweeps
+        self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int | None = None
     ) -> np.ndarray:
         """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of Gauss-Seidel
         over the codebooks: B^T B C = B^T X, of which a codebook's own part is diagonal.
@@ -198,7 +203,7 @@ class CodeSums:
         (M, K, _), n = codebooks.shape, self.n
         counts, flat = self.cells.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
         noise = error * n / max(n - M * K, n / 4)
-        for _ in range(sweeps if M > 1 else 1):
+        for _ in range((sweeps or DEFAULTS.sweeps) if M > 1 else 1):
             for m in range(M):
                 own = slice(m * K, (m + 1) * K)
                 others = self.pairs[own] @ flat - counts[m] * flat[own]
@@ -247,8 +252,8 @@ class Neighbourhoods:
         return mean + np.cos(angle) * (self.X - mean) + np.sin(angle) * (other - mean)
 
     def differences(self) -> np.ndarray:
-        """Second moment (d, d) of the differences between near rows, of 2,048 rows and their neighbours at most."""
-        first = slice(min(2_048, len(self.X)))
+        """Second moment (d, d) of the differences between near rows, of some rows and their neighbours."""
+        first = slice(DEFAULTS.differing)
         between = (self.X[first, None] - self.X[self.near[first]]).reshape(-1, self.X.shape[1])
         return (between.T @ between).astype(np.float64) / max(1, len(between))
 
@@ -310,7 +315,7 @@ class Part:
             codes = encode(np.ascontiguousarray(self._seen(X)), np.ascontiguousarray(self.codebooks[:, :, :-1]), beam)
             return np.hstack([X, np.sqrt(np.float32(DEFAULTS.share)) * self.errors(X, codes)[:, None]]), codes
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
-        codes = encode(X[:, : self.reach], plain, min(beam, FIRST_BEAM) if self.column and twice else beam)
+        codes = encode(X[:, : self.reach], plain, min(beam, DEFAULTS.first_beam) if self.column and twice else beam)
         if not self.column:
             return X, codes
         error = self.errors(X, codes)

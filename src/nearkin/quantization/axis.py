@@ -17,12 +17,23 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import principal_axes, reached, row_length
-from nearkin.quantization.norm_explicit import NEAR, AbstractLengthCodes, length_levels
+from nearkin.quantization.norm_explicit import DEFAULTS as JUDGED
+from nearkin.quantization.norm_explicit import AbstractLengthCodes, length_levels
 
-_ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # codes of a byte
-_LLOYD = 30  # rounds of a grid
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of axis codes, from `python -m benchmarks codecs axes` (2026-11)."""
+
+    rows: int = 65_536  # that axes are learned from, at most
+    grid_rows: int = 32_768  # that grids are learned from, at most
+    rounds: int = 30  # of a grid
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +84,7 @@ class AxisQuantizer(AbstractLengthCodes):
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
         self.normalized_: bool | None = has_unit_rows(X)
         # random rows: every k-th row may be alike in sorted data, and some of them measure recall
-        chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
+        chosen = np.random.default_rng(0).permutation(len(X))[: DEFAULTS.rows]
         rows = X[chosen].astype(np.float32)
         length = 1.0 if self.normalized_ else row_length(rows)
         self.mean_ = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -82,12 +93,13 @@ class AxisQuantizer(AbstractLengthCodes):
         axes, variances = principal_axes(centred / size)
         # rounding errors of constant columns are not variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        options = [False] if length is not None or self.n_bytes == 1 or len(rows) <= 2 * NEAR else [False, True]
+        judges = len(rows) > 2 * JUDGED.neighbours
+        options = [False, True] if length is None and self.n_bytes > 1 and judges else [False]
         fitted, most = vars(self).copy(), -1.0
         for step, with_length in enumerate(options, 1):
             self._learn(axes, variances, rows, with_length)
             self.length_ = None if with_length else length
-            recall = self.recall(rows) if len(rows) > 2 * NEAR else 0.0
+            recall = self.recall(rows) if judges else 0.0
             callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall})
             if recall > most:
                 fitted, most = vars(self).copy(), recall
@@ -106,7 +118,7 @@ class AxisQuantizer(AbstractLengthCodes):
     def _learn(self, axes: np.ndarray, variances: np.ndarray, rows: np.ndarray, with_length: bool) -> None:
         """Codebooks for the axes; with `with_length` the last byte is kept for the length."""
         groups = _dealt(variances, self.n_bytes - with_length)
-        width, centre, some = max(map(len, groups)), self.mean_ @ axes, rows[:_GRID_ROWS] - self.mean_
+        width, centre, some = max(map(len, groups)), self.mean_ @ axes, rows[: DEFAULTS.grid_rows] - self.mean_
         self.levels_ = np.ones((self.n_bytes, width), np.int64)
         self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
         self.rotation_ = np.zeros((rows.shape[1], self.n_bytes * width), np.float32)
@@ -200,7 +212,7 @@ def _grid(values: np.ndarray, count: int) -> np.ndarray:
     """The `count` ascending points that round sorted values (n,) with the least squared error (Lloyd 1982)."""
     points = np.quantile(values, (np.arange(count) + 0.5) / count)
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    for _ in range(_LLOYD):
+    for _ in range(DEFAULTS.rounds):
         ends = np.concatenate([[0], np.searchsorted(values, (points[1:] + points[:-1]) / 2), [len(values)]])
         sizes = np.diff(ends)
         points = np.where(sizes > 0, np.diff(sums[ends]) / np.maximum(sizes, 1), points)

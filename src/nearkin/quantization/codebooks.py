@@ -25,20 +25,31 @@ from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
-_FAR_SHARE = 32  # one centroid in 32 may move to far rows
 # An update takes the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
-# Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
-# three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an update
-# is worth a pass itself, and there is one.
-_INNER_ROUNDS = 3
-_ROWS_PER_UPDATE, _LARGE = 60, 256
-FAR = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
 _SAMPLE = 1024  # rows from which the middle and the usual distance are estimated
 _CALM = (2.0**-40, 2.0**40)  # range of numbers whose squares and sums are safe in float32
-_JUDGES = 1000  # most given queries that compare starts
-_ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of product codes and of lists."""
+
+    # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n,
+    # and three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an
+    # update is worth a pass itself, and there is one.
+    inner_rounds: int = 3
+    large: int = 256  # columns above which that rule holds
+    rows_per_update: int = 60  # for each column: the rows whose pass costs as much as an update
+    far: float = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
+    far_share: int = 32  # one centroid in 32 may move to far rows
+    queries: int = 1_000  # most given queries that compare starts
+    coarse_iterations: int = 20  # of k-means for the centroids of lists
+    far_iterations: int = 10  # of k-means for the centroids of far rows
+
+
+DEFAULTS = Defaults()
 
 
 class Extent(NamedTuple):
@@ -48,8 +59,8 @@ class Extent(NamedTuple):
     radius: float
 
     def far(self, X: np.ndarray) -> np.ndarray:
-        """Mask (n,) of the rows of X (n, d) farther than `FAR` radii; none if the radius is 0."""
-        limit = (FAR * self.radius) ** 2
+        """Mask (n,) of the rows of X (n, d) farther than `DEFAULTS.far` radii; none if the radius is 0."""
+        limit = (DEFAULTS.far * self.radius) ** 2
         none = np.zeros(len(X), bool)
         if not len(X) or not limit:
             return none
@@ -74,7 +85,7 @@ class TrainingRows:
         check_magnitude(X)
         if queries is not None:
             queries = check_queries(queries, X.shape[1])
-            queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
+            queries = queries[:: -(-len(queries) // DEFAULTS.queries)].astype(np.float32)
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 
     def only(self, chosen: np.ndarray | slice) -> Self:
@@ -139,9 +150,9 @@ def refine(
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = float(group.merge(SquaredNorm().update(X, weights)).finalize())
-    inner = _INNER_ROUNDS
-    if X.shape[1] > _LARGE:
-        inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))
+    inner = DEFAULTS.inner_rounds
+    if X.shape[1] > DEFAULTS.large:
+        inner = min(inner, max(1, n // (DEFAULTS.rows_per_update * X.shape[1])))
     distortions: list[float] = []
     further = WarmProcrustes()
     for index in range(rounds):
@@ -305,10 +316,10 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
         block = far[:, m * width : (m + 1) * width]
         reach = np.square(centroids.astype(np.float64)).sum(axis=1).max()
         block = np.unique(block[np.square(block.astype(np.float64)).sum(axis=1) > 4 * reach], axis=0)
-        room = min(len(block), max(1, K // _FAR_SHARE))
+        room = min(len(block), max(1, K // DEFAULTS.far_share))
         if room:
             least = np.argsort(used[m], kind="stable")[:room]
-            centroids[least] = block if room == len(block) else centroids_of(block, room, 10, seed)
+            centroids[least] = block if room == len(block) else centroids_of(block, room, DEFAULTS.far_iterations, seed)
     return codebooks
 
 
@@ -421,7 +432,7 @@ def warn_of(rows: np.ndarray, where: Extent) -> None:
     if len(rows):
         which = f"row {rows[0]} lies" if len(rows) == 1 else f"row {rows[0]} and {len(rows) - 1} more lie"
         warnings.warn(
-            f"X has far rows: {which} more than {FAR:g} times as far from the middle as 99 rows in "
+            f"X has far rows: {which} more than {DEFAULTS.far:g} times as far from the middle as 99 rows in "
             f"100 ({where.radius:.3g}). Rotation and codebooks are learned without them; remove them if they are "
             "errors or mark missing values",
             stacklevel=4,
@@ -453,7 +464,7 @@ class CoarseQuantizer:
     @classmethod
     def train(cls, X: np.ndarray, n_lists: int, seed: int) -> Self:
         """FAISS k-means on all rows of X (n, d)."""
-        return cls(centroids_of(X, n_lists, _ITERATIONS, seed))
+        return cls(centroids_of(X, n_lists, DEFAULTS.coarse_iterations, seed))
 
     def assign(self, X: np.ndarray) -> np.ndarray:
         """Number (n,) int64 of each row's nearest centroid, the lowest of equals, the same alone and in a batch."""

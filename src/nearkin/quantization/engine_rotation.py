@@ -25,9 +25,27 @@ from nearkin.quantization.order import SCORES, descend, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of rotations for engines; `python -m benchmarks engines` measures the result."""
+
+    rows: int = 16_384  # at most: two thirds are learned from, the others measure recall
+    queries: int = 2_000  # more rows, at most, which choose the winner
+    neighbours: int = 10  # k of the recall
+    iterations: int = 10  # of k-means for a product codec, which is trained again for every rotation tried
+    memory: float = 0.9  # weight of earlier batches in `partial_fit`
+    isotropic: float = 1.1  # times the spread of eigenvalues that chance explains: below it all directions are equal
+    # ---- ranges
+    power: int = 8  # of the mean that replaces the largest entry: a maximum follows single rows
+    steps: int = 300
+    rate: float = 0.3  # first step's angle; it falls linearly to 0
+    batch: int = 2_048  # rows of a step
+
+
+DEFAULTS = Defaults()
 Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
 Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the codec
-_KMEANS = 10  # iterations of a product codec that is trained again for every rotation tried
 
 
 def _sign(Z: np.ndarray) -> Coded:
@@ -98,7 +116,7 @@ def _rabitq(Z: np.ndarray) -> Coded:
 def _product(n_bytes: int) -> Train:
     def make(d: int) -> faiss.Index:
         index = faiss.IndexPQ(d, n_bytes, 8)
-        index.pq.cp.niter, index.pq.cp.min_points_per_centroid = _KMEANS, 1
+        index.pq.cp.niter, index.pq.cp.min_points_per_centroid = DEFAULTS.iterations, 1
         return index
 
     return _by_faiss(make)
@@ -139,15 +157,7 @@ def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
     raise TypeError(f"codec is a {type(codec).__name__}; it must be a name, a faiss.Index or have encode and decode")
 
 
-_ROWS = 16_384  # most rows: two thirds are learned from, the others measure recall
-_QUERIES = 2000
-_NEIGHBOURS = 10
 _RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
-_MEMORY = 0.9  # weight of earlier batches in `partial_fit`
-_POWER = 8  # of the mean that replaces the largest entry: a maximum follows single rows
-_STEPS = 300
-_RATE = 0.3
-_BATCH = 2_048
 
 
 @dataclass(eq=False, repr=False)
@@ -213,9 +223,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         X = check_magnitude(whole_rows(self, X, min_rows=2))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
-        asked = None if asked is None else asked[:: -(-len(asked) // _QUERIES)].astype(np.float32)
+        asked = None if asked is None else asked[:: -(-len(asked) // DEFAULTS.queries)].astype(np.float32)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
+        X = X[generator.permutation(len(X))[: DEFAULTS.rows + DEFAULTS.queries]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
@@ -278,7 +288,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
         # scaled to X^T X of trace d, so that all batches weigh the same; the fitted rotation counts as a first average
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
-        self._cross = _MEMORY * memory + (1 - _MEMORY) * X.shape[1] / scale * (X.T @ Y).astype(np.float64)
+        newest = X.shape[1] / scale * (X.T @ Y).astype(np.float64)
+        self._cross = DEFAULTS.memory * memory + (1 - DEFAULTS.memory) * newest
         self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
         return self
 
@@ -314,11 +325,11 @@ class _CodecJudge:
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
             X = np.concatenate([asked, X])
-        queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
+        queries = min(DEFAULTS.queries, len(X) // 5) if asked is None else len(asked)
         most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
         self.learned_from, self.rows = X[queries : queries + most], X[queries + most :]
-        self.judges = [Judge.of(self.rows, X[:queries][part::2], _NEIGHBOURS) for part in (0, 1)]
+        self.judges = [Judge.of(self.rows, X[:queries][part::2], DEFAULTS.neighbours) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Recall of every second query, from the first or the second on."""
@@ -372,17 +383,17 @@ def _is_isotropic(X: np.ndarray) -> bool:
     if values[-1] <= 0 or d >= n / 2:
         return bool(values[-1] <= 0)
     spread = ((1 + np.sqrt(d / n)) / (1 - np.sqrt(d / n))) ** 2
-    return bool(values[-1] <= 1.1 * spread * max(values[0], 0))
+    return bool(values[-1] <= DEFAULTS.isotropic * spread * max(values[0], 0))
 
 
 def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.random.Generator) -> np.ndarray:
     """R (d, d) rotated until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
 
     def gradient(R: np.ndarray) -> np.ndarray:
-        rows = X if len(X) <= _BATCH else X[generator.integers(len(X), size=_BATCH)]
+        rows = X if len(X) <= DEFAULTS.batch else X[generator.integers(len(X), size=DEFAULTS.batch)]
         return width(rows, R, axis)[1]
 
-    return descend(R, gradient, _STEPS, _RATE)
+    return descend(R, gradient, DEFAULTS.steps, DEFAULTS.rate)
 
 
 def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.ndarray]:
@@ -395,10 +406,10 @@ def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.nda
         Z -= Z.mean(axis=axis, keepdims=True)
     sizes = np.abs(Z)
     largest = np.maximum(sizes.max(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny ** 0.5)
-    shares = sizes / largest
-    mean = np.maximum((shares**_POWER).mean(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny)
-    widths = largest * mean ** (1 / _POWER)
-    by_z = 2 * widths.size / Z.size * widths * shares ** (_POWER - 1) * mean ** (1 / _POWER - 1) * np.sign(Z)
+    shares, power = sizes / largest, DEFAULTS.power
+    mean = np.maximum((shares**power).mean(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny)
+    widths = largest * mean ** (1 / power)
+    by_z = 2 * widths.size / Z.size * widths * shares ** (power - 1) * mean ** (1 / power - 1) * np.sign(Z)
     if axis is not None:
         by_z -= by_z.mean(axis=axis, keepdims=True)
     return float(np.square(widths).sum()), X.T @ by_z

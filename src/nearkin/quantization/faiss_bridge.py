@@ -1,5 +1,7 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
+from dataclasses import dataclass
+
 import faiss
 import numpy as np
 
@@ -13,8 +15,19 @@ MAX_BITS = 16  # of one code, FAISS's own limit
 _WIDE = 16  # least columns of a subspace for which FAISS's encoder multiplies all rows at once
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its square still fits float32
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
-MOST_LOST = 0.005  # share of neighbours that a fast scan may lose; it grows with the rows, to .01 at five times as many
-_ROWS, _QUERIES, _PROBES = 4096, 512, 64  # sizes of the comparison with the exact scan
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """When a fast scan is used, from rows of heavy tails and SIFT (2026-11-22, docs/notes/quantization.md)."""
+
+    lost: float = 0.005  # share of neighbours that it may lose; it grows with the rows, to .01 at five times as many
+    rows: int = 4_096  # of the comparison with the exact scan
+    queries: int = 512  # at most
+    probes: int = 64  # lists that a query visits, at most
+
+
+DEFAULTS = Defaults()
 
 
 def code_bits(n_centroids: int) -> int:
@@ -173,11 +186,11 @@ def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) ->
     """The judge that compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a
     query if none
     are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
-    X = X[:: -(-len(X) // (_ROWS + _QUERIES))].astype(np.float32)
+    X = X[:: -(-len(X) // (DEFAULTS.rows + DEFAULTS.queries))].astype(np.float32)
     if queries is None:
         held = np.arange(len(X)) % 9 == 8
         X, queries = X[~held], X[held]
-    queries = queries[:: -(-max(len(queries), 1) // _QUERIES)].astype(np.float32)
+    queries = queries[:: -(-max(len(queries), 1) // DEFAULTS.queries)].astype(np.float32)
     return Judge.of(X, queries, metric=metric)
 
 
@@ -193,7 +206,7 @@ def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> flo
     quantizer.add_to(index, judge.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):
-        inner.nprobe = min(inner.nlist, _PROBES)
+        inner.nprobe = min(inner.nlist, DEFAULTS.probes)
     if isinstance(inner, faiss.IndexPQ):
         found = nearest_codes(index, judge.queries, judge.k, judge.metric)  # same order as its scan, five times faster
     else:
@@ -203,4 +216,4 @@ def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> flo
 
 def scan_keeps_enough(judge: Judge, exact: float, fast: float) -> bool:
     """Whether a fast scan that keeps `fast` loses few of the neighbours that the exact scan of the codes keeps."""
-    return exact - fast <= max(MOST_LOST, 1 / max(len(judge.queries), 1))  # fewer queries are noisier
+    return exact - fast <= max(DEFAULTS.lost, 1 / max(len(judge.queries), 1))  # fewer queries are noisier

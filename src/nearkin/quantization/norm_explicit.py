@@ -27,12 +27,24 @@ from nearkin.quantization.faiss_bridge import SCANNED, empty_index, packed
 from nearkin.quantization.product import ProductQuantizer
 
 LEVELS = 256  # values of the byte
-_QUERIES, _JUDGED, NEAR = 1_000, 4_096, 10  # queries, rows and k of the recall that measures a fit
-_CLIPPED = 1e-3  # share of lengths beyond either end of the levels
 _CHUNK = 8_192  # rows whose lengths are computed at a time
-_SAMPLE = 8_192  # most rows for the mean, the lengths and the choice
-_GAIN = 0.005  # least gain in recall of a length in the short fits; their standard error is about .005
-_SHORT, _LISTS = 4, 64  # rounds and lists, at most, of the fits that decide whether a byte of length gains enough
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of codes with a length; docs/notes/quantization.md has the recall of six sets."""
+
+    clipped: float = 1e-3  # share of lengths beyond either end of the levels
+    sample: int = 8_192  # most rows for the mean, the lengths and the choice
+    gain: float = 0.005  # least gain in recall of a length in the short fits; their standard error is about .005
+    rounds: int = 4  # of these fits, at most
+    lists: int = 64  # of these fits, at most
+    queries: int = 1_000  # at most, of the recall that measures a fit
+    judged_rows: int = 4_096  # at most, among which they find neighbours
+    neighbours: int = 10  # k of the recall
+
+
+DEFAULTS = Defaults()
 
 
 class AbstractLengthCodes(ReconstructingTransformer):
@@ -95,16 +107,16 @@ class AbstractLengthCodes(ReconstructingTransformer):
 
     def recall(self, rows: np.ndarray, queries: np.ndarray | None = None) -> float:
         """Recall of queries (q, d), or of the first rows (n, d), among other rows, compared as `nk.Index` does."""
-        split = min(_QUERIES, len(rows) // 2)
-        asked = rows[:split] if queries is None else queries[:: -(-len(queries) // _QUERIES)]
-        judge = Judge.of(rows[split : split + _JUDGED], asked, NEAR)
+        split = min(DEFAULTS.queries, len(rows) // 2)
+        asked = rows[:split] if queries is None else queries[:: -(-len(queries) // DEFAULTS.queries)]
+        judge = Judge.of(rows[split : split + DEFAULTS.judged_rows], asked, DEFAULTS.neighbours)
         return judge.kept(self.decode(self.encode(judge.rows)))
 
 
 def length_levels(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Levels (256,) for lengths of rows X (n, d) about their mean (d,), in equal ratios; 0 is for a row at the mean."""
     found = lengths(X, mean)
-    low, high = np.quantile(found[found > 0], [_CLIPPED, 1 - _CLIPPED]) if found.any() else (1.0, 1.0)
+    low, high = np.quantile(found[found > 0], [DEFAULTS.clipped, 1 - DEFAULTS.clipped]) if found.any() else (1.0, 1.0)
     return np.r_[0, np.geomspace(low, high, LEVELS - 1)].astype(np.float32)
 
 
@@ -185,7 +197,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
         generator = shared_generator(self.random_state)
         seed = draw_seed(generator)
-        chosen = np.sort(generator.choice(shard.total, min(shard.total, _SAMPLE), replace=False))
+        chosen = np.sort(generator.choice(shard.total, min(shard.total, DEFAULTS.sample), replace=False))
         sample = generator.permutation(shard.rows(X, chosen).astype(np.float32))  # the first rows are queries
         with_length = n_bytes > 1 and self._length_pays(sample, asked, seed)
         product = ProductQuantizer(
@@ -236,13 +248,14 @@ class NormExplicitQuantizer(AbstractLengthCodes):
             for with_length in (False, True):
                 short = ProductQuantizer(
                     (self.n_bytes - with_length) * self._codes_a_byte, self.n_centroids, init="pca",
-                    n_lists=min(self.n_lists, _LISTS), max_iter=min(_SHORT, self.max_iter), random_state=seed,
+                    n_lists=min(self.n_lists, DEFAULTS.lists), max_iter=min(DEFAULTS.rounds, self.max_iter),
+                    random_state=seed,
                 )  # fmt: skip
                 judged = NormExplicitQuantizer(self.n_bytes, self.n_centroids, n_lists=short.n_lists)
                 judged.n_features_in_ = sample.shape[1]
                 judged._take(short.fit(sample), sample, with_length)
                 recall.append(judged.recall(sample, queries))
-        return recall[1] - recall[0] > _GAIN
+        return recall[1] - recall[0] > DEFAULTS.gain
 
     def _take(self, product: ProductQuantizer, sample: np.ndarray, with_length: bool) -> None:
         """Attributes of the fitted product codes; a byte of the length is a codebook of zeros on columns of zeros."""

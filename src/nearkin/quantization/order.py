@@ -6,6 +6,7 @@ replaces it ("straight-through", Bengio et al. 2013).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,18 +17,29 @@ from nearkin.quantization.codebooks import ClusterSums
 
 Slopes = tuple[np.ndarray, np.ndarray]  # gradients of a loss by z and by b, (g, k, d) each
 Scores = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], Slopes]]]
-_LIST = 64  # rows near each other in a list
-_LISTS = 16  # of a step
-_STEPS = 500
-_RATE = 0.2
-_WIDTH = 0.5  # of tanh, in standard deviations of an entry
-_CODE_LIST = 48  # near rows, each a query for the others
-_CODE_LISTS = 32  # of a step
-_CODE_STEPS = 300
-_CODE_RATE = 0.01  # first step, as a share of the errors' root mean square; it falls linearly to 0
 _MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
 _JUDGED = 4_096  # rows that measure the size of errors
 _CONSTANT = 1e-6  # scores whose centred norm is smaller are equal up to rounding
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of both descents; docs/notes/quantization.md has what other losses and rates keep."""
+
+    # ---- rotations
+    list_rows: int = 64  # rows near each other in a list
+    lists: int = 16  # of a step
+    steps: int = 500
+    rate: float = 0.2  # first step's angle; it falls linearly to 0
+    width: float = 0.5  # of tanh, in standard deviations of an entry
+    # ---- codebooks
+    code_list_rows: int = 48  # near rows, each a query for the others
+    code_lists: int = 32  # of a step
+    code_steps: int = 300
+    code_rate: float = 0.01  # first step, as a share of the errors' root mean square; it falls linearly to 0
+
+
+DEFAULTS = Defaults()
 
 
 def _with_norms(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
@@ -54,11 +66,15 @@ SCORES: dict[str, Scores] = {
 
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
     """R (d, d) rotated so that scores by codes of X R follow the distances among near rows of X (n, d)."""
-    drawn, places = np.unique(generator.integers(len(X), size=_STEPS * _LISTS), return_inverse=True)
-    near = nearest_rows(X, X[drawn], min(_LIST, len(X)))
-    steps = iter(places.reshape(_STEPS, _LISTS))
+    drawn, places = np.unique(generator.integers(len(X), size=DEFAULTS.steps * DEFAULTS.lists), return_inverse=True)
+    near = nearest_rows(X, X[drawn], min(DEFAULTS.list_rows, len(X)))
+    steps = iter(places.reshape(DEFAULTS.steps, DEFAULTS.lists))
     spread = np.float32(np.sqrt(np.square(X).mean(dtype=np.float64)) or 1)
-    return descend(R, lambda R: disagreement(X[near[next(steps)]] / spread, R, SCORES[codec])[1], _STEPS, _RATE)
+
+    def gradient(R: np.ndarray) -> np.ndarray:
+        return disagreement(X[near[next(steps)]] / spread, R, SCORES[codec])[1]
+
+    return descend(R, gradient, DEFAULTS.steps, DEFAULTS.rate)
 
 
 def disagreement(
@@ -72,11 +88,11 @@ def disagreement(
     The slope of tanh replaces that of `codes`; for codes=np.tanh the gradient is exact.
     """
     z = rows @ R
-    soft = np.tanh(z / _WIDTH)
-    found, slopes = scores(z, codes(z / _WIDTH))
+    soft = np.tanh(z / DEFAULTS.width)
+    found, slopes = scores(z, codes(z / DEFAULTS.width))
     value, W = correlation(found, -distances(rows))
     by_z, by_b = slopes(-W)
-    by_z = by_z + by_b * (1 - np.square(soft)) / _WIDTH
+    by_z = by_z + by_b * (1 - np.square(soft)) / DEFAULTS.width
     d = rows.shape[2]
     return -value, rows.reshape(-1, d).T @ by_z.reshape(-1, d)
 
@@ -143,18 +159,19 @@ def ordered(
     books[:, 0] -= carried
     some = slice(_JUDGED)
     error = np.square(X[some] - added[some] - _decoded(codes[some], books)).mean(dtype=np.float64)
-    drawn, places = np.unique(generator.integers(len(X), size=_CODE_STEPS * _CODE_LISTS), return_inverse=True)
-    near = nearest_rows(X, X[drawn], min(_CODE_LIST, len(X)))
+    steps, lists = DEFAULTS.code_steps, DEFAULTS.code_lists
+    drawn, places = np.unique(generator.integers(len(X), size=steps * lists), return_inverse=True)
+    near = nearest_rows(X, X[drawn], min(DEFAULTS.code_list_rows, len(X)))
     mean, square = np.zeros_like(books), np.zeros_like(books)
-    for step, lists in enumerate(places.reshape(_CODE_STEPS, _CODE_LISTS)):
-        rows = near[lists]
+    for step, chosen in enumerate(places.reshape(steps, lists)):
+        rows = near[chosen]
         own = codes[rows.ravel()]
         y = (_decoded(own, books) + added[rows.ravel()]).reshape(*rows.shape, -1)
         slope = _slope(books.shape, own, codebook_disagreement(X[rows], y, inner)[1].reshape(rows.size, -1))
         mean += (1 - _MOMENTUM) * (slope - mean)
         square += (1 - _MEMORY) * (np.square(slope) - square)
         size = np.sqrt(square / (1 - _MEMORY ** (step + 1))) + _LEAST
-        rate = _CODE_RATE * np.sqrt(error) * (1 - step / _CODE_STEPS) / (1 - _MOMENTUM ** (step + 1))
+        rate = DEFAULTS.code_rate * np.sqrt(error) * (1 - step / steps) / (1 - _MOMENTUM ** (step + 1))
         books = books - np.float32(rate) * mean / size
     books[:, 0] += carried
     return books * spread

@@ -23,11 +23,22 @@ from nearkin.contracts import Callback, ignore
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import Interactions
 
-_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the queries' mean eigenvalue
-_POWERS = (0.0, 0.125, 0.25, 0.375, 0.5)
-_FLOOR = 0.1  # share of D's mean eigenvalue added to D, which is estimated from few pairs
-_ROWS, _LEARNED, _JUDGES, _NEIGHBOURS = 20_000, 8_192, 1_000, 10
-_ROUNDS = 8  # rounds of the product codes that compare powers
+
+@dataclass(frozen=True)
+class Defaults:
+    """Candidates, and sizes of their comparison, from `python -m benchmarks codecs pairs` (2026-11)."""
+
+    ridges: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the queries' mean eigenvalue
+    powers: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5)
+    floor: float = 0.1  # share of D's mean eigenvalue added to D, which is estimated from few pairs
+    rows: int = 20_000  # that compare maps, at most
+    learned_rows: int = 8_192  # from which the codes that compare powers are learned
+    rounds: int = 8  # of these codes
+    queries: int = 1_000  # held out, at most
+    neighbours: int = 10  # k of the recall
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False)
@@ -90,12 +101,12 @@ class PairMap(SavedEstimator):
         def tried(ridge: float, power: float, *, coded: bool) -> float:
             maps = pair_maps(asked, answers, ridge, power)
             found[ridge, power] = judge.recall(*maps, coded=coded)
-            record = {"ridge": ridge, "power": power, "total": len(_RIDGES) + len(_POWERS)}
+            record = {"ridge": ridge, "power": power, "total": len(DEFAULTS.ridges) + len(DEFAULTS.powers)}
             callback(next(steps), {**record, "objective": -found[ridge, power]})
             return found[ridge, power]
 
-        ridge = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
-        power = max(_POWERS, key=lambda power: tried(ridge, power, coded=True))
+        ridge = max(DEFAULTS.ridges, key=lambda ridge: tried(ridge, 0.0, coded=False))
+        power = max(DEFAULTS.powers, key=lambda power: tried(ridge, power, coded=True))
         self.recall_, self.plain_recall_ = max(found[ridge, power], plain), plain
         self.ridge_, self.power_ = (ridge, power) if self.recall_ > plain else (None, 0.0)
         self.rows_ = self.queries_ = np.eye(d, dtype=np.float32)
@@ -147,7 +158,7 @@ def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple
     left = [Q[there] @ _regressed(Q[here], A[here], ridge) - A[there] for here, there in (halves, halves[::-1])]
     D = sum((part.T @ part for part in left), np.zeros((Q.shape[1],) * 2)) / len(Q)
     values, axes = np.linalg.eigh(D)
-    values = np.maximum(values, 0) + _FLOOR * max(values.mean(), np.finfo(np.float32).tiny)
+    values = np.maximum(values, 0) + DEFAULTS.floor * max(values.mean(), np.finfo(np.float32).tiny)
     scales = (values / np.exp(np.log(values).mean())) ** (-power / 2)
     M = (axes * scales) @ axes.T
     return (W @ M).astype(np.float32), M.astype(np.float32)
@@ -175,10 +186,10 @@ class _Judge(NamedTuple):
     ) -> "tuple[_Judge, np.ndarray]":
         """The judge, for a quarter of the queries, and the pairs of the others."""
         asked = generator.permutation(np.unique(pairs[:, 0]))
-        held = np.isin(pairs[:, 0], asked[: min(_JUDGES, len(asked) // 4)])
+        held = np.isin(pairs[:, 0], asked[: min(DEFAULTS.queries, len(asked) // 4)])
         judged = pairs[held][np.unique(pairs[held, 0], return_index=True)[1]]
         needed = np.unique(judged[:, 1])
-        others = np.setdiff1d(generator.permutation(len(X))[:_ROWS], needed)
+        others = np.setdiff1d(generator.permutation(len(X))[: DEFAULTS.rows], needed)
         kept = np.concatenate([needed, others])
         place = np.searchsorted(needed, judged[:, 1])
         return cls(X[kept], Q[judged[:, 0]], place, n_bytes, draw_seed(generator)), pairs[~held]
@@ -188,8 +199,8 @@ class _Judge(NamedTuple):
         rows = self.rows @ of_rows
         if coded and self.n_bytes is not None:
             K = 256 if len(rows) >= 1024 else 16
-            codes = ProductQuantizer(self.n_bytes, K, init="random", max_iter=_ROUNDS, random_state=self.seed)
-            codes.fit(rows[np.random.default_rng(self.seed).permutation(len(rows))[:_LEARNED]])
+            codes = ProductQuantizer(self.n_bytes, K, init="random", max_iter=DEFAULTS.rounds, random_state=self.seed)
+            codes.fit(rows[np.random.default_rng(self.seed).permutation(len(rows))[: DEFAULTS.learned_rows]])
             rows = codes.decode(codes.encode(rows))
-        found = nearest_rows(rows, self.queries @ of_queries, _NEIGHBOURS)
+        found = nearest_rows(rows, self.queries @ of_queries, DEFAULTS.neighbours)
         return float((found == self.answers[:, None]).any(axis=1).mean())

@@ -36,8 +36,18 @@ from nearkin.quantization.training import STARTS, Plan, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
-_STREAM_BLOCKS = 4  # Givens blocks a batch: with 1 the distortion is up to 1.5 % above an SVD a batch, with 4 equal
-DEAD = 0.02  # a centroid with less than this share of the mean count is moved to used ones
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of `partial_fit`; docs/notes/quantization.md has the distortion of streams."""
+
+    blocks: int = 4  # Givens blocks a batch: with 1 the distortion is up to 1.5 % above an SVD a batch, with 4 equal
+    horizon: int = 64  # rows averaged over, for each centroid
+    dead: float = 0.02  # a centroid with less than this share of the mean count is moved to used ones
+
+
+DEFAULTS = Defaults()
 
 
 class RunningFit:
@@ -61,7 +71,7 @@ class RunningFit:
         """The next rotation (d, d) and codebooks (M, K, d/M) from the averages."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
-        fewest = DEAD * rows / sums.n_centroids
+        fewest = DEFAULTS.dead * rows / sums.n_centroids
         centred = sums.centroids(rotation, fewest)
         if self._update is not None:
             rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
@@ -300,8 +310,8 @@ class ProductQuantizer(ReconstructingTransformer):
 
     def _start_running(self) -> RunningFit:
         (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
-        update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
-        return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
+        update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or DEFAULTS.blocks, generator)
+        return RunningFit(update, self.horizon or DEFAULTS.horizon * K, ClusterSums(M, K, M * width))
 
     def _usual_residuals(self, X: ArrayLike, *, warn: bool) -> tuple[np.ndarray, Group]:
         """A batch X (b, d) ready to learn from: without far rows, minus the coarse centroids, padded; and its group."""

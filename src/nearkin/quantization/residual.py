@@ -19,7 +19,6 @@ from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.additive import (
     DEFAULTS,
-    FIRST_BEAM,
     INNER,
     KNOWN,
     LENGTHS,
@@ -41,8 +40,6 @@ from nearkin.quantization.product import ProductQuantizer
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
 LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
-_ITERATIONS = 20  # of k-means for the values of norms
-_SCALED = 1024  # queries from which FAISS estimates the divisor of its tables
 
 
 @dataclass(eq=False, repr=False)
@@ -270,7 +267,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             return steady_numbers(self._coder(codebooks), Z)
         plain = codebooks.copy()
         plain[..., -1] = 0
-        numbers, Z = steady_numbers(self._coder(plain, FIRST_BEAM), Z), Z.reshape(-1, splits, width).copy()
+        numbers, Z = steady_numbers(self._coder(plain, DEFAULTS.first_beam), Z), Z.reshape(-1, splits, width).copy()
         for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
             E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
             Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
@@ -511,7 +508,7 @@ def learn_values(norms: np.ndarray, count: int) -> np.ndarray:
     """Values (count,) float32 near the squared norms (n,): k-means from their quantiles. FAISS's equal steps kept .146
     of ten neighbours of Student t(2), these .500."""
     values = np.quantile(norms, (np.arange(count) + 0.5) / count)
-    for _ in range(_ITERATIONS):
+    for _ in range(DEFAULTS.norm_iterations):
         cells = np.searchsorted((values[1:] + values[:-1]) / 2, norms)
         sizes = np.bincount(cells, minlength=count)
         values = np.where(sizes, np.bincount(cells, norms, count) / np.maximum(sizes, 1), values)
@@ -538,6 +535,6 @@ def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
 
 def learned_scale(index: faiss.Index, X: np.ndarray) -> int:
     """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries like rows X (n, d')."""
-    some = np.ascontiguousarray(X[:: -(-len(X) // _SCALED)], np.float32)
+    some = np.ascontiguousarray(X[:: -(-len(X) // DEFAULTS.scaled_queries)], np.float32)
     index.estimate_norm_scale(len(some), faiss.swig_ptr(some))
     return int(index.norm_scale)

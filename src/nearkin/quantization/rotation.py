@@ -5,6 +5,7 @@ rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d,
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,17 @@ Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pa
 
 CAYLEY_STEPS = 5  # gradient steps of one update, equal to the paper's number of Givens iterations
 ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Givens blocks of one update, measured by benchmarks/quantization/rotation.py (2026-11)."""
+
+    columns: int = 8  # for each block
+    least_blocks: int = 8
+
+
+DEFAULTS = Defaults()
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
@@ -80,7 +92,7 @@ def make_update(
     name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
 ) -> Update | None:
     """The update of a `rotation=` name; None for no rotation. `n_blocks=None` takes d/8 Givens blocks for one update,
-    at least 8 (measured by benchmarks/quantization/rotation.py)."""
+    at least 8."""
     if name == "none":
         return None
     if name == "procrustes":
@@ -88,7 +100,7 @@ def make_update(
     if name == "cayley":
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
-        n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
+        n_blocks = 5 if name == "givens-steepest" else max(DEFAULTS.least_blocks, -(-d // DEFAULTS.columns))
     from nearkin.orthogonal.matching import WEIGHTED, random_matching  # loads torch
 
     def select(W: np.ndarray) -> np.ndarray:

@@ -19,9 +19,18 @@ _TYPES = {
     8: faiss.ScalarQuantizer.QT_8bit,
     16: faiss.ScalarQuantizer.QT_fp16,
 }
-_CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond either end of a column's range
 _HALF = np.finfo(np.float16)
-_ROWS = 65_536  # rows that ranges are learned from
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of scalar codes."""
+
+    clipped: tuple[float, ...] = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond either end, tried
+    rows: int = 65_536  # that ranges are learned from, at most
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False)
@@ -72,18 +81,18 @@ class ScalarQuantizer(ReconstructingTransformer):
                     f"{_HALF.tiny:.2g}: scale rows and queries alike, for example by {1 / largest:.0e}, or type "
                     "n_bits=8"
                 )
-        X = X[:: -(-len(X) // _ROWS)].astype(np.float32)
+        X = X[:: -(-len(X) // DEFAULTS.rows)].astype(np.float32)
         self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
             return self
         best = np.inf
-        for step, share in enumerate(_CLIPPED, 1):
+        for step, share in enumerate(DEFAULTS.clipped, 1):
             low, high = np.quantile(X, [share, 1 - share], axis=0)
             ranges = np.stack([low, high - low]).astype(np.float32)
             error = _error(X, ranges, 2**self.n_bits - 1)
             if error < best:
                 best, self.scale_, self.clipped_ = error, ranges, share
-            callback(step, {"total": len(_CLIPPED), "objective": error, "distortion": error * X.shape[1]})
+            callback(step, {"total": len(DEFAULTS.clipped), "objective": error, "distortion": error * X.shape[1]})
         return self
 
     @property

@@ -23,13 +23,22 @@ from nearkin.quantization.residual import ResidualQuantizer
 if TYPE_CHECKING:
     from nearkin.quantization.layer.ids import IdsIndex
 
-_BEAM = 16  # candidate ids of an item
 _BLOCK = 4096  # rows coded at a time
 _LONGEST = 62  # bits of an id
-_ROWS = 256  # rows for each code, to which codebooks are fitted
-# fits of the codebooks to ids that no two rows share: on 36,000 sentences 8.7 % share their nearest id (11.5 % without)
-# and the error is 1.7 % less, of other rows .6 % less (2026-11-23); 12 rounds gain .1 points more
-_ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of ids, from sentences (2026-11-23)."""
+
+    beam: int = 16  # candidate ids of an item
+    rows: int = 256  # for each code, to which codebooks are fitted
+    # fits of the codebooks to ids that no two rows share: on 36,000 sentences 8.7 % share their nearest id (11.5 %
+    # without) and the error is 1.7 % less, of other rows .6 % less; 12 rounds gain .1 points more
+    rounds: int = 6
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False)
@@ -78,9 +87,9 @@ class SemanticIds(SavedEstimator):
         self._check_settings(len(X))
         learner = ResidualQuantizer(self.levels, self.codes, random_state=self.random_state).fit(X)
         self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
-        some = X[:: -(-len(X) // (_ROWS * self.codes))]
+        some = X[:: -(-len(X) // (DEFAULTS.rows * self.codes))]
         middle = some.mean(0)
-        for _ in range(_ROUNDS):
+        for _ in range(DEFAULTS.rounds):
             given = self._give_ids(some).ids_.astype(np.int32)
             self.codebooks_[0] -= middle  # sums lose digits far from 0
             sums = CodeSums.of(some - middle, given, self.codes)
@@ -232,7 +241,7 @@ class SemanticIds(SavedEstimator):
         Rows and centroids are shifted by the first codebook's middle: FAISS expands squares, which lose digits far from
             0.
         """
-        beam = min(_BEAM, self.codes**self.levels)
+        beam = min(DEFAULTS.beam, self.codes**self.levels)
         codebooks = self.codebooks_.copy()
         middle = codebooks[0].mean(0)
         codebooks[0] -= middle

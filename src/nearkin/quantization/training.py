@@ -51,7 +51,8 @@ class Defaults:
     hopeless: float = 1.15  # times the least distortion: starts above it are dropped
     near: float = 0.02  # recall gap to the leader within which such a start is kept
     close: float = 0.035  # score gap at the race's end within which all starts are fitted
-    race_rows: int = 16  # for each centroid
+    race_rows: int = 16  # for each centroid; as many rows again judge
+    least_race_rows: int = 2_048  # with these that judge
     judged_rows: int = 2500  # at most
     final_rows: int = 10_000  # most rows that compare the fits from close starts
     final_queries: int = 1000
@@ -342,7 +343,7 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     """The starts whose codes have the highest recall after a few rounds on a subsample: the leader, then those close.
     Starts behind the leader in both distortion and recall are dropped after each part of the rounds."""
     M, K = plan.n_subspaces, plan.n_centroids
-    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, 2048)]
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, DEFAULTS.least_race_rows)]
     half, (X, weights) = max(len(numbers) // 2, K), rows.drawn(numbers)
     drawn = TrainingRows(X, Shard.of(X), weights)
     train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= K else slice(None)

@@ -20,7 +20,7 @@ from nearkin.quantization.codebooks import ClusterSums, revive
 from nearkin.quantization.layer import centroids as centroid_sums
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.layer import CHECK_EVERY
-from nearkin.quantization.product import DEAD
+from nearkin.quantization.product import DEFAULTS
 from tests.processes import FORKSERVER
 
 M, K, D = 3, 8, 12
@@ -74,7 +74,7 @@ def test_averages_fade_and_give_the_centroids_of_their_sums(device: str) -> None
         host.decay(1 - 50 / 120).update(X.numpy(), codes.numpy())
     np.testing.assert_allclose(layer.sums.cpu(), host.sums, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(layer.counts.cpu(), host.counts)
-    wanted = host.centroids(R.numpy(), DEAD * host.counts[0].sum() / K)
+    wanted = host.centroids(R.numpy(), DEFAULTS.dead * host.counts[0].sum() / K)
     np.testing.assert_allclose(layer.codebooks.detach().cpu(), wanted, rtol=1e-4, atol=1e-5)
 
 

@@ -7,10 +7,8 @@ from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, current
 from nearkin.quantization.codebooks import ClusterSums, assign
-from nearkin.quantization.product import DEAD, RunningFit
+from nearkin.quantization.product import DEFAULTS, RunningFit
 from nearkin.quantization.rotation import make_update
-
-_BLOCKS = 1  # Givens blocks a step: the averages change little from step to step
 
 
 class LayerCentroids(nn.Module):
@@ -52,9 +50,9 @@ class LayerCentroids(nn.Module):
         next R if the rotation is exact. All processes end with rank 0's result; on a device only the exact rotation
         synchronizes."""
         self._absorb(X, codes)
-        fewest, turned = DEAD * self.counts[0].sum() / self.counts.shape[1], None
+        fewest, turned = DEFAULTS.dead * self.counts[0].sum() / self.counts.shape[1], None
         if self.exact_rotation:
-            update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None)
+            update = make_update("givens-greedy", len(R), "exact", 1, None)  # averages change little: one block
             sums = ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
             turned, books = map(torch.from_numpy, RunningFit(update, self.horizon, sums).improve(R.cpu().numpy()))
         else:  # the means need no centring, which saves a pass over the sums

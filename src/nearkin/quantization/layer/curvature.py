@@ -6,6 +6,7 @@ With everything but the rows fixed, a squared loss of scores is, in a row's quan
 codebooks solve normal equations. Both steps can only lower the loss.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,17 @@ import numpy as np
 from nearkin._compile import cached_njit
 from nearkin.records import RowForms
 
-SWEEPS = 2  # over the subspaces of a code; a third changes few codes
 _DAMPING = 1e-6  # share of a centroid's mean curvature, for directions that its rows do not determine
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of a round, from pairs of ml100k and gowalla (2026-11)."""
+
+    sweeps: int = 2  # over the subspaces of a code; a third changes few codes
+
+
+DEFAULTS = Defaults()
 
 
 class Descended(NamedTuple):
@@ -32,7 +42,7 @@ def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.nda
     """One round: better codes (n, M) for targets T (n, d), then better codebooks (M, K, d/M); all in rotated space."""
     codes, C = codes.astype(np.int32), codebooks.copy()
     columns = np.ascontiguousarray(C.transpose(0, 2, 1))
-    A, B, value = _encode(T, *_arrays(forms), columns, codes, SWEEPS)  # pyright: ignore[reportCallIssue]
+    A, B, value = _encode(T, *_arrays(forms), columns, codes, DEFAULTS.sweeps)  # pyright: ignore[reportCallIssue]
     direction = _solve(A, B)
     slope = float((B * direction).sum())
     bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)  # pyright: ignore[reportCallIssue]
