@@ -15,7 +15,6 @@ from numba import njit, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from nearkin.embedding.all_pairs.products import AHEAD, prefetch_row
 from nearkin.records import Interactions
 
 _jit = njit(cache=True, fastmath=True, error_model="numpy")
@@ -97,14 +96,11 @@ def _round(table, short):
 @_jit
 def _step(indptr, indices, values, short, table, out):
     """out = table + A short, four entries of a row of A at a time."""
-    last = len(indices) - 1
     for i in range(len(indptr) - 1):
         row = out[i]
         row[:] = table[i]
         e, end = indptr[i], indptr[i + 1]
         while e + 4 <= end:
-            for ahead in range(e + AHEAD, e + AHEAD + 4):
-                prefetch_row(short, indices[min(ahead, last)])
             x0, x1, x2, x3 = short[indices[e]], short[indices[e + 1]], short[indices[e + 2]], short[indices[e + 3]]
             v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
             for c in range(len(row)):

@@ -1,10 +1,13 @@
 """Gauss-Newton through towers: the product is J^T G J, and on linear towers alternating steps solve their block."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from nearkin.embedding import AllPairs, GaussNewton
+from nearkin.embedding.two_tower import gradient
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair
 from tests.embedding.two_tower.problems import observed, tower_pair
 from tests.embedding.two_tower.test_towers import side
@@ -30,7 +33,7 @@ def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Gene
     h = 1e-2  # for the curvature of a convex loss in linear parameters, the Hessian is the Gauss-Newton matrix
     if active == (1,):
 
-        def gradient(sign: float) -> torch.Tensor:
+        def slope(sign: float) -> torch.Tensor:
             with torch.no_grad():
                 table = towers.right.tower.table
                 table.add_(sign * h * d[0].reshape(table.shape))
@@ -41,7 +44,7 @@ def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Gene
                 table.sub_(sign * h * d[0].reshape(table.shape))
             return table.grad.reshape(-1).clone()
 
-        difference = (gradient(1) - gradient(-1)) / (2 * h)
+        difference = (slope(1) - slope(-1)) / (2 * h)
         assert float((one - difference).norm()) <= 2e-3 * float(one.norm())
 
 
@@ -59,33 +62,17 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
     assert norms[1] <= 0.11 * norms[0], f"{norms}: CG ends at a tenth of the gradient, and a square is all there is"
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_preconditioner_inverts_rows_whose_curvature_differs_by_a_factor(
-    rng: np.random.Generator, number: int
-) -> None:
-    """An observed pair weighs what an unobserved one does, so that a row's curvature is its cost times the mean's."""
-    pairs, costs = observed(23, 11), (rng.uniform(0.2, 3, 23), rng.uniform(0.2, 3, 11))
-    tables = [torch.tensor(rng.standard_normal((n, 3)), dtype=torch.float32) for n in (23, 11)]
-    sides = [Side(ResidualTower(len(table), 3, None, table), len(table), None) for table in tables]
-    weights = 0.3 * costs[0][pairs.rows] * costs[1][pairs.indices]
-    towers = tower_pair(*sides, pairs, (0.1 * costs[0], 0.1 * costs[1]), a=costs[0], b=costs[1], weights=weights)
-    solver = GaussNewton().begin(towers, AllPairs())
-    point, damping = solver.loss.at(*towers.embeddings()), 0.01
-    product = solver._matvec(point, (number,))
-    solve = solver._preconditioner(point, (number,), product, damping)
-    r = torch.tensor(rng.standard_normal(tables[number].numel()), dtype=torch.float32)
-    z = solve(r)
-    torch.testing.assert_close(product(z) + damping * z, r, rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("active", [(0, 1), (0,), (1,)])
-def test_under_strong_damping_the_preconditioner_divides_by_it(rng: np.random.Generator, active: tuple) -> None:
-    towers = pair(rng)
-    solver = GaussNewton().begin(towers, AllPairs())
-    point = solver.loss.at(*towers.embeddings())
-    solve = solver._preconditioner(point, active, solver._matvec(point, active), 1e5)
-    r = torch.tensor(rng.standard_normal(sum(solver._sizes(active))), dtype=torch.float32)
-    torch.testing.assert_close(solve(r), r / 1e5, rtol=1e-2, atol=0)
+def test_products_with_random_signs_estimate_the_diagonal(
+    rng: np.random.Generator, active: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gradient, "DEFAULTS", replace(gradient.DEFAULTS, probes=3000, floor=0.5))
+    solver = GaussNewton().begin(pair(rng), AllPairs())
+    product = solver._matvec(solver.loss.at(*solver.pair.embeddings()), active)
+    size = sum(p.numel() for side in active for p in solver.pair.sides[side].parameters().values())
+    exact = torch.stack([product(row)[i] for i, row in enumerate(torch.eye(size))])
+    found = solver._diagonal(product, size)
+    torch.testing.assert_close(found, exact + 0.5 * exact.mean(), rtol=0.2, atol=0.1 * float(exact.mean()))
 
 
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
@@ -131,7 +118,9 @@ def test_steps_do_not_depend_on_the_unit_of_the_weights(rng: np.random.Generator
         solver = GaussNewton().begin(towers, AllPairs())
         solver.pair.ridge = towers.ridge
         found.append([solver.step() for _ in range(3)])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-3)
+    one, other = np.array(found)
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-4)
+    np.testing.assert_allclose(one, other, rtol=5e-3)  # conjugate gradients amplify rounding
 
 
 @pytest.mark.parametrize(("given", "alternating", "steps"), [(None, True, 15), (None, False, 20), (3, True, 3)])

@@ -410,7 +410,7 @@ class AllPairsPoint:
         check_embedding(W, "W", self.pairs.shape[0], self.P)
         check_embedding(H, "H", self.pairs.shape[1], self.P)
         P, Q, c = self.P, self.Q, self.constants
-        Z = self.pairs.cross_dots(P, Q, W.detach(), H.detach()).mul_(self.curvature)
+        Z = self.pairs.dots(W.detach(), Q).add_(self.pairs.dots(P, H.detach())).mul_(self.curvature)
         HQ, WP = gram(H, Q, c.b).to(P), gram(W, P, c.a).to(P)  # H^T B Q and W^T A P
         left = (W @ self.right_gram.to(P)).addmm_(P, HQ).mul_(self.omega * c.a).addcmul_(c.ridge_left, W)
         right = (H @ self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)

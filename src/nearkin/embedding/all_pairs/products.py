@@ -12,11 +12,6 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 import torch
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 from torch import Tensor
 
 from nearkin._compile import cached_njit
@@ -24,13 +19,7 @@ from nearkin._distributed import Group
 from nearkin._pairs import MatrixLike
 from nearkin.records import ColumnOrder, Interactions
 
-_Places = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor]  # by row and by column (indptr, indices), order
-
 SMALL = 200_000  # pairs; fewer are done before threads have started
-AHEAD = 12  # pairs between the prefetch of a row and its use; 8 to 16 took the same time
-FAR_AHEAD = 64  # single numbers, which are used faster than rows
-_LINE = 64  # bytes of a cache line
-_CACHE = 1 << 19  # bytes of a core's private cache: smaller matrices are not prefetched
 
 compiled = cached_njit(nogil=True, fastmath=True, error_model="numpy")
 
@@ -45,7 +34,7 @@ class PairProducts:
         self.indptr, self.indices, self.columns = indptr, indices, columns
         self.order = torch.from_numpy(columns.order)
         self.shape = (len(indptr) - 1, len(columns.indptr) - 1)
-        self._places: dict[torch.device, _Places] = {}
+        self._there: dict[torch.device, list[Tensor]] = {}
 
     def transposed(self) -> "PairProducts":
         back = np.empty_like(self.columns.order)
@@ -65,50 +54,32 @@ class PairProducts:
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
         if not on_host(P):
-            return torch_dots(*self._there(P)[0], P, Q)
+            indptr, indices = self._places(P.device)[:2]
+            return torch_dots(indptr, indices, P, Q)
         out = torch.empty(len(self.indices), dtype=P.dtype)
-        self._by_rows(pair_dots, _array(P), _array(Q), out.numpy())
-        return out
-
-    def cross_dots(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> Tensor:
-        """(nnz,) w_i . q_j + p_i . h_j."""
-        if not on_host(P):
-            return torch_dots(*self._there(P)[0], torch.cat([W, P], 1), torch.cat([Q, H], 1))
-        out = torch.empty(len(self.indices), dtype=P.dtype)
-        self._by_rows(pair_cross_dots, _array(P), _array(Q), _array(W), _array(H), out.numpy())
+        by_blocks(pair_dots, self.indptr, self.indices, _array(P), _array(Q), out.numpy())
         return out
 
     def times_right(self, values: Tensor, Q: Tensor) -> Tensor:
         """(m, k) X Q, where X is the sparse matrix of `values`."""
         if not on_host(Q):
-            return torch_times(*self._there(Q)[0], values, Q)
-        out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
-        self._by_rows(gather_rows, _array(values), _array(Q), out.numpy())
-        return out
+            indptr, indices = self._places(Q.device)[:2]
+            return torch_times(indptr, indices, values, Q)
+        return _times(self.indptr, self.indices, values, Q)
 
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
         """(n, k) X^T P."""
-        columns = self.columns
         if not on_host(P):
-            _, by_column, order = self._there(P)
-            return torch_times(*by_column, values[order], P)
-        out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
-        by_column = torch.empty(len(columns.order), dtype=values.dtype)
-        by_blocks(reorder, columns.indptr, columns.order, _array(values), by_column.numpy())
-        by_blocks(gather_rows, columns.indptr, columns.rows, by_column.numpy(), _array(P), out.numpy())
-        return out
+            indptr, rows, order = self._places(P.device)[2:]
+            return torch_times(indptr, rows, values[order], P)
+        return _times(self.columns.indptr, self.columns.rows, values[self.order], P)
 
-    def _there(self, like: Tensor) -> "_Places":
-        """The places on the device of `like`, copied there once."""
-        device, columns = like.device, self.columns
-        if device not in self._places:
-            by_row = _numbers(self.indptr, device), _numbers(self.indices, device)
-            by_column = _numbers(columns.indptr, device), _numbers(columns.rows, device)
-            self._places[device] = by_row, by_column, self.order.to(device)
-        return self._places[device]
-
-    def _by_rows(self, kernel: Callable, *arguments: object) -> None:
-        by_blocks(kernel, self.indptr, self.indices, *arguments)
+    def _places(self, device: torch.device) -> list[Tensor]:
+        """indptr and indices by row, indptr, rows and order by column, on a GPU, where they are copied once."""
+        if device not in self._there:
+            arrays = self.indptr, self.indices, *self.columns
+            self._there[device] = [torch.from_numpy(array).to(device, torch.int64) for array in arrays]
+        return self._there[device]
 
 
 def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, np.ndarray]:
@@ -148,9 +119,8 @@ def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
     if threads == 1 or indptr[-1] < SMALL:
         kernel(0, rows, indptr, *arguments)
         return
-    shares = np.linspace(
-        0, indptr[-1] + rows, 4 * threads + 1
-    )  # a row counts as one pair, so empty rows are shared too
+    # a row counts as one pair, so empty rows are shared too
+    shares = np.linspace(0, indptr[-1] + rows, 4 * threads + 1)
     cuts = np.searchsorted(indptr + np.arange(rows + 1), shares)
     cuts[0], cuts[-1] = 0, rows
     with ThreadPoolExecutor(threads) as pool:
@@ -173,10 +143,6 @@ def torch_times(indptr: Tensor, indices: Tensor, values: Tensor, Q: Tensor) -> T
     return _csr(indptr, indices, values, (len(indptr) - 1, Q.shape[0])) @ Q
 
 
-def _numbers(array: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(array).to(device, torch.int64)
-
-
 def _csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -187,106 +153,41 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
 
 
+def _times(indptr: np.ndarray, indices: np.ndarray, values: Tensor, X: Tensor) -> Tensor:
+    out = torch.empty((len(indptr) - 1, X.shape[1]), dtype=X.dtype)
+    by_blocks(gather_rows, indptr, indices, _array(values), _array(X), out.numpy())
+    return out
+
+
 # ---- compiled loops --------------------------------------------------------------------------------------------------
-
-
-@njit(inline="always")
-def is_far(X):
-    """Whether X is larger than a core's private cache."""
-    return X.size * X.itemsize > _CACHE
-
-
-@njit(inline="always")
-def prefetch_row(X, i):
-    """Load the row X[i] of X (n, k), 0 <= i < n, into the cache; without it every pair waits for memory where Q is
-    larger than the cache (a pair took twice as long, `python -m benchmarks two_tower --scaling`)."""
-    for c in range(0, X.shape[1], _LINE // X.itemsize):
-        prefetch(X, (np.intp(i), np.intp(c)))  # pyright: ignore[reportCallIssue]
-
-
-@intrinsic
-def prefetch(typing_context, array, place):
-    """LLVM's prefetch of the cache line of array[place], a tuple of intp: for reading, into all cache levels."""
-
-    def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        position = cgutils.unpack_tuple(builder, arguments[1])
-        entry = cgutils.get_item_pointer(
-            context, builder, kind, make_array(kind)(context, builder, arguments[0]), position
-        )
-        pointer, number = cgutils.voidptr_t, ir.IntType(32)
-        hint = builder.module.declare_intrinsic(
-            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        )
-        builder.call(hint, [builder.bitcast(entry, pointer), number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.none(array, place), generate
 
 
 @compiled
 def pair_dots(start, stop, indptr, indices, P, Q, out):
     """out[e] = p_i . q_j for the pairs e = (i, j) of the rows: the sampled dense-dense product."""
-    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
     for i in range(start, stop):
         p = P[i]
         for e in range(indptr[i], indptr[i + 1]):
-            if far:
-                prefetch_row(Q, indices[min(e + AHEAD, last)])
-            q = Q[indices[e]]
-            total = P.dtype.type(0)
-            for c in range(k):
+            q, total = Q[indices[e]], P.dtype.type(0)
+            for c in range(len(p)):
                 total += p[c] * q[c]
             out[e] = total
 
 
 @compiled
-def pair_cross_dots(start, stop, indptr, indices, P, Q, W, H, out):
-    """out[e] = w_i . q_j + p_i . h_j, the directional derivative of the scores."""
-    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
+def gather_rows(start, stop, indptr, indices, values, X, out):
+    """out[i] = sum over the pairs e = (i, j) of values[e] x_j: the sparse-dense product."""
     for i in range(start, stop):
-        p, w = P[i], W[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            if far:
-                ahead = indices[min(e + AHEAD, last)]
-                prefetch_row(Q, ahead)
-                prefetch_row(H, ahead)
-            q, h = Q[indices[e]], H[indices[e]]
-            total = P.dtype.type(0)
-            for c in range(k):
-                total += w[c] * q[c] + p[c] * h[c]
-            out[e] = total
-
-
-@compiled
-def reorder(start, stop, indptr, order, values, out):
-    """out[e] = values[order[e]] for the pairs of the rows; within `gather_rows` these reads took twice as long."""
-    last = indptr[stop] - 1
-    for e in range(indptr[start], indptr[stop]):
-        prefetch(values, (order[min(e + FAR_AHEAD, last)],))  # pyright: ignore[reportCallIssue]
-        out[e] = values[order[e]]
-
-
-@compiled
-def gather_rows(start, stop, indptr, indices, values, Q, out):
-    """out[i] = sum over the pairs e = (i, j) of values[e] q_j: the sparse-dense product, four pairs at a time."""
-    k, last, far = Q.shape[1], indptr[stop] - 1, is_far(Q)
-    for i in range(start, stop):
-        row = out[i]
-        for c in range(k):
-            row[c] = 0
-        e, end = indptr[i], indptr[i + 1]
-        while e + 4 <= end:
-            if far:
-                for ahead in range(e + AHEAD, e + AHEAD + 4):
-                    prefetch_row(Q, indices[min(ahead, last)])
-            q0, q1, q2, q3 = Q[indices[e]], Q[indices[e + 1]], Q[indices[e + 2]], Q[indices[e + 3]]
+        row, e, end = out[i], indptr[i], indptr[i + 1]
+        row[:] = 0
+        while e + 4 <= end:  # four pairs at a time: the row is read and written once for all of them
+            x0, x1, x2, x3 = X[indices[e]], X[indices[e + 1]], X[indices[e + 2]], X[indices[e + 3]]
             v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-            for c in range(k):
-                row[c] += v0 * q0[c] + v1 * q1[c] + v2 * q2[c] + v3 * q3[c]
+            for c in range(len(row)):
+                row[c] += v0 * x0[c] + v1 * x1[c] + v2 * x2[c] + v3 * x3[c]
             e += 4
         while e < end:
-            q, v = Q[indices[e]], values[e]
-            for c in range(k):
-                row[c] += v * q[c]
+            x, v = X[indices[e]], values[e]
+            for c in range(len(row)):
+                row[c] += v * x[c]
             e += 1

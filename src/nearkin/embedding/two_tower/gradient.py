@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
+from torch.nn.utils import parameters_to_vector
 
 from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import AllPairsPoint
@@ -133,9 +134,8 @@ class GaussNewton(AbstractAllPairs):
 
     The product J^T (l'' over all pairs) J + lambda is never a matrix; it costs O(nnz k + (m + n) k^2) and one
     forward-mode and one reverse pass of the towers. With `alternating` one side is updated at a time: its block is then
-    a least-squares problem (for linear towers an exact one), which converges faster than joint steps. Id tables are
-    preconditioned row by row with the other side's mean k x k curvature, scaled by the row's weight; other parameters
-    by an estimate of the diagonal.
+    a least-squares problem (for linear towers an exact one), which converges faster than joint steps. An estimate of
+    the matrix' diagonal preconditions.
 
     max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
     (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: most conjugate-gradient steps
@@ -176,32 +176,26 @@ class GaussNewton(AbstractAllPairs):
         """One Newton step of the active sides; returns the value after it."""
         parameters = [p for side in active for p in self.pair.sides[side].parameters().values()]
         before = self.gradient()
-        gradient = torch.cat([p.grad.reshape(-1) for p in parameters])  # pyright: ignore[reportOptionalMemberAccess]
-        point = self.loss.at(*self.pair.embeddings())
-        x = torch.cat([p.detach().reshape(-1) for p in parameters])
-        matvec = self._matvec(point, active)
+        gradient = parameters_to_vector([p.grad for p in parameters])  # pyright: ignore[reportArgumentType]
+        matvec = self._matvec(self.loss.at(*self.pair.embeddings()), active)
+        damping = float(self.dampings[number])
+        diagonal = self._diagonal(matvec, len(gradient)) + damping
 
         def value(y: Tensor) -> float:
             _write(parameters, y)
             return self.pair.value(self.loss, self.scale)
 
-        damping = float(self.dampings[number])
-        preconditioner = self._preconditioner(point, active, matvec, damping)
         step = newton_step(
-            value, gradient, matvec, x, start_value=before, damping=damping, preconditioner=preconditioner,
-            max_iter=self.cg_steps,
+            value, gradient, matvec, parameters_to_vector(parameters).detach(), start_value=before, damping=damping,
+            preconditioner=lambda r: r / diagonal, max_iter=self.cg_steps,
         )  # fmt: skip
         _write(parameters, step.x)
         self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
-    def _sizes(self, active: tuple[int, ...]) -> list[int]:
-        """The numbers of parameters of the active sides."""
-        return [sum(p.numel() for p in self.pair.sides[side].parameters().values()) for side in active]
-
     def _matvec(self, point: AllPairsPoint, active: tuple[int, ...]) -> Linear:
         """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
-        sizes = self._sizes(active)
+        sizes = [sum(p.numel() for p in self.pair.sides[side].parameters().values()) for side in active]
 
         def matvec(d: Tensor) -> Tensor:
             pushed, directions = [torch.zeros_like(point.P), torch.zeros_like(point.Q)], {}
@@ -221,52 +215,11 @@ class GaussNewton(AbstractAllPairs):
 
         return matvec
 
-    def _preconditioner(self, point: AllPairsPoint, active: tuple[int, ...], matvec: Linear, damping: float) -> Linear:
-        sizes = self._sizes(active)
-        size = sum(sizes)
+    def _diagonal(self, matvec: Linear, size: int) -> Tensor:
+        """The matrix' diagonal, estimated by products with random signs: id embeddings and layers differ in scale."""
         signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(DEFAULTS.probes)]
-        diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / DEFAULTS.probes).abs()
-        diagonal = diagonal + damping + DEFAULTS.floor * diagonal.mean()
-        solves: list[tuple[slice, Linear]] = []
-        offset = 0
-        for number, length in zip(active, sizes, strict=True):
-            tower = self.pair.sides[number].tower
-            if isinstance(tower, ResidualTower):
-                table = slice(offset, offset + tower.table.numel())
-                solves.append((table, self._table_solve(point, number, damping)))
-            offset += length
-
-        def solve(r: Tensor) -> Tensor:
-            z = r / diagonal
-            for where, rows in solves:
-                z[where] = rows(r[where])
-            return z
-
-        return solve
-
-    def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Linear:
-        """Row i by (w_i M + damping I)^-1, M the mean curvature of a row and w_i its weight against the mean's."""
-        pairs, c, ridge = point.pairs, point.constants, self.pair.ridge[number]
-        if number == 0:
-            other, smooth, columns = point.Q, point.right_gram * float(c.a.mean()), pairs.indices
-            curvature = point.curvature.float()
-        else:
-            other, smooth, columns = point.P, point.left_gram * float(c.b.mean()), pairs.columns.rows
-            curvature = point.curvature.float()[pairs.order]
-        weights = torch.zeros(len(other)).index_add_(0, torch.from_numpy(columns).long(), curvature)
-        rows = len(ridge)
-        mean = self.loss.omega * smooth + (other.T @ (weights[:, None] * other)).double() / rows
-        mean += float(ridge.mean()) * torch.eye(len(mean))
-        spectrum, turn = torch.linalg.eigh(mean)
-        share = (ridge / ridge.mean().clamp(min=1e-30)).clamp(min=1e-3)
-        inverse = 1 / (self.scale * share * spectrum.clamp(min=float(spectrum[-1]) * 1e-6).float()[None, :] + damping)
-        turn = turn.float()
-
-        def solve(r: Tensor) -> Tensor:
-            R = r.reshape(rows, -1)
-            return (((R @ turn) * inverse) @ turn.T).reshape(-1)
-
-        return solve
+        found = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / DEFAULTS.probes).abs()
+        return found + DEFAULTS.floor * found.mean()
 
 
 def _named(side: Side, flat: Tensor) -> dict[str, Tensor]:
