@@ -50,21 +50,6 @@ def test_a_list_that_few_queries_visit_leaves_places_empty():
     np.testing.assert_array_equal((ids >= 0).sum(1) > 0, (index.faiss_index.search(X, 30)[1] >= 0).sum(1) > 0)
 
 
-@pytest.mark.parametrize("n_lists", [0, 5])
-def test_queries_are_moved_without_a_product_where_nothing_is_turned(n_lists):
-    """Residual codes have the identity and, where norms are scanned, a bias: the same bits."""
-    quantizer = ResidualQuantizer(4, 16, norm_bits=8, n_lists=n_lists, max_iter=1, random_state=0)
-    index = Index.build(X, quantizer).faiss_index
-    assert isinstance(index, faiss.IndexPreTransform)
-    turn = index.chain.at(0)
-    np.testing.assert_array_equal(searching.Kept().turned(index, X), turn.apply(X))
-    assert searching._shift_alone(index) is not None
-    rotated = Index.build(X, MADE["product"]).faiss_index
-    assert isinstance(rotated, faiss.IndexPreTransform)
-    assert searching._shift_alone(rotated) is None
-    np.testing.assert_array_equal(searching.Kept().turned(rotated, X), rotated.chain.at(0).apply(X))
-
-
 def test_long_rows_in_float64_are_divided_before_they_lose_their_range() -> None:
     np.testing.assert_allclose(searching.normalised([[3e60, 4e60], [0.0, 0.0]]), [[0.6, 0.8], [0, 0]], rtol=1e-6)
     assert searching.normalised(np.array([[3, 4]])).dtype == np.float32

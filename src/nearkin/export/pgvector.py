@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -25,7 +24,7 @@ _MAX_VECTOR = 16_000  # pgvector's limit of a column, and below of an index
 _MAX_BITS = 64_000
 _MAX_INDEXED = {"vector": 2_000, "halfvec": 4_000}
 _MAX_HALF = 65_504.0
-_OPERATORS = {"l2": ("<->", "l2"), "ip": ("<#>", "ip"), "cosine": ("<=>", "cosine"), "hamming": ("<~>", "hamming")}
+_OPERATORS = {"l2": "<->", "ip": "<#>", "cosine": "<=>", "hamming": "<~>"}
 FORMS = ("bit", "vector", "halfvec")
 EF_SEARCH = 100  # rows that HNSW visits; pgvector's default, 40, is 2.5 times as fast with a lower recall
 
@@ -60,7 +59,7 @@ class Pgvector(Target):
         about: Record = {"form": form, "rows": len(source), "bits": source.n_bits, "dimensions": source.d}
         about |= {"vectors": kept, "fingerprint": source.fingerprint()}  # the description in the table's comment
         judge = source if form == "bit" or not kept else Source(exact_index(source.index))
-        with connecting(self.dsn) as connection, explained(), connection.transaction():
+        with connecting(self.dsn) as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])
             _need_extension(connection)
             fresh = self._is_fresh(connection, about)
@@ -69,10 +68,8 @@ class Pgvector(Target):
             facts = {"table": self.name, "form": form, "already_there": not fresh, "ef_search": EF_SEARCH}
             if form == "bit":
                 facts["rescoring_sql"] = rescoring_sql(self.name)
-
             wanted: Record = {"form": form, "metric": source.index.metric, "n_bits": source.n_bits or 0}
-            found = partial(search, connection, self.name, **wanted)
-            yield Written(lambda asked, k: found(asked, k)[1], facts, judge)
+            yield Written(lambda asked, k: search(connection, self.name, asked, k, **wanted)[1], facts, judge)
 
     def _checked_form(self, source: Source) -> str:
         """The form of the table; ValueError if the index lacks these vectors or pgvector's limits are exceeded."""
@@ -120,17 +117,16 @@ class Pgvector(Target):
 
     def _create(self, connection: Extra, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
-        new, form, d = f"nearkin_{uuid4().hex}", about["form"], source.d  # a name that nobody has
-        types = {"id": "text" if source.has_text_ids else "bigint"}
+        new, form = f"nearkin_{uuid4().hex}", about["form"]  # a name that nobody has
+        columns = {"id": "text" if source.has_text_ids else "bigint"}
         if form == "bit":
-            columns, index = f"code bit({about['bits']}) NOT NULL", "code bit_hamming_ops"
-            types |= {"code": "bit"} | ({"vector": "vector"} if about["vectors"] else {})
-            columns += f", vector vector({d})" if about["vectors"] else ""
-        else:
-            columns = f"vector {form}({d}) NOT NULL"
-            index = f"vector {form}_{_OPERATORS[source.index.metric][1]}_ops"
-            types |= {"vector": form}
-        connection.execute(f"CREATE TABLE {new} (id {types['id']} NOT NULL, {columns})")
+            columns["code"] = f"bit({about['bits']})"
+        if form != "bit" or about["vectors"]:
+            columns["vector"] = f"{'vector' if form == 'bit' else form}({source.d})"
+        listed = ", ".join(f"{name} {kind} NOT NULL" for name, kind in columns.items())
+        connection.execute(f"CREATE TABLE {new} ({listed})")
+        index = f"{'code' if form == 'bit' else 'vector'} {form}_{source.index.metric}_ops"
+        types = {name: kind.partition("(")[0] for name, kind in columns.items()}
         _copy(connection, new, source, types, callback)
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw ({index})")
@@ -159,15 +155,10 @@ def search(
     Scores are PostgreSQL's: the distance for "hamming" and "l2", the negative inner product for "ip", 1 - the cosine
     for "cosine". ef_search: rows that HNSW looks at, at least k: more find more and take longer.
     """
-    package, column = load_extra("pgvector"), "code" if form == "bit" else "vector"
-    if form == "bit":
-        values = _bit_strings(asked, n_bits)
-    else:
-        values = list(map(package.Vector if form == "vector" else package.HalfVector, asked))
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(ef_search, k))}")
-    far = f"{column} {_OPERATORS[metric][0]} %s"
+    far = f"{'code' if form == 'bit' else 'vector'} {_OPERATORS[metric]} %s"
     query = f'SELECT {far} AS far, id FROM "{table}" ORDER BY far LIMIT {int(k)}'
-    rows = [connection.execute(query, [one], prepare=True).fetchall() for one in values]
+    rows = [connection.execute(query, [one], prepare=True).fetchall() for one in _values(asked, form, n_bits)]
     far_off = np.array([[row[0] for row in found] + [np.inf] * (k - len(found)) for found in rows])
     return far_off, padded_ids([[row[1] for row in found] for found in rows], k)
 
@@ -183,25 +174,24 @@ def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
 
 def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], callback: Callback) -> None:
     """All rows by binary COPY; `types` are those of the columns id, code, vector that the table has."""
-    package = load_extra("pgvector")
-    kinds = {"vector": package.Vector, "halfvec": package.HalfVector}
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(types)}) FROM STDIN BINARY") as copy:
         copy.set_types(list(types.values()))
         for batch in source.batches(callback=callback):
-            columns = [batch.ids.tolist()]
-            if "code" in types:
-                columns.append(_bit_strings(batch.codes, source.n_bits or 0))
-            if "vector" in types and batch.vectors is not None:
-                largest = np.abs(batch.vectors).max()
-                if types["vector"] == "halfvec" and largest > _MAX_HALF:
-                    raise ValueError(f"vectors hold {largest:g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
-                columns.append(list(map(kinds[types["vector"]], batch.vectors)))
-            for row in zip(*columns, strict=True):
+            known = {"id": batch.ids, "code": batch.codes, "vector": batch.vectors}
+            for row in zip(*(_values(known[name], kind, source.n_bits) for name, kind in types.items()), strict=True):
                 copy.write_row(row)
 
 
-def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
-    return list(map(load_extra("pgvector").Bit, unpack_bits(codes, n_bits).astype(bool)))
+def _values(rows: Any, kind: str, n_bits: int | None) -> list[Extra]:
+    """Ids, codes or vectors as values of a column of that type; ValueError for vectors that halfvec cannot hold."""
+    if kind in ("bigint", "text"):
+        return rows.tolist()
+    package = load_extra("pgvector")
+    if kind == "bit":
+        return list(map(package.Bit, unpack_bits(rows, n_bits or 0).astype(bool)))
+    if kind == "halfvec" and (largest := np.abs(rows).max()) > _MAX_HALF:
+        raise ValueError(f"vectors hold {largest:g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
+    return list(map(package.Vector if kind == "vector" else package.HalfVector, rows))
 
 
 def _comment(connection: Extra, name: str) -> str | None:
@@ -234,7 +224,8 @@ _UNREADABLE = (
 
 @contextmanager
 def connecting(dsn: str) -> "Iterator[Connection]":
-    """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer."""
+    """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer, OSError
+    for PostgreSQL's own errors in the block."""
     psycopg = load_extra("psycopg")
     try:
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
@@ -249,16 +240,9 @@ def connecting(dsn: str) -> "Iterator[Connection]":
         text, password = str(error), parts.get("password")
         text = " ".join((text.replace(password, "***") if password else text).split())
         raise ConnectionError(f"PostgreSQL at {where} gives no connection: {text}") from None
-    with connection:
-        yield connection
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turn PostgreSQL's own errors, a lost connection among them, into OSError; the transaction is rolled back."""
-    psycopg = load_extra("psycopg")
     try:
-        yield
+        with connection:
+            yield connection
     except psycopg.Error as error:
         text = str(error).strip().splitlines() or [type(error).__name__]
         lost = isinstance(error, psycopg.OperationalError)

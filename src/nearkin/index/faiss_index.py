@@ -28,15 +28,13 @@ from nearkin._storage import open_file
 METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
 _ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
 _FLAT = (faiss.IndexFlat, faiss.IndexFlatL2, faiss.IndexFlatIP)
-_KINDS = (
-    faiss.IndexBinaryFlat,
-    *_FLAT,
-    *(faiss.IndexPQ, faiss.IndexScalarQuantizer, faiss.IndexResidualQuantizer, faiss.IndexProductResidualQuantizer),
-    *(faiss.IndexIVFPQ, faiss.IndexIVFResidualQuantizer, faiss.IndexIVFProductResidualQuantizer),
-    *(faiss.IndexPQFastScan, faiss.IndexResidualQuantizerFastScan, faiss.IndexProductResidualQuantizerFastScan),
-    *(faiss.IndexIVFPQFastScan, faiss.IndexIVFResidualQuantizerFastScan),
-    faiss.IndexIVFProductResidualQuantizerFastScan,
-)
+_CODES = {  # product and residual codes, in lists or not, as bytes or in blocks for a fast scan
+    getattr(faiss, f"Index{lists}{codes}{scan}")
+    for lists in ("", "IVF")
+    for codes in ("PQ", "ResidualQuantizer", "ProductResidualQuantizer")
+    for scan in ("", "FastScan")
+}
+_KINDS = {faiss.IndexBinaryFlat, faiss.IndexScalarQuantizer, *_FLAT, *_CODES}
 _reading = threading.Lock()  # FAISS's limits are global to the process
 
 

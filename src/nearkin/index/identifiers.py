@@ -68,15 +68,16 @@ def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
     return np.where(own[order[place]] == wanted, order[place], -1)
 
 
-def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.ndarray:
-    """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise."""
+def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike, name: str = "") -> np.ndarray:
+    """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise, which begins
+    with `name`."""
     if not np.size(wanted):  # also of a float array, which is what `np.array([])` is
         return np.empty(0, np.int64)
     wanted = join_ids(np.empty(0, np.int64), check_ids(wanted))
     found = positions(own, n, wanted)
     if (found < 0).any():
         first = wanted[found < 0][0].item()
-        raise ValueError(f"{(found < 0).sum()} of {len(wanted)} ids are not in the index, the first is {first!r}")
+        raise ValueError(f"{name}{(found < 0).sum()} of {len(wanted)} ids are not in the index, the first is {first!r}")
     return found
 
 
@@ -88,13 +89,7 @@ def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.nd
             raise ValueError(f"among is a mask of shape {mask.shape}; it must be ({n},), one value for each row")
         found = np.flatnonzero(mask)
     else:
-        wanted = np.unique(check_ids(among)) if mask.size else np.empty(0, np.int64)
-        found = np.sort(positions(own, n, wanted))
-        if len(found) and found[0] < 0:
-            missing = wanted[positions(own, n, wanted) < 0]
-            raise ValueError(
-                f"among names {len(missing)} ids that are not in the index, the first is {missing[0].item()!r}"
-            )
+        found = np.sort(known_positions(own, n, np.unique(check_ids(among)) if mask.size else mask, "among has ids: "))
     if not len(found):
         raise ValueError("among allows no row; give at least one id, or None for all rows")
     return found

@@ -132,50 +132,37 @@ class Kept:
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
-    def _once(self, name: str, index: faiss.Index, rows: int, make: Callable[[], Any]) -> Any:
+    def _once(self, name: str, index: faiss.Index, make: Callable[[], Any]) -> Any:
         """The cached result of `make` for this index and its number of rows; made again if FAISS's index was changed
         outside."""
-        key, known = (int(index.this), int(rows)), self._made.get(name)
+        key, known = (int(index.this), int(index.ntotal)), self._made.get(name)
         if known is None or known[0] != key:
             known = self._made[name] = key, make()
         return known[1]
 
     def tables(self, inner: SumIndex) -> SumTables:
         """The tables of the index, made on first use."""
-        return self._once("tables", inner, inner.ntotal, lambda: SumTables(inner))
+        return self._once("tables", inner, lambda: SumTables(inner))
 
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
         """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
-        return self._once("places", inner, inner.ntotal, lambda: _places(inner))
+        return self._once("places", inner, lambda: _places(inner))
 
     def stretches(self, inner: faiss.Index) -> np.ndarray:
         """e and |y - c| (n, 2) of the rows; NaN for rows that were no candidates yet."""
         make = partial(np.full, (inner.ntotal, 2), np.nan, np.float32)
-        return self._once("stretches", inner, inner.ntotal, make)
-
-    def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
-        """Queries (q, d) as the index behind the rotation takes them, (q, d'); without a product where the rotation is
-        the identity, as that of residual codes is."""
-        shift = self._once("shift", index, 0, lambda: _shift_alone(index))
-        if shift is None:
-            return index.chain.at(0).apply(Q)
-        moved = np.empty((len(Q), len(shift)), np.float32)
-        np.add(Q, shift[: Q.shape[1]], out=moved[:, : Q.shape[1]])
-        moved[:, Q.shape[1] :] = shift[Q.shape[1] :]
-        return moved
+        return self._once("stretches", inner, make)
 
     def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d') behind the rotation, without the bias there and the columns that no query has."""
         if not isinstance(index, faiss.IndexPreTransform):
             return rows
-        shift, used = self._once("real", index, 0, lambda: (bias(index), matrix(index).any(axis=0)))
+        shift, used = self._once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
         return (rows - shift) * used if shift.any() or not used.all() else rows
 
     def forget(self) -> None:
         """Clear the cache."""
-        self._made.pop("tables", None)
-        self._made.pop("places", None)
-        self._made.pop("stretches", None)
+        self._made.clear()
 
 
 def _places(inner: faiss.IndexIVF) -> np.ndarray:
@@ -191,12 +178,6 @@ def matrix(index: faiss.IndexPreTransform) -> np.ndarray:
     """The matrix (d, d') of the linear transform in front of an index: x -> x A."""
     turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
     return faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in).T
-
-
-def _shift_alone(index: faiss.IndexPreTransform) -> np.ndarray | None:
-    """The bias (d',) of a transform that adds it, after zero columns behind the d there are; None for any other."""
-    A = matrix(index)
-    return np.broadcast_to(bias(index), A.shape[1]) if np.array_equal(A, np.eye(*A.shape)) else None
 
 
 def nearest(
@@ -217,7 +198,7 @@ def nearest(
         lengths = None  # decoding the candidates would take longer than comparing more exact vectors
     wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
     if isinstance(index, faiss.IndexPreTransform):
-        asked = kept.turned(index, asked)
+        asked = index.chain.at(0).apply(asked)
     if allowed is None:
         scores, positions = _of_all(inner, asked, k, kept, lengths is not None)
     else:
