@@ -47,7 +47,7 @@ def make_app(routes: Sequence[Route], host: str = LOCAL) -> Starlette:
             Middleware(BaseHTTPMiddleware, dispatch=_guard),
             Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
         ],
-        exception_handlers=dict.fromkeys((ValueError, OSError, HTTPException), _error),
+        exception_handlers=dict.fromkeys((ValueError, OSError, KeyError, HTTPException), _error),
     )
 
 
@@ -61,12 +61,14 @@ async def _guard(request: Request, answer: RequestResponseEndpoint) -> Response:
 
 
 async def _error(request: Request, error: Exception) -> Response:
+    status, text = 400, str(error)
     if isinstance(error, HTTPException):
-        return JSONResponse({"error": error.detail}, error.status_code)
-    if isinstance(error, OSError):
-        text = f"the server cannot do that now ({error.strerror or error}); try again later"
-        return JSONResponse({"error": text}, 503)
-    return JSONResponse({"error": str(error)}, 400)
+        status, text = error.status_code, error.detail
+    elif isinstance(error, KeyError):
+        status, text = 404, "not found"
+    elif isinstance(error, OSError):
+        status, text = 503, f"the server cannot do that now ({error.strerror or error}); try again later"
+    return JSONResponse({"error": text}, status)
 
 
 def new_token() -> str:

@@ -52,5 +52,5 @@ def explorer(folder: Path) -> Explorer:
         k=5,
     )
     columns = Columns(collection)
-    columns.run(layout=False)
+    columns.run()
     return Explorer("idx", collection, columns)

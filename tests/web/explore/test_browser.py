@@ -76,7 +76,7 @@ def test_the_mailed_file(browser: Any, explorer: Explorer, tmp_path: Path) -> No
 
 def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
     few = Columns(explorer.collection, most=10)
-    few.run(layout=False)
+    few.run()
     row = next(row for row in range(120) if row not in few.rows)
     file = tmp_path / "few.html"
     file.write_text(single_page(Explorer("few", explorer.collection, few)), encoding="utf-8")
@@ -88,7 +88,7 @@ def test_without_exact_vectors_no_hit_is_called_kept(browser: Any, folder: Path,
     """Every hit was drawn in the colour of what is kept, though nobody knows."""
     collection = open_collection(folder / "finer", k=5)
     columns = Columns(collection)
-    columns.run(layout=False)
+    columns.run()
     file = tmp_path / "bare.html"
     file.write_text(single_page(Explorer("bare", collection, columns)), encoding="utf-8")
     browser.get(f"{file.as_uri()}#3")
@@ -104,7 +104,7 @@ def test_a_menu_with_nothing_in_it_is_hidden(browser: Any, folder: Path, tmp_pat
     """An index without labels, lists and exact rows has no colours: an empty menu was shown."""
     collection = open_collection(folder / "finer", k=5)
     columns = Columns(collection)
-    columns.run(layout=False)
+    columns.run()
     assert not columns.colours
     file = tmp_path / "bare.html"
     file.write_text(single_page(Explorer("bare", collection, columns)), encoding="utf-8")

@@ -113,7 +113,7 @@ def test_the_share_kept_counts_k_other_rows(metric: str, rows: np.ndarray) -> No
     exact, found = others(X), others(collection.views[0].decoded(np.arange(N)))
     share = np.mean([len(set(e) & set(f)) / 10 for e, f in zip(exact, found, strict=True)])
     columns = Columns(collection)
-    columns.run(layout=False)
+    columns.run()
     (shown,) = Explorer("idx", collection, columns).about()["indexes"]
     assert 0.5 < share < 0.95
     assert shown["recall"] == pytest.approx(share, abs=1.5 / (10 * N))
@@ -129,7 +129,7 @@ def test_no_share_is_shown_where_a_search_returns_all_rows(rows: np.ndarray) -> 
     for k in (9, 10, 20):
         collection = collect_rows(index, k=k)
         columns = Columns(collection)
-        columns.run(layout=False)
+        columns.run()
         (shown,) = Explorer("idx", collection, columns).about()["indexes"]
         assert shown["recall"] is None
         assert "lost0" not in columns.colours

@@ -30,7 +30,7 @@ def table(rows: np.ndarray) -> Explorer:
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
     collection = collect_rows(index, texts=columns, pictures=pictures, k=5)
     made = Columns(collection)
-    made.run(layout=False)
+    made.run()
     return Explorer("table", collection, made)
 
 

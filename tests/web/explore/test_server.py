@@ -24,7 +24,7 @@ def client(explorer: Explorer):
 def test_the_page_and_what_it_asks_for(client: TestClient, explorer: Explorer) -> None:
     about = client.get("/token/about").json()
     assert (about["rows"], about["shown"], about["k"], about["oversamples"]) == (N, N, 5, [2, 4, 8, 16, 32])
-    assert [column["name"] for column in about["layouts"]] == ["pca"]
+    assert [column["name"] for column in about["layouts"]] == ["pca", "neighbours"]
     assert {"error0", "lost0", "error1", "lost1"} <= {column["name"] for column in about["colours"]}
     assert about["columns"] == ["label"]
     assert client.get("/token/values?name=label").json() == [str(n % 3) for n in range(N)]

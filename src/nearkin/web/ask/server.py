@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
@@ -255,7 +254,7 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
     def media(request: Request) -> Response:
         number, files = request.path_params["number"], survey.items.files
         if number >= len(files) or (file := files[number]) is None:
-            raise HTTPException(404, "not found")
+            raise KeyError(number)
         return FileResponse(file)
 
     page, rater, experimenter = serving.page("ask.html"), *survey.tokens

@@ -21,7 +21,7 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, without_own
+from nearkin.metrics.neighbours import ExactNeighbours, without_own
 from nearkin.metrics.retrieval import relevance
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
@@ -118,8 +118,8 @@ class IndexView:
 
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
-        self.index = Index(index.faiss_index, index.n_features, index.metric, index.quantizer, kept)
-        self.index.ids, self.index.row_length = rows, index.row_length
+        parts = index.faiss_index, index.n_features, index.metric, index.quantizer
+        self.index = Index(*parts, kept, rows, row_length=index.row_length)
         self.source = Source(self.index)
 
     @property
@@ -130,9 +130,13 @@ class IndexView:
         name = "exact vectors" if quantizer is None else type(quantizer).__name__
         return f"{name}, {self.index.bytes_per_vector} bytes a row{lists}"
 
+    def distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Distances (q, c), smaller is nearer, of queries Q (q, d) from the codes of `rows` (q, c); inf for row -1."""
+        return self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
+
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Scores (q, c) of queries Q (q, d) with the codes of `rows` (q, c)."""
-        far = self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
+        """The same as scores of `Index.search`, where a larger product is nearer."""
+        far = self.distances(Q, rows)
         return far if self.index.metric in ("l2", "hamming") else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
@@ -185,7 +189,7 @@ class Collection:
             )
         self.metric = exact_metric(first)
         self.oversamples = () if self.kept is None else OVERSAMPLES  # multiples of k candidates that a page can rescore
-        self.exact = None if self.kept is None else exact_index(first)
+        self.exact = None if self.kept is None else IndexView("exact", exact_index(first), None)
 
     def __len__(self) -> int:
         return len(self.views[0].index)
@@ -220,10 +224,9 @@ class Collection:
         k = min(self.k + max(map(len, seen), default=0), len(self))
         depths = None, *self.oversamples
         searches = [[view.index.search(Q, k, oversample=depth) for depth in depths] for view in self.views]
-        exact = [] if self.exact is None else [self.exact.search(Q, k)[1]]
+        exact = [] if self.exact is None else [self.exact.index.search(Q, k)[1]]
         together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
-        sign = 1 if self.metric == "l2" else -1
-        true = None if self.exact is None else sign * self._distances(Q, together)
+        true = None if self.exact is None else self.exact.scores(Q, together)
         coded = [view.scores(Q, together) for view in self.views]
 
         def listed(rows: np.ndarray, q: int) -> list[int]:
@@ -251,20 +254,11 @@ class Collection:
 
         A row is not counted as its neighbour; of rows at one distance any is right. For a collection of exact rows.
         """
-        Q, k = self.vectors(rows), min(self.k, len(self) - 1)
-        found = [
-            without_own(index.search(Q, k + 1)[1], rows)[:, :k]
-            for index in (cast(Index, self.exact), *(view.index for view in self.views))
-        ]
+        Q, k, judge = self.vectors(rows), min(self.k, len(self) - 1), cast(IndexView, self.exact)
+        found = [without_own(view.index.search(Q, k + 1)[1], rows)[:, :k] for view in (judge, *self.views)]
         tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
-        exact = ExactNeighbours(found[0], tied, lambda some, ids: self._distances(Q[some], ids), Q.shape[1])
+        exact = ExactNeighbours(found[0], tied, lambda some, ids: judge.distances(Q[some], ids), Q.shape[1])
         return np.stack([k - relevance(some, exact.matched(some)).sum(axis=1, dtype=float) for some in found[1:]])
-
-    def _distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Exact squared distances, or minus products, (q, c) of queries Q (q, d) and `rows` (q, c)."""
-        X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
-        queries = self.views[0].source.as_compared(Q)
-        return exact_distances(X, queries, "l2" if self.metric == "l2" else "ip", rows >= 0)
 
 
 def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:

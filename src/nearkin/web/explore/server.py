@@ -13,14 +13,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import KNeighborsRegressor
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -38,7 +36,6 @@ _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 _FIT = 20_000  # rows by which the principal axes are found
 _AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
-Found = TypeVar("Found")
 
 
 @dataclass
@@ -89,9 +86,9 @@ class Columns:
         """End the background's work after its present step."""
         self._closed.set()
 
-    def run(self, layout: bool = True) -> None:
-        """Measure all columns, the slowest last; without `layout` t-SNE is left out."""
-        for step in self._steps(layout):
+    def run(self) -> None:
+        """Measure all columns, the slowest last."""
+        for step in self._steps():
             self.busy = step
             if self._closed.is_set():
                 return
@@ -103,7 +100,7 @@ class Columns:
         known = [np.empty(0) if column is None else column.values[~np.isnan(column.values)] for column in lost]
         return [{"rows": len(v), "recall": 1 - float(v.mean()) / self.k if len(v) else None} for v in known]
 
-    def _steps(self, layout: bool) -> Iterator[str]:
+    def _steps(self) -> Iterator[str]:
         """Do the slow work in steps, what many rows lose after the map; yields what comes next."""
         lost: Iterator[str] = iter(())
         if self.collection.exact is not None:
@@ -112,7 +109,7 @@ class Columns:
             if self.k < len(self.collection) - 1:  # else a search returns all rows
                 lost = self._lost()
                 yield from islice(lost, _FIRST)
-        if layout and "map" not in self.layouts and len(self.rows) > 3:
+        if "map" not in self.layouts and len(self.rows) > 3:
             yield "laying out neighbours (t-SNE)"
             note = "t-SNE: neighbours lie together; distances between groups say little."
             if len(self.rows) > SAMPLE:
@@ -238,22 +235,24 @@ class Explorer:
         """The rows whose id or any column holds `text`."""
         return [{"row": row, **self.collection.about(row)} for row in self.collection.find(text)]
 
-    def values(self, name: str) -> list[str] | None:
-        """The texts of a table's column on the map, those of "id" as ids; None for an unknown name."""
-        column = self.collection.ids if name == "id" else self.collection.texts.get(name)
-        return None if column is None else column[self.columns.rows].tolist()
+    def values(self, name: str) -> list[str]:
+        """The texts of a table's column on the map, those of "id" as ids; KeyError for an unknown name."""
+        column = self.collection.ids if name == "id" else self.collection.texts[name]
+        return column[self.columns.rows].tolist()
 
-    def column(self, name: str) -> bytes | None:
-        """The values of a column as little-endian float32, those of "rows" as int32; None for an unknown name."""
+    def column(self, name: str) -> bytes:
+        """The values of a column as little-endian float32, those of "rows" as int32; KeyError for an unknown name."""
         if name == "rows":
             return self.columns.rows.astype("<i4").tobytes()
-        column = self.columns.layouts.get(name) or self.columns.colours.get(name)
-        return None if column is None else np.ascontiguousarray(column.values, "<f4").tobytes()
+        known = self.columns.layouts | self.columns.colours
+        return np.ascontiguousarray(known[name].values, "<f4").tobytes()
 
-    def picture(self, row: int) -> bytes | None:
-        """The picture of a row as PNG, None without one; ValueError for a row that is none."""
-        row, pictures = self.check(row), self.collection.pictures
-        return pictures.png(row) if pictures is not None and pictures.has(row) else None
+    def picture(self, row: int) -> bytes:
+        """The picture of a row as PNG; KeyError without one, ValueError for a row that is none."""
+        pictures = self.collection.pictures
+        if pictures is None or not pictures.has(self.check(row)):
+            raise KeyError(row)
+        return pictures.png(row)
 
     def check(self, row: int) -> int:
         """The row; ValueError for a number that is none."""
@@ -271,24 +270,17 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
         "about": lambda request: JSONResponse(explorer.about()),
-        "column/{name}": lambda request: Response(_found(explorer.column(request.path_params["name"])), media_type=RAW),
+        "column/{name}": lambda request: Response(explorer.column(request.path_params["name"]), media_type=RAW),
         "item/{row:int}": lambda request: JSONResponse(explorer.item(request.path_params["row"])),
         "rows": lambda request: JSONResponse(explorer.about_rows(map(int, asked(request, "at").split(",")))),
-        "values": lambda request: JSONResponse(_found(explorer.values(asked(request, "name")))),
+        "values": lambda request: JSONResponse(explorer.values(asked(request, "name"))),
         "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
         "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
         "picture/{row:int}": lambda request: Response(
-            _found(explorer.picture(request.path_params["row"])), media_type="image/png"
+            explorer.picture(request.path_params["row"]), media_type="image/png"
         ),
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
-
-
-def _found(content: Found | None) -> Found:
-    """The content; 404 for None."""
-    if content is None:
-        raise HTTPException(404, "not found")
-    return content
 
 
 def serve(
@@ -396,22 +388,19 @@ def single_page(explorer: Explorer) -> str:
 
 def _data(explorer: Explorer) -> Record:
     columns, collection = explorer.columns, explorer.collection
-    answers, rows = {}, columns.rows.tolist()
-    for first in range(0, len(rows), _AT_ONCE):
-        some = rows[first : first + _AT_ONCE]
-        answers |= dict(zip(some, collection.answers_of_rows(np.array(some)), strict=True))
-    used = sorted({*rows, *(row for answer in answers.values() for row in answer.rows())})
-    pictures = {row: png for row in used if (png := explorer.picture(row)) is not None}
-    names = ["rows", *columns.layouts, *columns.colours]
+    answers = {}
+    for rows in _batches(columns.rows, _AT_ONCE):
+        answers |= dict(zip(rows.tolist(), collection.answers_of_rows(rows), strict=True))
+    named = explorer.about_rows(sorted({*answers, *(row for answer in answers.values() for row in answer.rows())}))
     return {
         "about": explorer.about() | {"left": None},  # a file answers for rows only
-        "columns": {name: _base64(explorer.column(name)) for name in names},
+        "columns": {name: _base64(explorer.column(name)) for name in ("rows", *columns.layouts, *columns.colours)},
         "answers": {row: vars(answer) for row, answer in answers.items()},
-        "named": explorer.about_rows(used),
+        "named": named,
         "values": {name: explorer.values(name) for name in ("id", *collection.texts)},
-        "pictures": {row: _base64(png) for row, png in pictures.items()},
+        "pictures": {row: _base64(explorer.picture(row)) for row, about in named.items() if about["picture"]},
     }
 
 
-def _base64(content: bytes | None) -> str:
-    return base64.b64encode(content or b"").decode()
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
