@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin._estimators import load_estimator, save_estimator
 
 
 def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
@@ -19,15 +18,18 @@ def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
 
 def test_another_class_is_refused(tmp_path, rng):
     pq = ProductQuantizer(4, 16, random_state=0).fit(rng.normal(size=(50, 8)))
-    save_estimator(pq, tmp_path / "pq", "thing")
-    with pytest.raises(ValueError, match="holds the kind 'thing'; 'product quantizer' is needed"):
-        ProductQuantizer.load(tmp_path / "pq")
+    pq.save(tmp_path / "pq")
 
     class Other(ProductQuantizer):
         pass
 
+    class Thing(ProductQuantizer):
+        KIND = "thing"
+
+    with pytest.raises(ValueError, match="holds the kind 'product quantizer'; 'thing' is needed"):
+        Thing.load(tmp_path / "pq")
     with pytest.raises(ValueError, match="holds a ProductQuantizer, not a Other"):
-        load_estimator(Other, tmp_path / "pq", "thing")
+        Other.load(tmp_path / "pq")
 
 
 @pytest.mark.parametrize("value", [{}, [16], "16", 16.5])

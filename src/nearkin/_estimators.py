@@ -2,9 +2,8 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import faiss
 import numpy as np
@@ -14,57 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
 from nearkin._faiss import add_codes
-from nearkin._fields import StrPath
+from nearkin._fields import Fields, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
-Estimator = TypeVar("Estimator", bound="SavedEstimator")
 Source = StrPath | SavedArrays  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
-
-
-def save_estimator(estimator: BaseEstimator, path: StrPath, kind: str, **about: object) -> None:
-    """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator. `about`
-    adds facts to config.json. NotFittedError before `fit`. A generator given as a parameter comes back as None."""
-    check_is_fitted(estimator)
-    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-    arrays = {name: x for name, x in fitted.items() if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"}
-    scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
-    params = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
-    config = {"class": type(estimator).__name__, "params": params, "fitted": scalars, **about}
-    with saving_folder(path, kind, config) as folder:
-        write_arrays(folder / "arrays.safetensors", arrays)
-
-
-def load_estimator(
-    cls: type[Estimator],
-    source: Source,
-    kind: str,
-    renamed: Mapping[str, str] = MappingProxyType({}),
-) -> Estimator:
-    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
-
-    `source` is the folder, or what was read of it. `renamed`: old names of parameters to new ones.
-    """
-    found = read_saved(source, kind)
-    config = found.config
-    with damage_named(found.path):
-        if config["class"] != cls.__name__:
-            raise ValueError(
-                f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class"
-            )
-        params = {renamed.get(name, name): value for name, value in config["params"].items()}
-        hints = get_type_hints(cls.__init__)
-        for name, value in params.items():  # many of them are used long after loading
-            allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
-            allowed += (int,) if float in allowed else ()
-            if value is not None and not isinstance(value, allowed):
-                raise TypeError(f"{name} is {value!r:.40}")
-        estimator = cls(**params)
-        for name, value in {**config["fitted"], **found.arrays}.items():
-            setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-        estimator._check_loaded()
-        return estimator
 
 
 def _plain(value: object) -> object:
@@ -77,9 +31,10 @@ def _plain(value: object) -> object:
 
 
 class SavedEstimator(BaseEstimator):
-    """An estimator with a folder: `KIND` is its kind in `config.json`."""
+    """An estimator with a folder: `KIND` is its kind in `config.json`, `FACTS` are the same in all its folders."""
 
     KIND: ClassVar[str]
+    FACTS: ClassVar[Fields] = MappingProxyType({})
 
     def _check_loaded(self: Any) -> None:
         """Transform one row, so that a damaged value fails at once; overridden if `transform` uses fewer values."""
@@ -88,13 +43,42 @@ class SavedEstimator(BaseEstimator):
             self.transform(np.zeros((1, width), np.float32))
 
     def save(self, path: StrPath) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, self.KIND)
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all.
+
+        NotFittedError before `fit`. A generator given as a parameter comes back as None.
+        """
+        check_is_fitted(self)
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        arrays = {name: x for name, x in fitted.items() if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"}
+        scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
+        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        config = {"class": type(self).__name__, "params": params, "fitted": scalars, **self.FACTS}
+        with saving_folder(path, self.KIND, config) as folder:
+            write_arrays(folder / "arrays.safetensors", arrays)
 
     @classmethod
     def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, cls.KIND)
+        """Read the folder that `save` wrote, or what was read of it; ValueError if it holds another class."""
+        found = read_saved(path, cls.KIND)
+        config = found.config
+        with damage_named(found.path):
+            if config["class"] != (name := cls.__name__):
+                raise ValueError(f"{found.path} holds a {config['class']}, not a {name}; load it with its own class")
+            for name, value in cls.FACTS.items():
+                if config[name] != value:
+                    word = name.replace("_", " ")
+                    raise ValueError(f"{found.path} has {word} {config[name]!r}; this nearkin writes {value!r}")
+            hints = get_type_hints(cls.__init__)
+            for name, value in config["params"].items():  # many of them are used long after loading
+                allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
+                allowed += (int,) if float in allowed else ()
+                if value is not None and not isinstance(value, allowed):
+                    raise TypeError(f"{name} is {value!r:.40}")
+            estimator = cls(**config["params"])
+            for name, value in {**config["fitted"], **found.arrays}.items():
+                setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+            estimator._check_loaded()
+            return estimator
 
 
 class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):

@@ -7,15 +7,15 @@ whose maker has died (its lock is free) is swept at the next save; an `old` ther
 
 import ctypes
 import errno
+import fcntl
 import glob
 import os
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -125,31 +125,20 @@ def _settle(workspace: Path, path: Path) -> None:
 
 
 _CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h
+_renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # Linux's, from glibc 2.28 on
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old kernel, or a file system without it
 
 
 def exchange(one: Path, other: Path) -> bool:
     """Swap two names in one step; False where the system has no such step."""
-    rename = _renameat2()
-    if rename is None:
+    if _renameat2 is None:
         return False
-    if rename(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), _EXCHANGE) == 0:
+    if _renameat2(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), _EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _CANNOT:
         return False
     raise OSError(code, os.strerror(code), str(one), None, str(other))
-
-
-@cache
-def _renameat2() -> Callable[..., int] | None:
-    """The C library's renameat2, or None: it is Linux's, from glibc 2.28 on."""
-    try:
-        found = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return None
-    found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return found
 
 
 def sync_tree(path: Path) -> None:
@@ -167,8 +156,8 @@ def sync(path: Path) -> None:
     kind = stat.S_IFMT(path.lstat().st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):  # opening a FIFO would block
         return
-    with suppress(PermissionError):  # Windows opens no folders, and a file there may be another user's
-        number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    with suppress(PermissionError):  # a file there may be another user's
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         except OSError as error:
@@ -176,12 +165,6 @@ def sync(path: Path) -> None:
                 raise
         finally:
             os.close(number)
-
-
-try:
-    import fcntl
-except ImportError:  # Windows: changes are not kept apart
-    fcntl = None
 
 
 _MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a folder may be missing
@@ -217,8 +200,7 @@ def _close_in_child() -> None:
         os.close(_held.pop())
 
 
-if fcntl is not None:
-    os.register_at_fork(after_in_child=_close_in_child)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _opened(path: Path) -> int:
@@ -234,8 +216,7 @@ def _opened(path: Path) -> int:
 def try_lock(number: int) -> bool:
     """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
     try:
-        if fcntl is not None:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:  # others than this one are of a file system without locks
         return not isinstance(error, BlockingIOError)
     return True

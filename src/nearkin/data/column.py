@@ -1,8 +1,7 @@
 """One column of a table and its types: ids (text or exact integers), numbers, times."""
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,7 +24,7 @@ _FORMS = [  # of dates that are no ISO dates
         ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"),
     )
 ]
-_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?Z?", re.ASCII)
+_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +130,6 @@ class Column:
         if found is not None:
             return found
         cells = list(map(str, self.values.tolist()))
-        if pattern is None and all(map(_DATE.fullmatch, cells)):
-            with suppress(ValueError):
-                return np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[s]")
         times = _parsed(cells, pattern)
         if isinstance(times, str):
             typed = " or ".join(f"'{self.name}={form}'" for form in self.date_forms() or ["%d.%m.%Y"])
@@ -173,7 +169,10 @@ def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:
     times = []
     for cell in cells:
         try:
-            times.append(datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell, pattern))
+            if pattern is None:
+                times.append(datetime.fromisoformat(f"{cell}-01" if _MONTH.fullmatch(cell) else cell))
+            else:
+                times.append(datetime.strptime(cell, pattern))
         except ValueError:
             return cell
         if (times[-1].tzinfo is None) != (times[0].tzinfo is None):
@@ -213,26 +212,25 @@ def exact_integers(numbers: list[int]) -> np.ndarray | None:
     return np.array(numbers, np.uint64) if low >= 0 and high < 2**64 else None
 
 
-def as_floats(values: np.ndarray) -> np.ndarray | None:
-    """Text (n,) as float64, or None if some value is no decimal number (Python's 1_000 is none)."""
-    cells = values.tolist()
-    try:
-        numbers = np.array(list(map(float, cells)))
-    except (ValueError, TypeError):
-        return None
-    joined = "".join(cells)
-    return numbers if "_" not in joined and joined.isascii() else None
+def as_64_bits(numbers: np.ndarray) -> np.ndarray:
+    """Integers of any type as int64, or uint64 where one of them needs it."""
+    large = numbers.dtype == np.uint64 and numbers.max(initial=0) >= 2**63
+    return numbers if large else numbers.astype(np.int64)
 
 
 def as_decimals(values: np.ndarray) -> np.ndarray | None:
-    """As `as_floats`, also where numbers have decimal commas; None where "1,234" may be a thousand as well."""
-    found = as_floats(values)
+    """Text (n,) as float64, or None if some value is no number. Numbers may have decimal commas, but "1,234" alone may
+    be a thousand as well, and is none."""
     cells = values.tolist()
-    if found is not None or not cells or not all(isinstance(c, str) and _DECIMAL.fullmatch(c) for c in cells):
-        return found
-    if all(_THOUSANDS.fullmatch(cell) for cell in cells):
+    try:
+        joined = "".join(cells)
+        if "_" in joined or not joined.isascii():  # Python reads 1_000 and the digits of other scripts
+            return None
+        if "," in joined and all(map(_DECIMAL.fullmatch, cells)) and not all(map(_THOUSANDS.fullmatch, cells)):
+            cells = [cell.replace(",", ".") for cell in cells]
+        return np.array(list(map(float, cells)))
+    except (ValueError, TypeError):  # TypeError: a column of lists
         return None
-    return np.array([float(cell.replace(",", ".")) for cell in cells])
 
 
 def is_code(column: Column) -> bool:
@@ -247,15 +245,25 @@ def is_frame(source: Extra) -> bool:
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
-def frame_columns(source: Extra) -> list[Column]:
+def by_name(columns: Iterable[Column], source: str) -> dict[str, Column]:
+    """The columns of one table, called `source`, by their names; ValueError for two of one name, and for none."""
+    named = dict[str, Column]()
+    for column in columns:
+        if column.name in named:
+            raise ValueError(f"{source} has two columns called {column.name!r}; rename one")
+        named[column.name] = replace(column, source=source)
+    if not named:
+        raise ValueError(f"{source} has no columns; it must hold a table")
+    return named
+
+
+def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     """The columns of a DataFrame or an Arrow table; nulls are marked, never turned into values."""
     import narwhals as nw  # only where tables are read
 
-    known = nw.from_native(source)
-    frame = known.collect() if isinstance(known, nw.LazyFrame) else known  # queries of DuckDB and Polars
-    if len(set(frame.columns)) < len(frame.columns):
-        raise ValueError(f"the table has two columns of one name: {', '.join(map(str, frame.columns))}; rename one")
-    return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
+    known = nw.from_native(frame)
+    read = known.collect() if isinstance(known, nw.LazyFrame) else known  # queries of DuckDB and Polars
+    return by_name((_column(str(series.name), series, nw) for series in read.iter_columns()), source)
 
 
 def _column(name: str, series: Extra, nw: Extra) -> Column:
@@ -263,10 +271,7 @@ def _column(name: str, series: Extra, nw: Extra) -> Column:
     missing = series.is_null().to_numpy().astype(bool)
     marked = missing if missing.any() else None
     if kind.is_integer():
-        full = series if marked is None else series.fill_null(0)
-        values = full.to_numpy()
-        large = values.dtype == np.uint64 and values.max(initial=0) >= 2**63
-        return Column(name, values if large else values.astype(np.int64), marked)
+        return Column(name, as_64_bits((series if marked is None else series.fill_null(0)).to_numpy()), marked)
     if kind.is_float() or kind.is_decimal():
         return Column(name, np.asarray(series.cast(nw.Float64).to_numpy(), np.float64), marked)
     if kind == nw.Boolean:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nearkin._fields import StrPath, counted
 from nearkin._pairs import Features
-from nearkin.data.column import Column, frame_columns, is_code, text_column
+from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
@@ -156,7 +156,7 @@ def _read_frame_column(where: Locator) -> np.ndarray:
     names = frame.column_names or read_frame(where).column_names
     if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
         raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
-    (column,) = frame_columns(frame.select([where.key or names[0]]))
+    column = frame_columns(frame.select([where.key or names[0]]), str(where))[where.key or names[0]]
     if column.missing is not None:
         raise ValueError(f"{where} has {int(column.missing.sum())} nulls; every row needs a value")
     return column.values
@@ -172,9 +172,7 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
         raise ValueError(f"{where} has dtype {array.dtype} with fractions or NaN; it must hold whole numbers or text")
     if array.dtype.kind == "f" and np.abs(array).max(initial=0) > 2.0**53:
         raise ValueError(f"{where} has numbers beyond 2^53, which {array.dtype} does not hold exactly; write text")
-    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
-        return array
-    return array.astype(np.int64)
+    return as_64_bits(array)
 
 
 _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres

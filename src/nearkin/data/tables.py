@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, time
 from itertools import combinations, zip_longest
 from typing import Any, TypeAlias
@@ -21,9 +21,11 @@ from nearkin.data.column import (
     PAIRS,
     SIMILARITY,
     Column,
+    as_64_bits,
     as_decimals,
     as_integers,
     as_text,
+    by_name,
     frame_columns,
     is_frame,
     known,
@@ -87,7 +89,8 @@ def read_table(
     if header not in (True, False, None):
         raise ValueError(f"header is {header!r}; it must be True, False or None (look)")
     if is_frame(source):
-        return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
+        name = f"the {type(source).__name__}"
+        return Table(name, frame_columns(source, name))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
     where = locate(source)
@@ -97,11 +100,11 @@ def read_table(
         if where.suffix in (*TEXT, ".xlsx"):
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
         if where.suffix != ".npz":
-            return Table(str(where), _named(frame_columns(read_frame(where)), str(where)))
+            return Table(str(where), frame_columns(read_frame(where), str(where)))
         arrays = {name: read_npz(where, name) for name in archive_keys(where)}
         flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
         others = {name: array for name, array in arrays.items() if array.ndim != 1}
-        return Table(str(where), _named(flat, str(where)) if flat else {}, matrices=others, archive=True)
+        return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
 
 
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
@@ -118,7 +121,7 @@ def _read_text(where: Locator, header: bool | None, delimiter: str | None, named
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
         columns, notes = columns[1:], ("the first column, which has no name",)
-    return Table(str(where), _named(columns, str(where)), headed, mark, notes=notes)
+    return Table(str(where), by_name(columns, str(where)), headed, mark, notes=notes)
 
 
 def _read_sheet(where: Locator) -> list[list[str]]:
@@ -136,25 +139,14 @@ def _written(cell: Any) -> str:
     return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell).strip()
 
 
-def _named(columns: list[Column], source: str) -> dict[str, Column]:
-    named = {column.name: replace(column, source=source) for column in columns}
-    if len(named) < len(columns):
-        names = [column.name for column in columns]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{source} has two columns called {twice!r}; rename one")
-    if not named:
-        raise ValueError(f"{source} has no columns; it must hold a table")
-    return named
-
-
 def _plain(array: np.ndarray) -> np.ndarray:
     """An array of a file as a column holds it: text as objects, integers as 64 bits."""
     if array.dtype.kind == "S":
         return as_text([value.decode() for value in array.tolist()])
     if array.dtype.kind == "U":
         return as_text(array.tolist())
-    if array.dtype.kind in "iu" and len(array):
-        return array.astype(np.int64) if array.dtype != np.uint64 or array.max() < 2**63 else array
+    if array.dtype.kind in "iu":
+        return as_64_bits(array)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 

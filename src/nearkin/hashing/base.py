@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
+from types import MappingProxyType
 from typing import Self
 
 import faiss
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_real, validate_vectors
-from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
+from nearkin._estimators import CodesTransformer
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
@@ -32,8 +33,9 @@ class AbstractHasher(CodesTransformer, ABC):
     `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
     """
 
+    KIND = "hasher"
+    FACTS = MappingProxyType({"bit_order": BIT_ORDER})
     n_features_in_: int
-
     n_bits: int
 
     @abstractmethod
@@ -89,19 +91,6 @@ class AbstractHasher(CodesTransformer, ABC):
         """Return an empty binary FAISS index for `encode`'s codes: flat, or `n_lists` trained on sample `codes`."""
         check_is_fitted(self)
         return binary_index(n_bytes(self.n_bits), n_lists, codes)
-
-    def save(self, path: StrPath) -> None:
-        """Write a folder of `config.json`, which names class, parameters and bit order, and `arrays.safetensors`."""
-        save_estimator(self, path, "hasher", bit_order=BIT_ORDER)
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
-        found = read_saved(path, "hasher")
-        order = found.config.get("bit_order")
-        if order != BIT_ORDER:
-            raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
-        return load_estimator(cls, found, "hasher")
 
 
 def load(path: StrPath | SavedArrays) -> AbstractHasher:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
 from nearkin._distributed import ALONE, Group
-from nearkin._estimators import ReconstructingTransformer, Source, load_estimator
+from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
@@ -281,11 +281,6 @@ class ProductQuantizer(ReconstructingTransformer):
         self.n_features_in_, self.n_iter_, self.history_, self.init_distortion_ = len(R), 0, [], {}
         self.init_recall_ = {}
         return self
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, cls.KIND, renamed={"coarse": "n_lists"})
 
     def _check_loaded(self) -> None:
         (M, K, _), lists = self.codebooks_.shape, 0 if self.coarse_centroids_ is None else len(self.coarse_centroids_)

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
 
 def frame_rows(source: Extra, name: str) -> FileRows:
     """The vectors of a DataFrame or an Arrow table called `name`."""
-    columns = {column.name: column for column in frame_columns(source)}
+    columns = frame_columns(source, name)
     names, ids, rivals = choose_columns({name: column.kind for name, column in columns.items()}, name)
     used = [columns[name] for name in names]
     for column in used:
@@ -162,12 +163,11 @@ def open_parquet(where: Locator) -> FileRows:
     about = understood(str(where), n, shape[1], ids, aside)
     rows = streamed_rows(shape, block.dtype, blocks)
 
-    def names_of_rows() -> np.ndarray:
+    def names_of_rows(column: str) -> np.ndarray:
         with open_file(where.path) as file:
-            (found,) = frame_columns(file.read(columns=[ids]))
-        return replace(found, source=str(where.path)).ids()
+            return frame_columns(file.read(columns=[column]), str(where.path))[column].ids()
 
-    read = None if ids is None else names_of_rows
+    read = None if ids is None else partial(names_of_rows, ids)
     rivals = rivals if kinds[names[0]] == "list" else []
     return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, read))
 
