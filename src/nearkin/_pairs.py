@@ -21,25 +21,31 @@ def matrix_entries(matrix: MatrixLike) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return np.asarray(entries.row), np.asarray(entries.col), np.asarray(entries.data), (m, n)
 
 
-def number_ids(values: ArrayLike, catalogue: ArrayLike | None, side: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (nnz,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids."""
-    values = as_ids(values, side)
+def number_ids(
+    values: ArrayLike, catalogue: ArrayLike | None, name: str, listed: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids.
+
+    Errors call the two `name` and `listed`, by default the name with "_ids".
+    """
+    values = as_ids(values, name)
     if catalogue is None:
         return unique_ids(values)
-    ids = as_ids(catalogue, f"{side}_ids")
+    listed = listed or f"{name}_ids"
+    ids = as_ids(catalogue, listed)
     if len(ids) and (ids.dtype.kind in "OU") != (values.dtype.kind in "OU"):
-        raise TypeError(f"{side} has ids of type {_type(values)} and {side}_ids of {_type(ids)}; use one type for both")
+        raise TypeError(f"{name} has ids of type {_type(values)} and {listed} of {_type(ids)}; use one type for both")
     place, own = unique_ids(ids)
     if len(own) < len(ids):
-        raise ValueError(f"{side}_ids repeats ids; each must stand once, pass np.unique({side}_ids)")
+        raise ValueError(f"{listed} repeats ids; each must stand once, pass np.unique({listed})")
     numbers, met = unique_ids(values)
     where = dict(zip(own.tolist(), np.argsort(place).tolist(), strict=True))
     found = np.array([where.get(name, -1) for name in met.tolist()], np.int64)
     if (found < 0).any():
         unknown = met[found < 0]
         raise ValueError(
-            f"{side} has {len(unknown)} ids that {side}_ids lacks, the first is {unknown[0].item()!r} "
-            f"({int((found[numbers] < 0).sum())} of {len(values)} pairs); add them to it"
+            f"{name} has {len(unknown)} ids that {listed} lacks, the first is {unknown[0].item()!r} "
+            f"({int((found[numbers] < 0).sum())} of {len(values)} entries); add them to it"
         )
     return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 

@@ -11,9 +11,9 @@ from nearkin._pairs import Features
 from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
-from nearkin.data.formats.binary import choose_key, read_npy, read_npz
+from nearkin.data.formats.binary import read_array
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import Table, read_table
+from nearkin.data.tables import read_bytes, read_table
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -29,7 +29,8 @@ def read_neighbors(path: StrPath) -> np.ndarray:
     if where.suffix in (*TEXT, ".parquet") and where.key is None and (hits := _read_hits(where)) is not None:
         return hits
     if where.suffix in (".npy", ".npz"):
-        array = _load(where)
+        with reading(where):
+            array = read_array(where)
         if array.ndim != 2:
             raise ValueError(f"{where} has shape {array.shape}; neighbours must be 2-D (n, k), one row a query")
     else:
@@ -100,13 +101,16 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     which none is named, and for numbers that are not whole.
     """
     where = locate(path, tables=True)
-    if where.suffix in TEXT:
-        return _read_text_column(where, n)
     arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
-    if where.suffix not in (*arrays, *frames):
+    if where.suffix not in (*arrays, *frames, *TEXT):
         raise unknown_ending(where, (*arrays, *frames, *TEXT))
     with reading(where):
-        array = _load(where) if where.suffix in arrays else _read_frame_column(where)
+        if where.suffix in TEXT:
+            array = _read_text_column(where)
+        else:
+            array = read_array(where) if where.suffix in arrays else _read_frame_column(where)
+    if where.suffix in TEXT and where.key is None and n is not None and len(array) == n + 1:
+        array = text_column("", list(map(str, array[1:].tolist()))).values  # without the name, they may be numbers
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not len(array):
@@ -114,41 +118,23 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     return _whole_or_text(array, where)
 
 
-def _load(where: Locator) -> np.ndarray:
-    with reading(where):
-        return read_npz(where, choose_key(where)) if where.suffix == ".npz" else read_npy(where)
-
-
-def _read_text_column(where: Locator, n: int | None) -> np.ndarray:
+def _read_text_column(where: Locator) -> np.ndarray:
+    """The column that the locator names, or the only one of a table without a header; of .txt its lines, uncut."""
     if where.suffix == ".txt" and where.key is None:
-        with reading(where), where.open() as file:
-            text = file.read().decode("utf-8-sig")
-        if "\0" in text:
-            raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-        cells = [line.strip() for line in text.split("\n") if line.strip()]
-    else:
-        delimiter = None if where.suffix == ".csv" else "\t"
-        cells = _only_column(where, read_table(where.path, header=where.key is not None, delimiter=delimiter))
-    if where.key is None and n is not None and len(cells) == n + 1:
-        cells = cells[1:]
-    if not cells:
-        raise ValueError(f"{where} holds no values; it must have one a row")
-    return _whole_or_text(text_column(str(where), cells).values, where)
-
-
-def _only_column(where: Locator, table: Table) -> list[str]:
-    """The cells of the column that the locator names, or of the only one of a table without a header."""
+        lines = map(str.strip, read_bytes(where).decode("utf-8").split("\n"))
+        return text_column("", [line for line in lines if line]).values
+    table = read_table(where.path, header=where.key is not None, delimiter=None if where.suffix == ".csv" else "\t")
     if where.key is not None:
-        return list(map(str, table.column(where.key, "the column").values.tolist()))
-    first, *others = table.columns.values()
-    if others:
-        names = [str(column.values[0]) for column in (first, *others)]
+        return table.column(where.key, "the column").values
+    columns = list(table.columns.values())
+    if len(columns) > 1:
+        names = [str(column.values[0]) for column in columns]
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
             f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
             "one value a line"
         )
-    return list(map(str, first.values.tolist()))
+    return columns[0].values
 
 
 def _read_frame_column(where: Locator) -> np.ndarray:

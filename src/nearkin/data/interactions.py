@@ -1,7 +1,6 @@
 """Tables of observed pairs, read into `Interactions`."""
 
 import re
-from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
@@ -174,10 +173,7 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
         cells = column.values[:100]
         numbers = [n for n in range(len(cells)) if as_decimals(cells[n : n + 1]) is not None] if column.is_text else []
         return column if 2 * len(numbers) > len(cells) else None
-    if role == "timestamp":
-        with suppress(ValueError):
-            column.times()
-            return column
+    if role == "timestamp":  # a column that looks like times, though a cell of it may be none
         looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
         return column if looks or column.maybe_numbers is not None or column.date_forms() else None
     return column

@@ -165,13 +165,19 @@ def typed(name: str, cells: list[str] | Extra) -> Column:
     return text_column(name, cells) if isinstance(cells, list) else Column(name, _arrow_values(cells))
 
 
-def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> tuple[Cells, str]:
-    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for
-    what is no text."""
+def read_bytes(where: Locator) -> bytes:
+    """The bytes of a text file without its byte order mark; ValueError for what is no UTF-8 by its first look."""
     with where.open() as file:
         data = file.read().removeprefix(b"\xef\xbb\xbf")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
         raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
+    return data
+
+
+def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> tuple[Cells, str]:
+    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for
+    what is no text."""
+    data = read_bytes(where)
     head = data[: 2**20].decode("utf-8", errors="ignore" if len(data) > 2**20 else "strict")
     if not head.strip() and not data.strip():
         raise ValueError(f"{where} is empty; it must hold a table")

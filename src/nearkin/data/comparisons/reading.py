@@ -10,7 +10,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
-from nearkin._pairs import as_ids, unique_ids
+from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers, text_column
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
@@ -256,18 +256,9 @@ def comparisons_from_names(
     if rows.dtype.kind == "f" and np.isnan(rows).any():
         row = int(np.isnan(rows).any(axis=1).argmax())
         raise ValueError(f"row {row} is {rows[row].tolist()}; an object is missing (NaN). Remove the row")
-    if objects is None:
-        numbers, names = unique_ids(as_ids(rows.ravel(), "rows"))
-        indices = numbers.reshape(rows.shape)
-    else:
-        names = np.asarray(objects)
-        place = {name: index for index, name in enumerate(names.tolist())}
-        unknown = sorted({name for name in rows.ravel().tolist() if name not in place})
-        if unknown:
-            raise ValueError(f"{len(unknown)} names in rows are not in objects, the first is {unknown[0]!r}")
-        indices = np.array([place[name] for name in rows.ravel().tolist()], np.int64).reshape(rows.shape)
+    numbers, names = number_ids(rows.ravel(), objects, "rows", "objects")
     return comparisons_from_array(
-        indices,
+        numbers.reshape(rows.shape),
         objects=names,
         weights=weights,
         annotators=annotators,

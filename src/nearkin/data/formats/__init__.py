@@ -47,5 +47,5 @@ def open_rows(where: Locator) -> FileRows:
             if found != stop - first:
                 raise ValueError(f"{found} rows where {stop - first} were announced")
 
-    take, ids = (None if read is None else reading(where)(read) for read in (rows.take, rows.ids))
-    return replace(rows, blocks=blocks, take=take, ids=ids)
+    ids = None if rows.ids is None else reading(where)(rows.ids)
+    return replace(rows, blocks=blocks, take=reading(where)(rows.take), ids=ids)

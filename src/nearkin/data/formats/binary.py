@@ -65,8 +65,10 @@ def open_npy(where: Locator) -> FileRows:
     return mapped_rows(shape, dtype, lambda: np.memmap(where.path, dtype, "r", offset, shape, order))
 
 
-def read_npy(where: Locator) -> np.ndarray:
-    """The array of an .npy file, of any shape, numbers or text."""
+def read_array(where: Locator) -> np.ndarray:
+    """The array of an .npy file, or the one that is named of an .npz archive: of any shape, numbers or text."""
+    if where.suffix == ".npz":
+        return read_npz(where, choose_key(where))
     (shape, fortran, dtype), offset = _open_header(where)
     check_dtype(str(where), dtype)
     return np.fromfile(where.path, dtype, math.prod(shape), offset=offset).reshape(shape, order="F" if fortran else "C")

@@ -9,6 +9,7 @@ from nearkin.linalg.signs import unpack_bits
 
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 BFLOAT16 = np.dtype("V2")  # as ml_dtypes writes it in .npy files
+_BLOCK = 2**21  # numbers that are read at a time where a pass finds the rows
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
 
 
@@ -22,7 +23,7 @@ class FileRows:
     shape: tuple[int, int]  # (n, d)
     dtype: np.dtype
     blocks: Callable[[int, int, int], Iterator[np.ndarray]]  # blocks(rows, first, stop): (<= rows, d) each, in order
-    take: Callable[[np.ndarray], np.ndarray] | None = None  # rows by increasing number; None: only a pass finds them
+    take: Callable[[np.ndarray], np.ndarray]  # rows by increasing number, at least one
     about: str = ""
     ids: Callable[[], np.ndarray] | None = None
 
@@ -91,9 +92,10 @@ def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRo
     def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
         return map(signs, rows.blocks(size, first, stop))
 
-    take = rows.take
-    taken = None if take is None else lambda numbers: signs(take(numbers))
-    return replace(rows, shape=(rows.shape[0], 8 * rows.shape[1]), dtype=np.dtype(np.int8), blocks=blocks, take=taken)
+    def take(numbers: np.ndarray) -> np.ndarray:
+        return signs(rows.take(numbers))
+
+    return replace(rows, shape=(rows.shape[0], 8 * rows.shape[1]), dtype=np.dtype(np.int8), blocks=blocks, take=take)
 
 
 def array_rows(X: np.ndarray) -> FileRows:
@@ -114,7 +116,15 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
             if start >= stop:
                 return
 
-    return FileRows(shape, dtype, some)
+    def take(numbers: np.ndarray) -> np.ndarray:
+        X, start = np.empty((len(numbers), shape[1]), dtype), 0
+        for block in some(max(1, _BLOCK // shape[1]), 0, int(numbers[-1]) + 1):
+            low, high = np.searchsorted(numbers, [start, start + len(block)])
+            X[low:high] = block[numbers[low:high] - start]
+            start += len(block)
+        return X
+
+    return FileRows(shape, dtype, some, take)
 
 
 def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
@@ -136,17 +146,11 @@ def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
 
     def take(numbers: np.ndarray) -> np.ndarray:
         cuts = np.searchsorted(numbers, starts)
-        return np.concatenate(
-            [
-                part.take(numbers[a:b] - start)  # pyright: ignore[reportOptionalCall]
-                for part, start, a, b in zip(parts, starts, cuts, cuts[1:], strict=False)
-                if a < b
-            ]
-        )
+        wanted = zip(parts, starts, cuts, cuts[1:], strict=False)
+        return np.concatenate([part.take(numbers[a:b] - start) for part, start, a, b in wanted if a < b])
 
-    mapped = all(part.take is not None for part in parts)
-    whole = FileRows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
-    return replace(whole, about=parts[0].about, ids=_joined_ids(parts))
+    shape = (int(starts[-1]), parts[first].shape[1])
+    return FileRows(shape, parts[first].dtype, blocks, take, parts[0].about, _joined_ids(parts))
 
 
 def _joined_ids(parts: list[FileRows]) -> Callable[[], np.ndarray] | None:

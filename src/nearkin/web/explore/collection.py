@@ -14,7 +14,7 @@ from nearkin._check import check_integer
 from nearkin._types import Record
 from nearkin.data import read_column, read_vectors
 from nearkin.data.files import locate, reading
-from nearkin.data.formats.binary import choose_key, read_npz
+from nearkin.data.formats.binary import read_array
 from nearkin.data.tables import read_table
 from nearkin.export.source import Source, exact_index
 from nearkin.index import Index, identifiers
@@ -99,7 +99,7 @@ def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
         return Pictures(files=found)
     where = locate(path)
     with reading(where):
-        array = read_npz(where, choose_key(where)) if where.suffix == ".npz" else np.load(where.path, mmap_mode="r")
+        array = read_array(where) if where.suffix == ".npz" else np.load(where.path, mmap_mode="r")
     colours = array.ndim == 4 and array.shape[3] in (3, 4)
     if array.dtype.kind not in "uifb" or not (array.ndim == 3 or colours) or len(array) != len(ids):
         raise ValueError(
