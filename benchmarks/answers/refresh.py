@@ -25,7 +25,7 @@ from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import parser
 from nearkin._shards import Shard
 from nearkin.metrics import neighbours_kept
-from nearkin.quantization.codebooks import State, TrainingRows, exact_updates, refine
+from nearkin.quantization.codebooks import State, TrainingRows, exact_update, refine
 from nearkin.quantization.training import DEFAULTS
 
 ANGLE = 1.5
@@ -83,7 +83,7 @@ def compared(drift: str, old: np.ndarray, new: np.ndarray) -> list[dict[str, Any
         X, M = both[:rows] - mean, before.n_subspaces
         start = State(before.rotation_, before.codebooks_ - (mean @ before.rotation_).reshape(M, 1, -1))
         seen = TrainingRows(X, Shard.of(X))
-        state = refine(seen, start, exact_updates(), rounds, beyond=DEFAULTS.beyond)
+        state = refine(seen, start, exact_update, rounds, beyond=DEFAULTS.beyond)
         state = refine(seen, state, None, DEFAULTS.last_iterations)
         codebooks = state.codebooks + (mean @ state.rotation).reshape(M, 1, -1)
         return nk.ProductQuantizer.from_arrays(codebooks, state.rotation)

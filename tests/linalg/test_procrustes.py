@@ -82,3 +82,21 @@ def test_a_matrix_on_which_divide_and_conquer_fails(rng, monkeypatch):
     found = nearest_orthogonal(X)
     np.testing.assert_allclose(found.T @ found, np.eye(12), atol=1e-10)
     assert np.sum(found * X) == pytest.approx(np.sum(expected * X))
+
+
+def test_a_matrix_without_an_svd_by_divide_and_conquer(rng, monkeypatch):
+    def fails(*args, **options):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    M = rng.normal(size=(12, 12))
+    expected = nearest_orthogonal(M)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    np.testing.assert_allclose(nearest_orthogonal(M), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5])
+def test_a_singular_matrix_gives_an_orthogonal_one(rank, rng):
+    M = rng.normal(size=(10, rank)) @ rng.normal(size=(rank, 10))
+    R = nearest_orthogonal(M)
+    assert orthogonality_error(R) < 1e-12
+    np.testing.assert_allclose(np.sum(R * M), np.linalg.svd(M, compute_uv=False).sum(), atol=1e-9)

@@ -21,7 +21,7 @@ from nearkin.quantization.codebooks import (
     assign,
     calming_scale,
     decode,
-    exact_updates,
+    exact_update,
     kmeans,
     prepare,
     refine,
@@ -242,7 +242,7 @@ def test_the_seconds_of_a_round_are_not_more_than_it_took(rng):
     R, records = np.eye(4, dtype=np.float32), []
     started = time.perf_counter()
     rows, start = TrainingRows(X, Shard.of(X)), State(R, kmeans(X, 2, 4, 1, 0))
-    refine(rows, start, exact_updates(), 2, callback=lambda _, record: records.append(record))
+    refine(rows, start, exact_update, 2, callback=lambda _, record: records.append(record))
     taken = time.perf_counter() - started
     seconds = [record[name] for record in records for name in ("kmeans_seconds", "rotation_seconds")]
     assert len(seconds) == 4
@@ -261,7 +261,7 @@ def test_overrelaxed_turns_end_lower_after_as_many_rounds(rng):
         start, rows = State(R, kmeans(learned @ R, 6, 16, 4, seed)), TrainingRows(learned, Shard.of(learned))
         errors = []
         for beyond in (0.0, 3.0):
-            found = refine(rows, start, exact_updates(), 20, beyond=beyond)
+            found = refine(rows, start, exact_update, 20, beyond=beyond)
             assert orthogonality_error(found.rotation) < 1e-4
             Z = others @ found.rotation
             errors.append(squared_error(Z, assign(Z, found.codebooks), found.codebooks))

@@ -31,7 +31,7 @@ from nearkin._faiss import nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import principal_axes, reached
-from nearkin.linalg.procrustes import WarmProcrustes, nearest_orthogonal
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization.codebooks import ClusterSums
 
 LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
@@ -464,7 +464,6 @@ def learn(
         near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
     parts = _parts(X, near, rotation, settings, seed)
     ends: list[tuple[np.ndarray, list[Part]]] = []
-    nearest = WarmProcrustes()
     for index in range(settings.rounds):
         last = index == settings.rounds - 1
         rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
@@ -475,8 +474,7 @@ def learn(
         if turns and not last:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
             cross = rows.T @ decoded / np.float32(len(rows))
-            square = cross.shape[0] == cross.shape[1]  # no column padded
-            rotation = nearest(cross) if square else nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
+            rotation = nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
     rotation, parts = ends[-1] if ends else (rotation, parts)
     if len(ends) == 2 and not settings.has_lengths:  # a column of lengths raises the error of the others
         judged = _augmented(X, near, settings.smoothing, generator)[: DEFAULTS.judged_rows]

@@ -20,7 +20,7 @@ from nearkin._types import ArrayLike
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
-from nearkin.linalg.procrustes import WarmProcrustes
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
@@ -119,11 +119,9 @@ class State:
     codebooks: np.ndarray
 
 
-def exact_updates() -> Update:
-    """U V^T of the SVD of M, the exact maximum over O(d) (OPQ, section 3.1), for updates that follow each other: after
-    the first mostly by products."""
-    nearest = WarmProcrustes()
-    return lambda _, M: nearest(M)
+def exact_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """U V^T of the SVD of M, the exact maximum over O(d), whatever R is (OPQ, section 3.1)."""
+    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
 
 
 def refine(
@@ -154,7 +152,6 @@ def refine(
     if X.shape[1] > DEFAULTS.large:
         inner = min(inner, max(1, n // (DEFAULTS.rows_per_update * X.shape[1])))
     distortions: list[float] = []
-    further = WarmProcrustes()
     for index in range(rounds):
         started = time.perf_counter()
         codes = assign(X @ state.rotation, state.codebooks, n)
@@ -171,7 +168,7 @@ def refine(
         flat = index >= 3 and np.ptp(distortions[-4:]) <= 3 * tol * abs(distortions[-4])
         share = 0.0 if flat else beyond * (1 - (index + 1) / rounds)
         if share:
-            rotation = further(rotation + np.float32(share) * (rotation - state.rotation))
+            rotation = exact_update(rotation, rotation + np.float32(share) * (rotation - state.rotation))
             codebooks = sums.centroids(rotation)
         group.broadcast(rotation, codebooks)  # machines may round differently
         state = State(rotation, codebooks)

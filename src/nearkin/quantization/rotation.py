@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin.quantization.codebooks import Update, exact_updates
+from nearkin.quantization.codebooks import Update, exact_update
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
 
@@ -96,7 +96,7 @@ def make_update(
     if name == "none":
         return None
     if name == "procrustes":
-        return exact_updates()
+        return exact_update
     if name == "cayley":
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)

@@ -23,7 +23,7 @@ from nearkin.quantization.codebooks import (
     Update,
     assign,
     decode,
-    exact_updates,
+    exact_update,
     kmeans,
     make_room,
     refine,
@@ -236,7 +236,7 @@ def _alternated(
     wide = 0 if start.wider is None else plan.max_iter // DEFAULTS.wide_rounds
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if start.wider is not None:
-        state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
+        state = along(start.wider, start.wider.grown(state), exact_update, wide)
     last = start.wider if start.space is None or start.wider is not None else start.space.wider
     if last is None or last.width == len(last.axes):
         return along(None, start.widened(state), None, DEFAULTS.last_iterations, 0.0)
@@ -351,7 +351,7 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     fewest = DEFAULTS.queries if rows.queries is None else DEFAULTS.neighbours
     by_neighbours = weights is None and len(judged.X) >= 2 * fewest
     judge = _judge(judged.X, rows.queries, DEFAULTS.queries) if by_neighbours else None
-    seed, updates = draw_seed(generator), {name: exact_updates() for name in starts}
+    seed = draw_seed(generator)
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     race: dict[str, State] = {}
     for name, start in starts.items():
@@ -360,7 +360,7 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     error, kept, score = {}, dict.fromkeys(starts, 0.0), {}
     for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
-            race[name] = state = refine(seen[name], state, updates[name], rounds)
+            race[name] = state = refine(seen[name], state, exact_update, rounds)
             Z = starts[name].seen(judged.X)
             left_out = max(0.0, _energy(judged.X, judged.shard) - _energy(Z, judged.shard))
             Z = Z @ state.rotation
