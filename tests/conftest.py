@@ -84,9 +84,8 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned for the order of near rows and for a map takes few steps: for tests of what is done with it."""
     from sklearn.manifold import TSNE
 
-    for name, fewer in (("order", {"steps": 60, "code_steps": 30}), ("engine_rotation", {"steps": 60})):
-        module = import_module(f"nearkin.quantization.{name}")
-        monkeypatch.setattr(module, "DEFAULTS", replace(module.DEFAULTS, **fewer))
+    order = import_module("nearkin.quantization.order")
+    monkeypatch.setattr(order, "DEFAULTS", replace(order.DEFAULTS, steps=60, code_steps=30))
     monkeypatch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 250)
 
 

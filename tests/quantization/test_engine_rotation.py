@@ -7,15 +7,11 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
-from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.quantization.engine_rotation import (
     _CodecJudge,
     _is_isotropic,
-    _random_hadamard,
     find_codec,
-    narrowed,
     turned,
-    width,
 )
 
 
@@ -67,13 +63,10 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     seen = []
     codec = CODECS[name](X)
     model = nk.Rotation(codec, max_iter=3, random_state=0).fit(X, callback=lambda step, record: seen.append(step))
-    assert seen == [1, 2, 3, 4]
+    assert seen == [1, 2, 3]
     assert model.recall_[model.chosen_] == max(model.recall_.values())
-    assert {"none", "random", "hadamard", "pca", "learned from none"} <= set(model.recall_)
-    goals = {"sign": "order", "rabitq": "order"}
-    goals |= {"int4": "ranges", "int4-row": "ranges", "int8-all": "ranges"}
-    if name in goals:
-        assert f"learned for {goals[name]}" in model.recall_
+    assert {"none", "random", "pca", "learned from none"} <= set(model.recall_)
+    assert ("learned for order" in model.recall_) == (name in {"sign", "rabitq"})
     assert model.gain_ >= -0.02
     Z = model.transform(X[:100])
     assert Z.dtype == X.dtype
@@ -124,12 +117,6 @@ def test_partial_fit_follows(vectors):
     for first in range(0, 2000, 500):
         model.partial_fit(X[first : first + 500])
     np.testing.assert_allclose(model.rotation_.T @ model.rotation_, np.eye(32), atol=1e-5)
-
-
-@pytest.mark.parametrize("d", [1, 2, 7, 24, 32])
-def test_hadamard_rotations_are_orthogonal(d):
-    R = _random_hadamard(d, np.random.default_rng(0))
-    np.testing.assert_allclose(R @ R.T, np.eye(d), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -215,38 +202,6 @@ def test_two_rows_are_enough(rng, codec):
 def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
     with pytest.raises(ValueError, match=r"rows, too few to learn this codec; give 512 or more$"):
         nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))
-
-
-@pytest.mark.parametrize("axis", [0, 1, None])
-def test_slope_by_central_differences(rng, axis):
-    X, R = rng.normal(size=(9, 5)) + 1, haar_rotation(5, 0)
-    slope, found = width(X, R, axis)[1], np.zeros((5, 5))
-    for place in np.ndindex(5, 5):
-        step = np.zeros((5, 5))
-        step[place] = 1e-6
-        found[place] = (width(X, R + step, axis)[0] - width(X, R - step, axis)[0]) / 2e-6
-    np.testing.assert_allclose(slope, found, atol=1e-7)
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_ranges_of_unseen_rows_are_narrower(axis):
-    """Uniform columns, turned, have the narrowest ranges along their own axes; rows, where no entry stands out."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (3000, 8)) if axis == 0 else rng.normal(size=(3000, 8)) * np.array([9, *[1] * 7])
-    X = (X @ haar_rotation(8, 1) if axis == 0 else X).astype(np.float32)
-    R = narrowed(X[:2000], np.eye(8, dtype=np.float32), axis, np.random.default_rng(0))
-    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
-    before, after = (np.square(np.ptp(rows, axis=axis)).mean() for rows in (X[2000:], X[2000:] @ R))
-    assert after < 0.8 * before
-
-
-def test_constant_columns_and_rows(rng):
-    X = rng.normal(size=(50, 4)).astype(np.float32)
-    X[:, 2] = 1
-    X[3] = 0
-    for axis in (0, 1, None):
-        assert np.isfinite(narrowed(X, np.eye(4, dtype=np.float32), axis, rng)).all()
-        np.testing.assert_array_equal(width(np.zeros((3, 2)), np.eye(2), axis)[1], 0)
 
 
 def test_one_column_that_varies_twice_as_much_is_no_isotropy(rng):

@@ -8,7 +8,6 @@ from typing import Self
 
 import faiss
 import numpy as np
-from scipy.linalg import hadamard
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +20,7 @@ from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import Judge
-from nearkin.quantization.order import SCORES, descend, turned_for_order
+from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
@@ -36,11 +35,6 @@ class Defaults:
     iterations: int = 10  # of k-means for a product codec, which is trained again for every rotation tried
     memory: float = 0.9  # weight of earlier batches in `partial_fit`
     isotropic: float = 1.1  # times the spread of eigenvalues that chance explains: below it all directions are equal
-    # ---- ranges
-    power: int = 8  # of the mean that replaces the largest entry: a maximum follows single rows
-    steps: int = 300
-    rate: float = 0.3  # first step's angle; it falls linearly to 0
-    batch: int = 2_048  # rows of a step
 
 
 DEFAULTS = Defaults()
@@ -157,18 +151,15 @@ def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
     raise TypeError(f"codec is a {type(codec).__name__}; it must be a name, a faiss.Index or have encode and decode")
 
 
-_RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
-
-
 @dataclass(eq=False, repr=False)
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Rotate vectors so that an engine's own codes have a higher recall; distances do not change.
 
     Learning needs only the codec's reconstructions: decode the codes of X R, fit a rotation of X to them (Procrustes),
-    and repeat, as in OPQ and ITQ. Rotations learned from several starts race on held-out rows against no rotation,
-    random ones and the principal axes. The best of these is refined by gradients: for signs and RaBitQ of the rank
-    correlation of scores and distances among near rows (`order.py`), for equal steps of the ranges (`narrowed`). The
-    rotation of highest recall wins; if it was learned, it is fitted further on all rows.
+    and repeat, as in OPQ and ITQ. Rotations learned from several starts race on held-out rows against no rotation, a
+    random one and the principal axes. For signs and RaBitQ the best of these is refined by gradients of the rank
+    correlation of scores and distances among near rows (`order.py`). The rotation of highest recall wins; if it was
+    learned, it is fitted further on all rows.
 
     Parameters
     ----------
@@ -185,8 +176,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     Attributes
     ----------
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
-    chosen_: the name of the winner: "none", "random", "hadamard", "pca", "learned from ..." one of these, "learned for
-        order" or "learned for ranges".
+    chosen_: the name of the winner: "none", "random", "pca", "learned from ..." one of these, or "learned for order".
     recall_: for each, the recall of the 10 nearest held-out rows by codes alone, on the queries that chose the winner.
     gain_: the winner's recall minus that without rotation, on other queries, before the fit on all rows.
     n_iter_, n_features_in_.
@@ -245,15 +235,13 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
-            if name != "hadamard":  # as good a start as the other random one
-                candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
+            candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
             callback(step + 1, {"total": len(starts), "start": name})
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
-        if codec in SCORES or codec in _RANGES:  # a goal that reconstructions miss: from the best so far
-            name = "learned for order" if codec in SCORES else "learned for ranges"
+        if codec in SCORES:  # a goal that reconstructions miss: from the best so far
             best = max(candidates, key=lambda name: self.recall_[name])
-            candidates[name] = self._turned_for(judge.learned_from, candidates[best], generator)
-            self.recall_[name] = judge.recall(candidates[name], 0)
+            R = candidates["learned for order"] = _ordered(judge.learned_from, candidates[best], codec, generator)
+            self.recall_["learned for order"] = judge.recall(R, 0)
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         R = candidates[self.chosen_]
         plain = _CodecJudge(X, train, codec, asked) if self.center else judge
@@ -261,16 +249,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         everything = X - self.mean_
         if self.chosen_.startswith("learned from"):  # the choice is made: fit on all rows
             R = self._learn(everything, R, train, draw_seed(generator))
-        elif self.chosen_.startswith("learned for"):
-            R = self._turned_for(everything, R, generator)
+        elif self.chosen_ == "learned for order":
+            R = _ordered(everything, R, codec, generator)
         self.rotation_ = R
-
-    def _turned_for(self, X: np.ndarray, R: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        codec = str(self.codec)
-        if codec in SCORES:
-            centred = X - X.mean(axis=0) if codec in HOLD_NORMS else X  # bits are about 0
-            return turned_for_order(centred, R, codec, generator)
-        return narrowed(X, R, _RANGES[codec], generator)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
         """The rotation after `max_iter` rounds from R; codebooks of product codes stay warm from round to round."""
@@ -318,6 +299,11 @@ def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarra
     return R
 
 
+def _ordered(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
+    """`turned_for_order` of rows X (n, d) about the point about which the codec takes signs."""
+    return turned_for_order(X - X.mean(axis=0) if codec in HOLD_NORMS else X, R, codec, generator)
+
+
 class _CodecJudge:
     """Training rows, and rows and queries that measure recall. Queries are compared as the codec's engines do: as bits
     for "sign", for "rabitq" with each row's own norm."""
@@ -359,19 +345,9 @@ def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     made = {
         "none": np.eye(d),
         "random": haar_rotation(d, seed),
-        "hadamard": _random_hadamard(d, np.random.default_rng(seed)),
         "pca": axes,
     }
     return {name: np.ascontiguousarray(R, np.float32) for name, R in made.items()}
-
-
-def _random_hadamard(d: int, generator: np.random.Generator) -> np.ndarray:
-    """Random signs and a Hadamard matrix over the first 2^p columns, then the same over the last: what engines use."""
-    size = 1 << (d.bit_length() - 1)
-    R, H = np.eye(d), hadamard(size) / np.sqrt(size)
-    for columns in (slice(0, size), slice(d - size, d)):
-        R[:, columns] = (R[:, columns] * generator.choice([-1.0, 1.0], size)) @ H
-    return R
 
 
 def _is_isotropic(X: np.ndarray) -> bool:
@@ -384,32 +360,3 @@ def _is_isotropic(X: np.ndarray) -> bool:
         return bool(values[-1] <= 0)
     spread = ((1 + np.sqrt(d / n)) / (1 - np.sqrt(d / n))) ** 2
     return bool(values[-1] <= DEFAULTS.isotropic * spread * max(values[0], 0))
-
-
-def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.random.Generator) -> np.ndarray:
-    """R (d, d) rotated until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
-
-    def gradient(R: np.ndarray) -> np.ndarray:
-        rows = X if len(X) <= DEFAULTS.batch else X[generator.integers(len(X), size=DEFAULTS.batch)]
-        return width(rows, R, axis)[1]
-
-    return descend(R, gradient, DEFAULTS.steps, DEFAULTS.rate)
-
-
-def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.ndarray]:
-    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean.
-
-    With axis=None the one width is about 0.
-    """
-    Z = X @ R
-    if axis is not None:
-        Z -= Z.mean(axis=axis, keepdims=True)
-    sizes = np.abs(Z)
-    largest = np.maximum(sizes.max(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny ** 0.5)
-    shares, power = sizes / largest, DEFAULTS.power
-    mean = np.maximum((shares**power).mean(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny)
-    widths = largest * mean ** (1 / power)
-    by_z = 2 * widths.size / Z.size * widths * shares ** (power - 1) * mean ** (1 / power - 1) * np.sign(Z)
-    if axis is not None:
-        by_z -= by_z.mean(axis=axis, keepdims=True)
-    return float(np.square(widths).sum()), X.T @ by_z
