@@ -30,7 +30,7 @@ def get_loss(name: str, n_components: int) -> OrdinalLoss:
 
 
 @njit
-def gram_pass(G, q, w, code, parameter, halves, gradient):
+def gram_pass(G, q, w, code, parameter, gradient):
     """sum_q F_q(G), and gradient += its gradient: s_a W_ij - s_b W_lk (SVRG-SBB eqs. 44-45), in float64.
 
     W_ij has +1 at (i, i) and (j, j) and -1 at (i, j) and (j, i), so that <W_ij, G> = d_ij^2.
@@ -42,7 +42,7 @@ def gram_pass(G, q, w, code, parameter, halves, gradient):
         b = max(G[l, l] + G[k, k] - G[l, k] - G[k, l], 0.0)
         weight = w[t] if len(w) else 1.0
         total += weight * loss_value(code, a, b, parameter)
-        s_a, s_b = loss_slopes(code, a, b, parameter, halves)
+        s_a, s_b = loss_slopes(code, a, b, parameter)
         s_a, s_b = weight * s_a, weight * s_b
         gradient[i, i] += s_a
         gradient[j, j] += s_a
@@ -73,7 +73,7 @@ class GramObjective:
             raise ValueError(f"G has shape {G.shape}; it must be ({self.n_objects}, {self.n_objects})")
         gradient = np.zeros_like(G)
         loss = self.loss
-        total = gram_pass(G, self.indices, self._weights, loss.code, loss.parameter, loss.halves, gradient)
+        total = gram_pass(G, self.indices, self._weights, loss.code, loss.parameter, gradient)
         scale = self.n_objects / len(self.indices)
         return total * scale, gradient * scale
 

@@ -37,15 +37,6 @@ def test_gradient_on_points_is_the_derivative(name, width, p, rng):
     assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
 
 
-def test_t_ste_whole_and_general_exponent_agree(rng):
-    x = pad_rows(rng.normal(0, 0.7, (5, 3)), np.float64)
-    whole = OrdinalObjective(QUESTIONS["triplet"], 5, get_loss("t-ste", 3, 2.0), dtype=np.float64)
-    general = OrdinalObjective(QUESTIONS["triplet"], 5, get_loss("t-ste", 3, 2.0 + 1e-9), dtype=np.float64)
-    assert whole.loss.halves == 3
-    assert general.loss.halves == 0
-    np.testing.assert_allclose(whole.gradient(x), general.gradient(x), rtol=1e-7)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", LOSSES)
 def test_far_points_do_not_overflow(name, dtype):

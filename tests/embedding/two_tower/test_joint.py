@@ -12,7 +12,6 @@ import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
 from nearkin.embedding.two_tower.als import solve_left
 from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
-from nearkin.embedding.two_tower.training import Best, copied_state
 from nearkin.quantization import IndexingLayer
 
 SWEEPS = DEFAULTS.sweeps
@@ -208,24 +207,3 @@ def test_a_right_without_pairs_counts_as_one_where_the_index_starts() -> None:
     tables = torch.zeros(3, 2), torch.zeros(3, 2)
     solver = Joint().follow(ALS().alternate(AllPairsLoss(pairs), *tables), layer(), pairs, np.full(4, 0.5))
     assert solver.importance.tolist() == [2.5, 1.5, 1.0]
-
-
-def test_the_best_step_holds_the_teachers_tables_once(fitted: nk.TwoTower) -> None:
-    """They are as large as all else that a fit holds; until the teacher is done they are copied."""
-    P, Q = (torch.from_numpy(X) for X in fitted.exact_embeddings_)
-    taught = ALS().alternate(AllPairsLoss(PAIRS), P, Q)
-    solver = Joint().follow(taught, layer(), PAIRS, np.ones(len(PAIRS)))
-    assert not list(solver.settled())
-    solver.done = SWEEPS
-    solver.step()
-    first = copied_state(solver, None)
-    assert first["P"] is taught.P
-    assert first["left"] is not solver.left
-    before = {name: value.clone() for name, value in first.items()}
-    best = Best(0.5, SWEEPS + 1, first)
-    solver.step()
-    for name, value in best.state.items():
-        assert torch.equal(value, before[name]), name
-    second = copied_state(solver, best)
-    assert torch.equal(second["left"], solver.left)
-    assert not torch.equal(second["left"], before["left"])

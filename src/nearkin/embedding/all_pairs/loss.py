@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import softplus
 
-from nearkin._check import check_finite, check_real
+from nearkin._check import check_choice, check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs
 from nearkin.records import Interactions
 
-CHUNK = 8192  # rows of a Gramian, or pairs, per step, so that intermediate results stay in the cache
+CHUNK = 8192  # rows of a Gramian per step: no float64 copy of all rows is made
 
 Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
 """Imputed labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
@@ -61,12 +61,12 @@ def pair_loss(loss: str | CustomPairLoss) -> CustomPairLoss:
     """The loss of that name, or `loss` itself if it is one; ValueError or TypeError otherwise."""
     if isinstance(loss, CustomPairLoss):
         return loss
-    kinds = f"one of {', '.join(map(repr, LOSSES))} or a CustomPairLoss"
     if not isinstance(loss, str):
-        raise TypeError(f"loss is of type {type(loss).__name__}; it must be {kinds}(value, first, second)")
-    if loss not in LOSSES:
-        raise ValueError(f"loss is {loss!r}; it must be {kinds}")
-    return LOSSES[loss]
+        raise TypeError(
+            f"loss is of type {type(loss).__name__}; it must be one of {', '.join(map(repr, LOSSES))} or a "
+            "CustomPairLoss(value, first, second)"
+        )
+    return LOSSES[check_choice(loss, "loss", LOSSES)]
 
 
 def check_convex(loss: CustomPairLoss, labels: Tensor) -> None:
@@ -363,13 +363,8 @@ class AllPairsPoint:
     @cached_property
     def slopes(self) -> Tensor:
         """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
-        c, slopes = self.constants, torch.empty_like(self.scores)
-        for part in range(0, len(slopes), CHUNK):
-            places = slice(part, part + CHUNK)
-            labels, weights, cost, imputed = c.of_pairs(places)
-            scores, out = self.scores[places], slopes[places]
-            torch.sub(weights * self.loss.first(labels, scores), cost * (scores - imputed), out=out)
-        return slopes
+        c = self.constants
+        return c.weights * self.loss.first(c.labels, self.scores) - c.pair_cost * (self.scores - c.imputed)
 
     def value(self) -> float:
         c = self.constants

@@ -14,7 +14,7 @@ Misprints in paper 004 (SVRG-SBB), each corrected here and proved by the tests a
 * eq. 47, printed for CKL, is STE's eq. 48: after multiplying by exp(-a - b) both are exp(-a) / (exp(-a) + exp(-b)).
   The crowd kernel's own form (Tamuz et al. 2011), used here, is p = (mu + b) / (2 mu + a + b).
 * eq. 50 holds for STE only; each loss below is -log p of that loss's model.
-* eq. 58 (t-STE) has an extra factor alpha^(-alpha) and the wrong sign in its second block; `_t_ste_slopes` derives it.
+* eq. 58 (t-STE) has an extra factor alpha^(-alpha) and the wrong sign in its second block; see `loss_slopes`.
 * eq. 60: the rows must be (I 0 I 0), (0 I 0 0), (0 0 0 I): g_i of a triplet adds the parts of i and of l.
 
 Shapes in every pass: x (n, c, 4) holds the points, each row padded with zeros to c blocks of four (padding stays zero,
@@ -81,7 +81,6 @@ class OrdinalLoss:
     code: int
     parameter: float
     has_model: bool  # exp(-f) is the probability of the answer
-    halves: int = 0  # 2 x the exponent of t-STE if it is a whole number, so that no logarithm is needed; 0 otherwise
 
 
 def get_loss(name: str, n_components: int, parameter: float | None = None) -> OrdinalLoss:
@@ -98,8 +97,7 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
         value = 1.0
     elif parameter is not None:
         value = _check.check_real(parameter, "loss_parameter", above=0.0)
-    halves = int(value + 1) if code == T_STE and value == int(value) else 0
-    return OrdinalLoss(name, code, value, code not in (GNMDS, SOE), halves)
+    return OrdinalLoss(name, code, value, code not in (GNMDS, SOE))
 
 
 @inlined
@@ -120,8 +118,8 @@ def loss_value(code: int, a: float, b: float, parameter: float) -> float:
 
 
 @inlined
-def loss_slopes(code, a, b, parameter, halves):
-    """The slopes (df/da, -df/db) in the precision of `a`; `halves` is `OrdinalLoss.halves`."""
+def loss_slopes(code, a, b, parameter):
+    """The slopes (df/da, -df/db) in the precision of `a`."""
     T = type(a)  # constants in the data's own precision: a float64 literal would drag float32 arithmetic to float64
     zero, one = T(0), T(1)
     if code == GNMDS:
@@ -133,37 +131,17 @@ def loss_slopes(code, a, b, parameter, halves):
     if code == CKL:
         total = parameter + parameter + a + b
         return one / total, (parameter + a) / ((parameter + b) * total)
-    if code == T_STE:
-        return _t_ste_slopes(a, b, parameter, halves)
+    if code == T_STE:  # eq. 58 corrected: with s = alpha + d^2, 1 - p = 1 / (1 + (s_lk / s_ij)^((alpha + 1) / 2)) and
+        # the slopes are (alpha + 1) / 2 (1 - p) / s_ij and the same over s_lk
+        s_near, s_far, exponent = parameter + a, parameter + b, T(0.5) * (parameter + one)
+        weight = exponent / (one + np.exp(exponent * np.log(s_far / s_near)))
+        return weight / s_near, weight / s_far
     near, far = np.sqrt(a), np.sqrt(b)
     hinge = parameter + near - far
     if hinge <= zero:
         return zero, zero
     # at coincident points the distance has no derivative; its subgradient 0 is taken
     return (hinge / near if near > zero else zero), (hinge / far if far > zero else zero)
-
-
-@inlined
-def _t_ste_slopes(a, b, alpha, halves):
-    """eq. 58 corrected: with s = alpha + d^2 and 1 - p = 1 / (1 + (s_lk / s_ij)^((alpha + 1) / 2)),
-    s_a = (alpha + 1) / 2 (1 - p) / s_ij and s_b = (alpha + 1) / 2 (1 - p) / s_lk.
-    """
-    T = type(a)
-    one, half = T(1), T(0.5)
-    s_near, s_far = alpha + a, alpha + b
-    ratio = s_far / s_near
-    if halves > 0:  # the exponent is halves / 2: a square root and a few products instead of log and exp
-        power = np.sqrt(ratio) if halves & 1 else one
-        left = halves >> 1
-        while left > 0:
-            if left & 1:
-                power *= ratio
-            ratio *= ratio
-            left >>= 1
-    else:
-        power = np.exp(half * (alpha + one) * np.log(ratio))
-    weight = half * (alpha + one) / (one + power)
-    return weight / s_near, weight / s_far
 
 
 def answer_probability(loss: OrdinalLoss, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -255,7 +233,7 @@ def sum_values(x, q, w, code, parameter):
 
 
 @kernel
-def sum_gradients(x, q, w, code, parameter, halves, scale, gradient, slopes):
+def sum_gradients(x, q, w, code, parameter, scale, gradient, slopes):
     """gradient += scale grad F_q(x), term after term: with `gradient` = x and a negative scale, a pass of SGD.
 
     The scaled slopes of every term are written to `slopes` (m, 2) if it is not empty.
@@ -264,7 +242,7 @@ def sum_gradients(x, q, w, code, parameter, halves, scale, gradient, slopes):
     for t in range(len(q)):
         i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
-        s_a, s_b = loss_slopes(code, a, b, parameter, halves)
+        s_a, s_b = loss_slopes(code, a, b, parameter)
         if len(w):
             s_a, s_b = s_a * w[t], s_b * w[t]
         s_a, s_b = two * scale * s_a, two * scale * s_b
@@ -290,7 +268,7 @@ def catch_up(x, gradient, last, row, clock, step):
 
 
 @kernel
-def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, first, n_terms, step, scale, batch):
+def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, first, n_terms, step, scale, batch):
     """One inner loop of SVRG-SBB Algorithm 1 over `n_terms` comparisons from row `first` on, cyclically, in place.
 
     A batch I does x -= step [scale sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| gradient], `gradient` the full
@@ -315,7 +293,7 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
             catch_up(x, gradient, last, l, clock, step)
             catch_up(x, gradient, last, k, clock, step)
             a, b = squared_distances(x, i, j, l, k)
-            s_a, s_b = loss_slopes(code, a, b, parameter, halves)
+            s_a, s_b = loss_slopes(code, a, b, parameter)
             if len(w):
                 s_a, s_b = s_a * w[r], s_b * w[r]
             s_a, s_b = factor * two * s_a, factor * two * s_b
@@ -344,13 +322,13 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
 
 
 @kernel
-def adagrad_pass(x, accumulator, q, w, code, parameter, halves, step):
+def adagrad_pass(x, accumulator, q, w, code, parameter, step):
     """Row-wise AdaGrad, in place: accumulator[r] += |g_r|^2, x_r -= step g_r / sqrt(accumulator[r]), per comparison."""
     two = x.dtype.type(2)
     for t in range(len(q)):
         i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
-        s_a, s_b = loss_slopes(code, a, b, parameter, halves)
+        s_a, s_b = loss_slopes(code, a, b, parameter)
         if len(w):
             s_a, s_b = s_a * w[t], s_b * w[t]
         s_a, s_b = two * s_a, two * s_b

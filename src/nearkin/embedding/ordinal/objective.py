@@ -76,7 +76,7 @@ class OrdinalObjective:
     def __post_init__(self) -> None:
         self.indices, weights = check_terms(self.indices, self.n_objects, self.weights)
         self._weights = weights.astype(self.dtype)
-        self._loss = (self.loss.code, self.dtype(self.loss.parameter), self.loss.halves)
+        self._loss = (self.loss.code, self.dtype(self.loss.parameter))
 
     @property
     def n_terms(self) -> int:
@@ -86,7 +86,7 @@ class OrdinalObjective:
         """f(x), summed in float64."""
         check_points(self.n_objects, x)
         indices, weights, group = self._share()
-        total = np.array([losses.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
+        total = np.array([losses.sum_values(x, indices, weights, *self._loss)])
         group.all_reduce(total)
         return float(total[0]) * self.n_objects / self.n_terms
 
@@ -198,7 +198,7 @@ class EventObjective:
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """grad f(x), same shape as x."""
         weights = self.event_values(x)[1] * self._by_row
-        gradient, loss = np.zeros_like(x), (self.loss.code, self.loss.parameter, self.loss.halves)
+        gradient, loss = np.zeros_like(x), (self.loss.code, self.loss.parameter)
         losses.sum_gradients(x, self.indices, weights, *loss, 1.0, gradient, np.empty((0, 2)))
         return gradient * (self.n_objects / self.n_terms)
 

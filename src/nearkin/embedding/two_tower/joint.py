@@ -11,7 +11,7 @@ an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq
 is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -136,10 +136,6 @@ class Joint(AbstractSolver):
     def state(self) -> dict[str, Tensor]:
         progress = torch.tensor([self.done, self.distortion], dtype=torch.float64)
         return self.teacher.state() | super().state() | {"progress": progress}
-
-    def settled(self) -> Collection[str]:
-        """The teacher's tables, once it has learned."""
-        return self.teacher.state().keys() if self.ready() else ()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         super().load_state(state)

@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -126,10 +126,6 @@ class AbstractSolver(BaseEstimator, ABC):
             else:
                 part.load_state_dict(own)
 
-    def settled(self) -> Collection[str]:
-        """Names of the tensors in `state` that no later step changes, not even in place: they need no copy."""
-        return ()
-
 
 class AbstractTowerSolver(AbstractSolver):
     """A solver whose towers, and index if there is one, are `pair`; its state is theirs and the optimizers'."""
@@ -214,7 +210,8 @@ def train(
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
             if solver.ready() and (best is None or record["metric"] > best.metric):
-                best = Best(record["metric"], record["step"], copied_state(solver, best))
+                best = None  # frees the old copy before the next one is made
+                best = Best(record["metric"], number, {name: value.clone() for name, value in solver.state().items()})
         history.append(record)
         if checkpoint is not None and group.rank == 0:
             checkpoint.write(history, best, solver.state())
@@ -223,17 +220,6 @@ def train(
     if best is not None:
         solver.load_state(best.state)
     return history
-
-
-def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tensor]:
-    """A copy of the state; unchanged tensors come from `before`, which is consumed; settled ones are shared."""
-    old, copies, settled = {} if before is None else before.state, {}, solver.settled()
-    for name, value in solver.state().items():
-        copies[name] = value if name in settled else old.pop(name, None)
-        if copies[name] is None or not torch.equal(copies[name], value):
-            copies[name] = None  # frees its memory before the next copy is made
-            copies[name] = value.clone()
-    return copies
 
 
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
