@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.cell_sums import CellSums, block_rows
-from nearkin.statistics import AbstractSums, CrossProduct, Gram, Mean, SquaredNorm
-
-MEAN = np.array([1.0, -2.0, 0.5])
+from nearkin.statistics import AbstractSums, RowMean, row_mean, squared_norm
 
 
 def means(X: np.ndarray, cells: np.ndarray) -> list[np.ndarray]:
@@ -16,18 +14,20 @@ def means(X: np.ndarray, cells: np.ndarray) -> list[np.ndarray]:
 
 
 RECORDS: dict[str, tuple[Callable[[], AbstractSums], Callable]] = {
-    "mean": (lambda: Mean(3), lambda X, B, codes: X.mean(axis=0)),
-    "gram": (lambda: Gram(MEAN), lambda X, B, codes: (X - MEAN).T @ (X - MEAN) / len(X)),
-    "cross": (lambda: CrossProduct(3, 2), lambda X, B, codes: X.T @ B / len(X)),
-    "norm": (SquaredNorm, lambda X, B, codes: (X**2).sum() / len(X)),
+    "mean": (lambda: RowMean(3), lambda X, B, codes: X.mean(axis=0)),
+    "cross": (lambda: RowMean(3, 2), lambda X, B, codes: X.T @ B / len(X)),
+    "norm": (RowMean, lambda X, B, codes: (X**2).sum() / len(X)),
     "cells": (lambda: CellSums(2, 4, 3), lambda X, B, codes: np.array([means(X, codes[:, m]) for m in (0, 1)])),
 }  # fmt: skip
 
 
 def update(record: AbstractSums, X: np.ndarray, B: np.ndarray, codes: np.ndarray) -> AbstractSums:
-    if isinstance(record, CrossProduct):
-        return record.update(X, B)
-    return record.update(X, codes) if isinstance(record, CellSums) else record.update(X)
+    if isinstance(record, CellSums):
+        return record.update(X, codes)
+    assert isinstance(record, RowMean)
+    if record.total.ndim == 2:
+        return record.update(X.T @ B, len(X))
+    return record.merge(row_mean(X) if record.total.ndim else squared_norm(X))
 
 
 @pytest.fixture

@@ -30,8 +30,12 @@ class AbstractSums(ABC):
         return self
 
 
-class AbstractMean(AbstractSums):
-    """A number of rows and a total over them: `finalize` divides, by 1 without rows."""
+class RowMean(AbstractSums):
+    """The mean over rows of a number, a vector or a matrix of that shape: how many rows, and a total over them.
+
+    Callers compute the totals: (X - mean).T @ (X - mean) for a covariance, X.T @ B for the product with partners B. A
+    covariance takes two passes, because X^T X - n m m^T loses the digits of a variance that is small against the mean.
+    """
 
     def __init__(self, *shape: int) -> None:
         self.count = np.zeros(1)
@@ -44,57 +48,26 @@ class AbstractMean(AbstractSums):
     def totals(self) -> list[np.ndarray]:
         return [self.count, self.total]
 
+    def update(self, total: np.ndarray | float, count: float) -> Self:
+        """Add the total over `count` rows."""
+        self.count += count
+        self.total += total
+        return self
+
     def finalize(self) -> np.ndarray:
+        """The total divided by the number of rows, zeros without rows."""
         return self.total / (self.count[0] or 1)
 
 
-class Mean(AbstractMean):
-    """Number of rows and their sum, `Mean(d)`: `finalize` gives the mean (d,) float64."""
-
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d), each counted as often as its weight (b,)."""
-        self.count += len(X) if weights is None else weights.sum(dtype=np.float64)
-        self.total += X.sum(axis=0, dtype=np.float64) if weights is None else weights.astype(np.float64) @ X
-        return self
+def row_mean(X: np.ndarray, weights: np.ndarray | None = None) -> RowMean:
+    """The mean (d,) of rows X (b, d), each counted as often as its weight (b,)."""
+    if weights is None:
+        return RowMean(X.shape[1]).update(X.sum(axis=0, dtype=np.float64), len(X))
+    return RowMean(X.shape[1]).update(weights.astype(np.float64) @ X, weights.sum(dtype=np.float64))
 
 
-class Gram(AbstractMean):
-    """X^T X of rows less a mean (d,) known before, in float64: `finalize` gives the covariance (d, d).
-
-    Two passes, the mean first, because X^T X - n m m^T loses the digits of a variance that is small against the mean.
-    """
-
-    def __init__(self, mean: np.ndarray) -> None:
-        super().__init__(len(mean), len(mean))
-        self.mean = mean
-
-    def update(self, X: np.ndarray) -> Self:
-        """Add rows X (b, d)."""
-        centred = X - self.mean
-        self.count += len(X)
-        self.total += centred.T @ centred  # NumPy calls syrk here: half the work of a product
-        return self
-
-
-class CrossProduct(AbstractMean):
-    """X^T B of rows X and their partners B, signs or decoded rows, `CrossProduct(d, L)`. `finalize` divides by n."""
-
-    def update(self, X: np.ndarray, B: np.ndarray) -> Self:
-        """Add rows X (b, d) with their B (b, L); the product of the block is in their own type."""
-        self.count += len(X)
-        self.total += X.T @ B
-        return self
-
-
-class SquaredNorm(AbstractMean):
-    """Sum of |x|^2 in float64, `SquaredNorm()`: `finalize` gives the mean over rows."""
-
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d), each counted as often as its weight (b,)."""
-        if weights is None:
-            self.count += len(X)
-            self.total += np.einsum("ij,ij->", X, X, dtype=np.float64)
-        else:
-            self.count += weights.sum(dtype=np.float64)
-            self.total += np.einsum("ij,ij,i->", X, X, weights, dtype=np.float64)
-        return self
+def squared_norm(X: np.ndarray, weights: np.ndarray | None = None) -> RowMean:
+    """The mean of |x|^2 over rows X (b, d), each counted as often as its weight (b,)."""
+    if weights is None:
+        return RowMean().update(np.einsum("ij,ij->", X, X, dtype=np.float64), len(X))
+    return RowMean().update(np.einsum("ij,ij,i->", X, X, weights, dtype=np.float64), weights.sum(dtype=np.float64))

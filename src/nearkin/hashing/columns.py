@@ -16,7 +16,7 @@ from nearkin.hashing.spectrum import Blocks, Spectrum
 from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.signs import row_blocks
-from nearkin.statistics import CrossProduct
+from nearkin.statistics import RowMean
 
 
 class AbstractColumnStep(ABC):
@@ -285,11 +285,11 @@ class CentredRows:
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
         """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
         P = V if self.axes is None else self.axes @ V
-        moment = CrossProduct(*P.shape)
+        moment = RowMean(*P.shape)
         for block in self.blocks():
             narrow = P.astype(block.dtype)
             for rows in row_blocks(block, BLOCK):
-                moment.update(rows, _signs_in_place(rows @ narrow))
+                moment.update(rows.T @ _signs_in_place(rows @ narrow), len(rows))
         found = self.group.merge(moment).finalize()
         return found if self.axes is None else self.axes.T @ found
 

@@ -20,7 +20,7 @@ from nearkin.hashing.bits import asymmetric_index, asymmetric_search, pad_column
 from nearkin.hashing.columns import CentredRows, centred, principal_coordinates, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
-from nearkin.statistics import Mean, SquaredNorm
+from nearkin.statistics import RowMean, row_mean, squared_norm
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
@@ -235,10 +235,10 @@ class RandomHyperplanes(AbstractLinearHasher):
         X, shard = training_rows(self, X, min_rows=2)
         d, generator = X.shape[1], shared_generator(self.random_state)
         shard.check_varies(X)
-        mean = shard.group.merge(Mean(d).update(X)).finalize()
-        spread = SquaredNorm()
+        mean = shard.group.merge(row_mean(X)).finalize()
+        spread = RowMean()
         for block in row_blocks(X):
-            spread.update(block - mean)
+            spread.merge(squared_norm(block - mean))
         variance = float(shard.group.merge(spread).finalize()) / d
         if self.orthogonal:
             groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from nearkin._distributed import ALONE, Group
-from nearkin.statistics import Gram, Mean
+from nearkin.statistics import RowMean, row_mean
 
 SCALES = ("auto", "eq25", "top-eigenvalue")
 Blocks = Callable[[], Iterable[np.ndarray]]
@@ -51,9 +51,10 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
         _, singular, rows = np.linalg.svd(centred, full_matrices=False)
         variances, axes = singular**2 / len(centred), rows.T
     else:
-        scatter = Gram(mean)
+        scatter = RowMean(d, d)
         for block in blocks():
-            scatter.update(block)
+            centred = block - mean
+            scatter.update(centred.T @ centred, len(centred))  # NumPy calls syrk here: half the work of a product
         covariance = group.merge(scatter).finalize()
         keep = d if n_components is None else min(n_components, d)
         variances, axes = eigh(covariance, subset_by_index=(d - keep, d - 1), check_finite=False)
@@ -70,11 +71,11 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     return Spectrum(mean, variances[:kept].copy(), np.ascontiguousarray(axes[:, :kept] * signs), n_rows)
 
 
-def _sums(blocks: Blocks) -> tuple[Mean, float]:
+def _sums(blocks: Blocks) -> tuple[RowMean, float]:
     """Sums of the rows, and the precision of their type."""
     sums, eps = None, np.finfo(np.float64).eps
     for block in blocks():
-        sums = (sums or Mean(block.shape[1])).update(block)
+        sums = (sums or RowMean(block.shape[1])).merge(row_mean(block))
         eps = np.finfo(block.dtype).eps
     if sums is None:
         raise ValueError("blocks is empty; give at least one array of rows")

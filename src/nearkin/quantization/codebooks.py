@@ -21,7 +21,7 @@ from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.statistics import SquaredNorm
+from nearkin.statistics import squared_norm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
@@ -147,7 +147,7 @@ def refine(
     The rows should be centred: a mean would dominate M and slow every update.
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
-    energy = float(group.merge(SquaredNorm().update(X, weights)).finalize())
+    energy = float(group.merge(squared_norm(X, weights)).finalize())
     inner = DEFAULTS.inner_rounds
     if X.shape[1] > DEFAULTS.large:
         inner = min(inner, max(1, n // (DEFAULTS.rows_per_update * X.shape[1])))

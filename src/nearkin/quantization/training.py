@@ -30,7 +30,7 @@ from nearkin.quantization.codebooks import (
     squared_error,
 )
 from nearkin.quantization.rotation import make_update
-from nearkin.statistics import Gram, Mean, SquaredNorm
+from nearkin.statistics import row_mean, squared_norm
 
 _SQUARES = ("objective", "distortion")  # of a record of the history
 STARTS = ("identity", "pca", "random")
@@ -149,9 +149,9 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             # queries are compared with residuals of each cell, so they cannot compare the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
         weights = rows.weights
-        mean = shard.group.merge(Mean(rows.X.shape[1]).update(rows.X, weights)).finalize().astype(np.float32)
+        mean = shard.group.merge(row_mean(rows.X, weights)).finalize().astype(np.float32)
         if weights is not None:  # of mean 1
-            average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
+            average = shard.group.merge(row_mean(weights[:, None])).finalize()
             rows = replace(rows, weights=(weights / average).astype(np.float32))
         rows = rows.changed(lambda X: X - mean)
         learned = _learn(rows, plan, generator, report)
@@ -252,7 +252,7 @@ def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
 
 
 def _energy(X: np.ndarray, shard: Shard) -> float:
-    return float(shard.group.merge(SquaredNorm().update(X)).finalize())
+    return float(shard.group.merge(squared_norm(X)).finalize())
 
 
 def _joined(state: State, axes: np.ndarray) -> State:
@@ -331,8 +331,8 @@ def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Star
 
 def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
     """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
-    mean = Mean(X.shape[1]).update(X).finalize()
-    variances, axes = np.linalg.eigh(Gram(mean).update(X).finalize())
+    centred = X - X.mean(axis=0, dtype=np.float64)
+    variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
     variances, axes = variances[::-1], axes[:, ::-1]
     logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
     logs -= logs.min()  # in units of the smallest, so that every axis adds volume

@@ -256,7 +256,7 @@ def comparisons_from_names(
     if rows.dtype.kind == "f" and np.isnan(rows).any():
         row = int(np.isnan(rows).any(axis=1).argmax())
         raise ValueError(f"row {row} is {rows[row].tolist()}; an object is missing (NaN). Remove the row")
-    numbers, names = number_ids(rows.ravel(), objects, "rows", "objects")
+    numbers, names = number_ids(rows.ravel(), None if objects is None else np.asarray(objects), "rows", "objects")
     return comparisons_from_array(
         numbers.reshape(rows.shape),
         objects=names,
