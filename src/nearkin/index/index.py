@@ -289,14 +289,12 @@ class Index:
 
     def _check_mergeable(self, other: Self) -> None:
         """ValueError unless the rows of `other` mean the same in this index."""
-        kind, its_kind = (type(innermost(index.faiss_index)).__name__ for index in (self, other))
-        for what, own, its in (
-            ("metric", self.metric, other.metric),
-            ("number of columns", self.n_features, other.n_features),
-            ("kind", kind, its_kind),
-        ):
-            if own != its:
-                raise ValueError(f"indexes of another {what} cannot be merged: {its!r} into {own!r}")
+        own, its = (
+            {"metric": one.metric, "columns": one.n_features, "kind": type(innermost(one.faiss_index)).__name__}
+            for one in (self, other)
+        )
+        if own != its:
+            raise ValueError(f"an index of {its} cannot be merged into one of {own}; these must be the same")
         if isinstance(self.quantizer, BitCodes) and isinstance(other.quantizer, BitCodes):
             probes = np.random.default_rng(0).normal(size=(8, self.n_features))
             same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))

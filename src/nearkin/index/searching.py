@@ -453,26 +453,18 @@ class Lengths(NamedTuple):
             scores = self._stretched(index, asked, centre, scores, positions, kept)
             return best_of(scores, positions, k, by_distance)
         scores = np.empty(positions.shape, np.float32)
-        decoded_at_most = min(_QUERIES * positions.shape[1], index.ntotal) * Q.shape[1]
-        step = max(1, int(_QUERIES * min(1.0, _AT_LENGTH / max(decoded_at_most, 1))))
+        step = max(1, min(_QUERIES, _AT_LENGTH // max(1, positions.shape[1] * Q.shape[1])))
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
-            own, numbers = np.maximum(positions[some].ravel(), 0), np.arange(positions[some].size)
-            if step > 1 and len(Q) > 1:  # rows shared by queries are decoded once
-                own, numbers = np.unique(own, return_inverse=True)
+            own, numbers = np.unique(np.maximum(positions[some], 0), return_inverse=True)  # each row is decoded once
             rows = self._turned(index, own, kept)
             scores[some] = compared(asked[some], rows, numbers.reshape(positions[some].shape), by_distance)
         return best_of(scores, positions, k, by_distance)
 
     def _stretched(
-        self,
-        index: faiss.Index,
-        Q: np.ndarray,
-        centre: np.ndarray,
-        scores: np.ndarray,
-        positions: np.ndarray,
+        self, index: faiss.Index, Q: np.ndarray, centre: np.ndarray, scores: np.ndarray, positions: np.ndarray,
         kept: Kept,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
         inner = innermost(index)
         known = kept.stretches(inner)

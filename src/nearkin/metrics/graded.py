@@ -14,7 +14,6 @@ NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
 DEPTH = 100  # answers that the measures need
 _TOP = 10
 _RESAMPLES = 2_000
-_NUMBERS = 1 << 22  # of resampled queries at a time
 
 
 class Interval(NamedTuple):
@@ -51,7 +50,6 @@ def paired_interval(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Interv
     Both are values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993).
     """
     differences, generator = one - other, np.random.default_rng(seed)
-    counts = np.diff(np.r_[0 : _RESAMPLES : max(1, _NUMBERS // len(one)), _RESAMPLES]).tolist()
-    means = [differences[generator.integers(len(one), size=(count, len(one)))].mean(axis=1) for count in counts]
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
+    means = [differences[generator.integers(len(one), size=len(one))].mean() for _ in range(_RESAMPLES)]
+    low, high = np.quantile(means, [0.025, 0.975])
     return Interval(float(differences.mean()), float(low), float(high))

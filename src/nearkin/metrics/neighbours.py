@@ -173,12 +173,9 @@ def _rows_of_ids(found: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
     """Row numbers (q, k) of the ids `found` among `ids` (n,), -1 for none; ValueError for an unknown id."""
     if (found.dtype.kind == "U") != (ids.dtype.kind == "U"):
         raise TypeError(f"retrieved has dtype {found.dtype} and ids {ids.dtype}; both must be integers or both strings")
-    order = np.argsort(ids, kind="stable") if ids.ndim == 1 else np.empty(0, np.int64)
-    if len(order) != n or (ids[order[1:]] == ids[order[:-1]]).any():
+    if ids.shape != (n,) or len(place := dict(zip(ids.tolist(), range(n), strict=True))) != n:
         raise ValueError(f"ids has shape {ids.shape}; it must be ({n},), one id for each row of X, each once")
-    numbers = order[np.minimum(np.searchsorted(ids, found, sorter=order), n - 1)]
-    missing = ids[numbers] != found
-    unknown = missing & (found != ("" if found.dtype.kind == "U" else -1))
-    if unknown.any():
-        raise ValueError(f"retrieved holds {found[unknown][0]!r}, which ids lacks; ids must be those of the index")
-    return np.where(missing, -1, numbers)
+    place.setdefault("" if found.dtype.kind == "U" else -1, -1)
+    if unknown := set(found.ravel().tolist()) - place.keys():
+        raise ValueError(f"retrieved holds {min(unknown)!r}, which ids lacks; ids must be those of the index")
+    return np.array([place[name] for name in found.ravel().tolist()], np.int64).reshape(found.shape)

@@ -39,12 +39,12 @@ def recommend(
     1 GiB: three times as fast as tables of distances, with the same ranking.
     """
     k = check_integer(k, "k", low=1)
-    index, left, n = _searched(left, right, candidates)
+    index, left, numbered = _searched(left, right, candidates)
+    n = index.ntotal if candidates is None else len(np.asarray(right))
     rows = _rows(rows, len(left))
     if isinstance(right, faiss.Index) and len(rows) >= MANY:
         index = _decoded(index)
     pairs = None if seen is None else _structure(seen, (len(left), n), "seen")
-    numbered = np.arange(n) if candidates is None else _check_candidates(candidates, n)
     scores = np.full((len(rows), k), -np.inf, dtype=left.dtype)
     numbers = np.full((len(rows), k), -1, dtype=np.int64)
     counts = np.zeros(len(rows), np.int64) if pairs is None else np.diff(pairs.indptr)[rows]
@@ -167,20 +167,24 @@ def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
 
 def _searched(
     left: ArrayLike, right: ArrayLike | faiss.Index, candidates: ArrayLike | None
-) -> tuple[faiss.Index, np.ndarray, int]:
-    """The searched index or vectors, the left vectors, and the number of right entities."""
+) -> tuple[faiss.Index, np.ndarray, np.ndarray]:
+    """The searched index or vectors, the left vectors, and the numbers of the right entities in the index."""
     if isinstance(right, faiss.Index):
         if candidates is not None:
             raise ValueError("candidates works with right as vectors (n, d); an index is searched as a whole")
         if right.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise ValueError("right is an index that does not rank by inner product; build it with metric='ip'")
-        return right, check_vectors(left, name="left", n_features=right.d), right.ntotal
+        return right, check_vectors(left, name="left", n_features=right.d), np.arange(right.ntotal)
     left, right = _two(left, right)
+    numbers, n = np.arange(len(right)), len(right)
+    if candidates is not None:
+        numbers = np.unique(np.asarray(candidates, dtype=np.int64))
+        if not len(numbers) or numbers[0] < 0 or numbers[-1] >= n:
+            raise ValueError(f"candidates are {len(numbers)} numbers; they must be at least one of 0, ..., {n - 1}")
+        right = right[numbers]
     index = faiss.IndexFlatIP(right.shape[1])
-    index.add(np.ascontiguousarray(
-        right if candidates is None else right[_check_candidates(candidates, len(right))], dtype=np.float32
-    ))  # fmt: skip
-    return index, left, len(right)
+    index.add(np.ascontiguousarray(right, dtype=np.float32))
+    return index, left, numbers
 
 
 def _decoded(index: faiss.Index) -> faiss.Index:
@@ -191,14 +195,6 @@ def _decoded(index: faiss.Index) -> faiss.Index:
     flat = faiss.IndexFlatIP(index.d)
     flat.add(index.reconstruct_n(0, index.ntotal))
     return flat
-
-
-def _check_candidates(candidates: ArrayLike | None, n: int) -> np.ndarray:
-    """Different numbers of rights; ValueError for none, or for one that is no right."""
-    numbers = np.unique(np.asarray(candidates, dtype=np.int64))
-    if not len(numbers) or numbers[0] < 0 or numbers[-1] >= n:
-        raise ValueError(f"candidates are {len(numbers)} numbers; they must be at least one of 0, ..., {n - 1}")
-    return numbers
 
 
 def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -64,18 +64,18 @@ class Learner:
     """Runs `fit` in a separate process; `take` returns each result once."""
 
     def __init__(self) -> None:
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool = self._new_pool()
         self._running: Future[Fitted] | None = None
         self._last = 0
         self.failure: str | None = None
 
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))  # its process begins with the first fit
+
     def offer(self, make: Callable[[], tuple[Comparisons, Comparisons, int]], n_answers: int) -> None:
         """Begin a fit if none runs and there are enough new answers."""
-        if self._running is not None or n_answers < max(FEWEST, _GROWTH * self._last, self._last + 1):
-            return
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        self._last, self._running = n_answers, self._pool.submit(fit, *make())
+        if self._running is None and n_answers >= max(FEWEST, _GROWTH * self._last, self._last + 1):
+            self._last, self._running = n_answers, self._pool.submit(fit, *make())
 
     def take(self) -> Fitted | None:
         """The fit that has finished since the last call, None if there is none. A fit that failed is dropped and named
@@ -86,12 +86,11 @@ class Learner:
         error = running.exception()
         self.failure = None if error is None else f"{type(error).__name__}: {error}"
         if isinstance(error, BrokenExecutor):
-            self._pool = None
+            self._pool = self._new_pool()
         return running.result() if error is None else None
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 _SHARED = 0.25  # share of the random questions that another rater was asked too
@@ -270,7 +269,8 @@ class Survey:
 
     def __post_init__(self) -> None:
         self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
-        self.learner, self._chosen, self._n_learned = Learner(), deque[Shown](), 0
+        self.learner, self._chosen = Learner(), deque[Shown]()
+        self._tabled: set[int] | None = None  # numbers of the answers in the table, None if not known
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
         self.form = FORMS[self.plan.form]
         self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form, self.raters), False
@@ -285,11 +285,10 @@ class Survey:
             self._replay()
             if not self.tokens[0]:
                 self._note({"event": "links", "raters": new_token(), "results": new_token()})
-            self.table.rewrite(self.answered())
+            self._tabulate()
         except BaseException:
             self.journal.close()
             raise
-        self._table_is_whole = True
 
     def join(
         self,
@@ -335,7 +334,7 @@ class Survey:
             if (fitted := self.learner.take()) is not None:
                 self.fitted, self._chosen = fitted, deque(fitted.questions)
                 self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
-            self.learner.offer(self._job, self._n_learned)
+            self.learner.offer(self._job, sum(question.is_learned for question in self.questions))
 
     def ask(self, key: str) -> Question:
         """The open question of a rater: the one that waits for an answer, or a new one."""
@@ -360,7 +359,6 @@ class Survey:
         that has another answer, an unknown choice, or one in less than `plan.min_seconds`.
         """
         with self._lock:
-            rater = self.rater(key)
             known = isinstance(number, int) and 0 <= number < len(self.questions)
             if not known or self.questions[number].rater != key:
                 raise ValueError("this question is not one of yours; reload the page")
@@ -376,10 +374,8 @@ class Survey:
             if choice >= 0 and seconds < self.plan.min_seconds:
                 raise ValueError(f"seconds is {seconds:.2f}; an answer needs at least {self.plan.min_seconds:g}")
             spent, unseen = (float(min(max(value, 0), 86_400)) for value in (seconds, hidden))
-            before, event = self.left_out(rater), {"event": "answer", "question": number, "choice": choice}
-            self._note(event | {"time": time.time(), "seconds": spent} | ({"hidden": unseen} if unseen else {}))
-            if (out := self.left_out(rater)) != before or (question.reason != "practice" and not out):
-                self._tabulate(question if out == before else None)
+            event = {"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent}
+            self._note(event | ({"hidden": unseen} if unseen else {}))
             self.learn()
 
     def undo(self, key: str) -> Question | None:
@@ -390,7 +386,6 @@ class Survey:
                 return None
             number = rater.answered[-1]
             self._note({"event": "undo", "question": number})
-            self._tabulate()
             return self.questions[number]
 
     def answers_of(self, rater: Rater) -> list[Question]:
@@ -428,8 +423,7 @@ class Survey:
         """End the model's process and close the files; OSError where the table cannot be completed."""
         self.learner.close()
         try:
-            if not self._table_is_whole:
-                self.table.rewrite(self.answered())
+            self._tabulate()
         finally:
             self.journal.close()
 
@@ -475,20 +469,23 @@ class Survey:
         answers = Comparisons(rows, names, annotators=raters, events=events)
         return answers, Comparisons(self.form.all_comparisons(held_out), names), self.plan.seed
 
-    def _tabulate(self, question: Question | None = None) -> None:
-        """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
-        try:
-            if question is None or not self._table_is_whole:
-                self.table.rewrite(self.answered())
-            else:
-                self.table.append(question)
-            self._table_is_whole = True
-        except OSError:
-            self._table_is_whole = False
+    def _tabulate(self) -> None:
+        """Bring the table to the answers that count: by one more line, else as a whole; OSError where that fails."""
+        answers = self.answered()
+        numbers = {question.number for question in answers}
+        known, self._tabled = self._tabled, None  # unknown if this fails, and then written as a whole next time
+        if known is not None and known < numbers and len(numbers) == len(known) + 1:
+            self.table.append(self.questions[(numbers - known).pop()])
+        elif numbers != known:
+            self.table.rewrite(answers)
+        self._tabled = numbers
 
     def _note(self, event: Record, *, durable: bool = True) -> None:
         self.journal.append(event, durable=durable)
         self._apply(event)
+        if event["event"] in ("answer", "undo"):
+            with suppress(OSError):  # the journal has the answer, and the next one brings it into the table
+                self._tabulate()
 
     def _replay(self) -> None:
         path, events = self.journal.path, self.journal.events
@@ -534,7 +531,6 @@ class Survey:
         if undo == (question.choice is None):
             raise ValueError(f"question {number} {'has no answer to undo' if undo else 'is answered twice'}")
         if undo:  # a question that waits is dropped, and asked again some other time
-            self._n_learned -= question.is_learned
             rater.answered.remove(number)
             question.choice, rater.open, rater.planned = None, number, None
             return
@@ -544,4 +540,3 @@ class Survey:
         question.choice, question.hidden = event["choice"], float(event.get("hidden", 0))
         rater.answered.append(number)
         rater.open = None if rater.open == number else rater.open
-        self._n_learned += question.is_learned
