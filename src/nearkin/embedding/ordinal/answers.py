@@ -72,11 +72,11 @@ def rater_reliability(
     """Rater -> weight, the best one's 1: the log odds log((1 - e) / e) of a right answer (Nitzan & Paroush 1982).
 
     `embed(train)` gives points (n, p). The error e is the share of a rater's answers that points learnt from other
-    questions violate, `shrunk`; an error of a half or more weighs `smallest`. ValueError without names, and for fewer
+    questions violate; an error of a half or more weighs `smallest`. ValueError without names, and for fewer
     questions than folds.
     """
     names, right, total = rater_agreement(comparisons, embed, rng)
-    error = shrunk(total - right, total)
+    error = (total - right + 1) / (total + 2)  # one right and one wrong answer are added to each rater's
     odds = np.log((1 - error) / error)
     best = odds.max()
     weights = np.clip(odds / best, DEFAULTS.smallest, 1.0) if best > 0 else np.ones(len(names))
@@ -113,17 +113,6 @@ def reversed_raters(
         return {}
     X = embed(comparisons.take(~theirs))
     return {name: 1 - triplet_error(X, comparisons.take(raters == name)) for name in found.tolist()}
-
-
-def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """(r,) shares wrong / total, each shrunk towards their mean m by empirical Bayes. A share has the sampling variance
-    m (1 - m) / total, the shares an excess variance t; the factor t / (t + m (1 - m) / total) of a difference is kept.
-    One right and one wrong answer are added to each."""
-    share = (wrong + 1) / (total + 2)
-    mean = float(np.average(share, weights=total))
-    chance = mean * (1 - mean) / total
-    between = max(0.0, float(np.average((share - mean) ** 2 - chance, weights=total)))
-    return mean + between / (between + chance) * (share - mean)
 
 
 def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndarray:

@@ -57,33 +57,27 @@ def write_embedding(model: Any, folder: Path) -> None:
 
 
 def read_embedding(path: Path) -> tuple[Record, Record]:
-    """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
+    """The parameters and the fitted values of a saved model. Fails if the folder is damaged; see `one_version`."""
     config = read_config(path, KIND)
     arrays = read_arrays(path / "embedding.safetensors")
-    try:
-        shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
-        objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
-        if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
-            raise ValueError(
-                f"embedding has shape {shape}; it must be {(len(objects), config['n_components'])} finite numbers"
-            )
-        fitted = {
-            "embedding_": arrays["embedding"],
-            "objects_": objects,
-            "comparisons_": Comparisons(
-                arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")
-            ),
-            "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
-            "n_components_": config["n_components"],
-            "dimension_curve_": config["dimension_curve"],
-            "objective_": config["objective"],
-            "n_iter_": config["n_iter"],
-            "status_": config["status"],
-            "history_": [],
-        }
-        params = dict(config["params"])
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
+    shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
+    objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
+    if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
+        needed = len(objects), config["n_components"]
+        raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed} finite numbers, it is damaged")
+    fitted = {
+        "embedding_": arrays["embedding"],
+        "objects_": objects,
+        "comparisons_": Comparisons(arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")),
+        "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
+        "n_components_": config["n_components"],
+        "dimension_curve_": config["dimension_curve"],
+        "objective_": config["objective"],
+        "n_iter_": config["n_iter"],
+        "status_": config["status"],
+        "history_": [],
+    }
+    params = dict(config["params"])
     for former in ("step", "epsilon", "batch_size"):  # now settings of the solver
         params.pop(former, None)
     params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name

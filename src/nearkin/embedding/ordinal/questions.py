@@ -48,25 +48,22 @@ def informative_queries(
     order = rng.permutation(n)
     order = order[np.argsort(known[order], kind="stable")]
     places = X[rng.permutation(n)[: DEFAULTS.n_places]]
-    found: list[np.ndarray] = []
+    found: list[np.ndarray] = []  # (1, 3) questions
     gains: list[float] = []
-    chosen: dict[int, list[np.ndarray]] = {}  # by head; heads come again if k > n
-    rounds = -(-k // n)
+    rounds = -(-k // n)  # heads come again if k > n
     for head in np.tile(order[: min(n, 4 * k)], rounds):
         answers = triplets[by_head[slice(*np.searchsorted(heads_of, [head, head + 1]))]]
         rows = distinct_rows(n, DEFAULTS.n_pairs, 3, rng)
         rows[:, 0] = head
-        own = chosen.setdefault(int(head), [])
-        rows = _fresh(rows[(rows[:, 1] != head) & (rows[:, 2] != head)], np.concatenate([answers, *own]), n)
-        if len(rows) == 0:
-            continue
-        gain = information_gain(places, X, answers, rows, probability)
-        best = int(gain.argmax())
-        found.append(rows[best])
-        own.append(rows[best : best + 1])
-        gains.append(float(gain[best]))
+        rows = rows[(rows[:, 1] != head) & (rows[:, 2] != head)]
+        rows = _fresh(rows, np.concatenate([answers, *(found if rounds > 1 else [])]), n)
+        if len(rows):
+            gain = information_gain(places, X, answers, rows, probability)
+            best = int(gain.argmax())
+            found.append(rows[best : best + 1])
+            gains.append(float(gain[best]))
     top = np.argsort(-np.asarray(gains), kind="stable")[:k]
-    return np.asarray(found, np.int64).reshape(-1, 3)[top]
+    return np.concatenate([np.empty((0, 3), np.int64), *found])[top]
 
 
 def information_gain(

@@ -405,23 +405,18 @@ def made_from(settings: Settings, interactions: Interactions, validation: Intera
     named: Record = {
         "interactions": interactions, "validation": validation, "n_components": settings.n_components,
         "regularization": settings.regularization, "validation_fraction": settings.validation_fraction,
-        "random_state": settings.random_state,
+        "random_state": settings.random_state, "left": settings.towers[0], "right": settings.towers[1],
+        "index": settings.index,
     }  # fmt: skip
-    if settings.auto_loss and settings.only_all_pairs is None:  # pairs and seed decide the loss, and with it the solver
-        named |= {"loss": "auto"} | _parameters("solver", settings.given)
-    else:
-        named |= _parameters("loss", settings.loss) | _parameters("solver", settings.solver)
-    for name, given in (*zip(("left", "right"), settings.towers, strict=True), ("index", settings.index)):
-        named |= {part if part == name else f"{name}.{part}": v for part, v in _parameters(name, given).items()}
+    chosen = settings.auto_loss and settings.only_all_pairs is None  # pairs and seed decide loss and solver
+    named |= (
+        {"loss": "auto", "solver": settings.given} if chosen else {"loss": settings.loss, "solver": settings.solver}
+    )
+    for name, given in list(named.items()):
+        if isinstance(given, BaseEstimator):
+            own = {f"{name}.{part}": v for part, v in given.get_params(deep=False).items() if part not in UNWATCHED}
+            named |= {name: type(given).__name__} | own
     return {name: described(value) for name, value in named.items()}
-
-
-def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> Record:
-    """A settings object's parameters by name; a module is one."""
-    if given is None or isinstance(given, nn.Module):
-        return {name: given}
-    own = {part: value for part, value in given.get_params(deep=False).items() if part not in UNWATCHED}
-    return {name: type(given).__name__} | own
 
 
 # ---- continuing a fit with more pairs -------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Joint(AbstractSolver):
 
     name: ClassVar[str] = "joint"
     tables_only: ClassVar[bool] = True
-    tensors: ClassVar[Mapping[str, str]] = {"left": "left", "right": "right"}
+    tensors: ClassVar[Mapping[str, str]] = {"left": "left", "right": "right", "done": "done"}
 
     def check(self, all_pairs: bool) -> None:
         first = DEFAULTS.sweeps + 1
@@ -97,13 +97,13 @@ class Joint(AbstractSolver):
         self.teacher, self.index, self.seen, self.group, self.sweeps = teacher, index, seen, group, 1
         self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
         self._observed_weight = float(np.sum(weights))
-        self.done, self.distortion = 0, 0.0
+        self.done, self.distortion = torch.tensor(0), 0.0
         self.left, self.right = teacher.embeddings()
         return self
 
     def step(self) -> float:
         """One sweep of the teacher, or one round; returns the loss, of a round as a share of that of zero vectors."""
-        self.done += 1
+        self.done = self.done + 1
         if self.done <= DEFAULTS.sweeps:
             values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
@@ -122,7 +122,7 @@ class Joint(AbstractSolver):
         return self.teacher.embeddings()
 
     def ready(self) -> bool:
-        return self.done > DEFAULTS.sweeps
+        return bool(self.done > DEFAULTS.sweeps)
 
     def notes(self) -> Record:
         return {"phase": "index" if self.ready() else "teacher", "distortion": self.distortion}
@@ -131,18 +131,12 @@ class Joint(AbstractSolver):
         return self.left, self.right
 
     def parts(self) -> dict[str, Part]:
-        return {"index": self.index}
-
-    def state(self) -> dict[str, Tensor]:
-        progress = torch.tensor([self.done, self.distortion], dtype=torch.float64)
-        return self.teacher.state() | super().state() | {"progress": progress}
+        return {"teacher": self.teacher, "index": self.index}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         super().load_state(state)
-        self.teacher.load_state(state)
-        for name in ("student", "_zero_loss"):
+        for name in ("student", "_zero_loss"):  # they belong to the teacher before
             vars(self).pop(name, None)
-        self.done, self.distortion = int(state["progress"][0]), float(state["progress"][1])
 
     @cached_property
     def student(self) -> AllPairsLoss:

@@ -25,7 +25,7 @@ from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.records import Interactions
 
 Evaluate = Callable[[Tensor, Tensor], float]
-Part: TypeAlias = nn.Module | TrainableIndex | torch.optim.Optimizer | torch.Generator
+Part: TypeAlias = "nn.Module | TrainableIndex | torch.optim.Optimizer | torch.Generator | AbstractSolver"
 KIND = "two-tower-checkpoint"
 STARTS = ("auto", "als", "random")
 _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
@@ -38,10 +38,6 @@ _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the
 }
 _OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is
 _OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the manifold add to torch's
-
-
-class TrainingError(ValueError):
-    """The objective is not finite."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -99,7 +95,7 @@ class AbstractSolver(BaseEstimator, ABC):
         return True
 
     def parts(self) -> dict[str, Part]:
-        """The modules, optimizers and generators that the next step depends on, by name."""
+        """The modules, optimizers, generators and solvers that the next step depends on, by name."""
         return {}
 
     def state(self) -> dict[str, Tensor]:
@@ -107,10 +103,12 @@ class AbstractSolver(BaseEstimator, ABC):
         state = {name: getattr(self, attribute) for name, attribute in self.tensors.items()}
         for name, part in self.parts().items():
             if isinstance(part, torch.Generator):
-                state[name] = part.get_state()
+                own = {"": part.get_state()}
+            elif isinstance(part, AbstractSolver):
+                own = part.state()
             else:
                 own = _packed(part) if isinstance(part, torch.optim.Optimizer) else part.state_dict()
-                state |= {f"{name}.{key}": value for key, value in own.items()}
+            state |= {f"{name}.{key}": value for key, value in own.items()}
         return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -120,7 +118,9 @@ class AbstractSolver(BaseEstimator, ABC):
         for name, part in self.parts().items():
             own = {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
             if isinstance(part, torch.Generator):
-                part.set_state(state[name])
+                part.set_state(own[""])
+            elif isinstance(part, AbstractSolver):
+                part.load_state(own)
             elif isinstance(part, torch.optim.Optimizer):
                 _unpack(part, own)
             else:
@@ -184,8 +184,8 @@ def train(
 
     A record has `step` (from 1), `total`, `seconds` (without evaluation), `objective` and, with `evaluate`, `metric`,
     of which larger is better. `checkpoint` is written after every step; if it exists, training continues from it with
-    the same result as without the interruption. `max_iter` replaces the solver's. Raises TrainingError if the objective
-    is not finite.
+    the same result as without the interruption. `max_iter` replaces the solver's. ValueError if the objective is
+    not finite.
     """
     total = max_iter or solver.max_iter or 1
     history: list[Record] = []
@@ -203,7 +203,7 @@ def train(
         took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
         seconds = (history[-1]["seconds"] if history else 0.0) + took
         if objective != objective or abs(objective) == float("inf"):
-            raise TrainingError(
+            raise ValueError(
                 f"the objective became {objective} at step {number}; lower learning_rate or raise regularization"
             )
         record = {"step": number, "total": total, "seconds": seconds, "objective": objective} | solver.notes()
