@@ -40,7 +40,8 @@ class PeerError(ConnectionError):
 
 
 class Group:
-    """A group of this process alone, the default outside `join_processes`."""
+    """A group of this process alone, the default outside `join_processes`; all that ranks exchange goes through
+    `all_reduce`."""
 
     rank, size = 0, 1
 
@@ -49,17 +50,39 @@ class Group:
 
     def broadcast(self, *arrays: np.ndarray) -> None:
         """Overwrite each array with rank 0's."""
+        import numpy as np
+
+        for array in arrays if self.size > 1 else ():
+            sent = np.ascontiguousarray(array) if self.rank == 0 else np.zeros(array.shape, array.dtype)
+            self.all_reduce(sent.reshape(-1).view(np.uint8))  # bytes, to which the others add zeros
+            array[...] = sent
 
     def gather(self, X: np.ndarray) -> list[np.ndarray]:
         """Every rank's X (any number of rows, the same width and type), in the order of the ranks, on all of them."""
-        return [X]
+        import numpy as np
+
+        lengths = np.zeros(self.size, np.int64)
+        lengths[self.rank] = len(X)
+        self.all_reduce(lengths)
+        ends = np.cumsum(lengths)
+        rows = np.zeros((int(ends[-1]), *X.shape[1:]), X.dtype)
+        rows[ends[self.rank] - len(X) : ends[self.rank]] = X
+        if rows.size:
+            self.all_reduce(rows.reshape(-1).view(np.uint8))
+        return np.split(rows, ends[:-1])
 
     def exchange(self, value: object) -> list[Any]:
         """Every rank's value (anything that JSON holds), in the order of the ranks, on all of them."""
-        return [value]
+        import numpy as np
+
+        if self.size == 1:
+            return [value]
+        text = np.frombuffer(json.dumps(value).encode(), np.uint8)
+        return [json.loads(part.tobytes()) for part in self.gather(text)]
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
+        self.exchange(None)
 
     def merge(self, sums: Sums) -> Sums:
         """Sums with those of all ranks added up: one all-reduce of their totals."""
@@ -118,38 +141,6 @@ class ProcessGroup(Group):
             except RuntimeError as error:  # gloo's error does not name ranks
                 gone = self.who_is_gone(time.monotonic() - started, error)
                 raise PeerError(f"rank {self.rank} stopped at a sum: {gone}") from error
-
-    def broadcast(self, *arrays: np.ndarray) -> None:
-        import numpy as np
-
-        for array in arrays:
-            sent = np.ascontiguousarray(array) if self.rank == 0 else np.zeros(array.shape, array.dtype)
-            self.all_reduce(sent.reshape(-1).view(np.uint8))  # bytes, to which the others add zeros
-            array[...] = sent
-
-    def gather(self, X: np.ndarray) -> list[np.ndarray]:
-        import numpy as np
-
-        lengths = np.zeros(self.size, np.int64)
-        lengths[self.rank] = len(X)
-        self.all_reduce(lengths)
-        ends = np.cumsum(lengths)
-        rows = np.zeros((int(ends[-1]), *X.shape[1:]), X.dtype)
-        rows[ends[self.rank] - len(X) : ends[self.rank]] = X
-        if rows.size:
-            self.all_reduce(rows.reshape(-1).view(np.uint8))
-        return np.split(rows, ends[:-1])
-
-    def exchange(self, value: object) -> list[Any]:
-        import numpy as np
-
-        text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-        return [json.loads(part.tobytes()) for part in self.gather(text)]
-
-    def barrier(self) -> None:
-        import numpy as np
-
-        self.all_reduce(np.zeros(1))
 
     def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
         """The errors of the other ranks, or the ranks that no longer answer."""
