@@ -59,16 +59,15 @@ def _open_header(where: Locator) -> tuple[Header, int]:
 
 def open_npy(where: Locator) -> FileRows:
     """Rows of an .npy file; ValueError if it is damaged, truncated, or holds no 2-D array of numbers."""
-    (layout, fortran, dtype), offset = _open_header(where)
-    shape = check_layout(str(where), layout, dtype)
+    (shape, fortran, dtype), offset = _open_header(where)
     order = "F" if fortran else "C"
-    return mapped_rows(shape, dtype, lambda: np.memmap(where.path, dtype, "r", offset, shape, order))
+    return mapped_rows(str(where), shape, dtype, lambda: np.memmap(where.path, dtype, "r", offset, shape, order))
 
 
 def read_array(where: Locator) -> np.ndarray:
     """The array of an .npy file, or the one that is named of an .npz archive: of any shape, numbers or text."""
     if where.suffix == ".npz":
-        return read_npz(where, choose_key(where))
+        return read_npz(where, choose_name(where, archive_keys(where)))
     (shape, fortran, dtype), offset = _open_header(where)
     check_dtype(str(where), dtype)
     return np.fromfile(where.path, dtype, math.prod(shape), offset=offset).reshape(shape, order="F" if fortran else "C")
@@ -104,11 +103,6 @@ def _announced(where: Locator) -> int:
     return int.from_bytes(tail[place + 10 : place + 12], "little")
 
 
-def choose_key(where: Locator) -> str:
-    """The array of an .npz that is named, or its only one."""
-    return choose_name(where, archive_keys(where))
-
-
 def choose_name(where: Locator, names: list[str]) -> str:
     """The one of an archive's `names` that is asked for, or the only one; ValueError that lists them otherwise."""
     if not names:
@@ -123,7 +117,7 @@ def choose_name(where: Locator, names: list[str]) -> str:
 
 def open_npz(where: Locator) -> FileRows:
     """Rows of one array of an .npz file, unpacked block by block (a Fortran-ordered array is unpacked whole)."""
-    key = choose_key(where)
+    key = choose_name(where, archive_keys(where))
     name = f"{where.path}:{key}"
     with _member(where, key) as (_, (layout, fortran, dtype)):
         n, d = check_layout(name, layout, dtype)
@@ -136,7 +130,7 @@ def open_npz(where: Locator) -> FileRows:
         with _member(where, key) as (file, _):
             for start in range(0, n, rows):
                 count = min(rows, n - start)
-                data = _read_exactly(file, count * d * dtype.itemsize, name, last=start + count == n)
+                data = _read_exactly(file, count * d * dtype.itemsize, name)
                 yield np.frombuffer(data, dtype).reshape(count, d)
 
     return streamed_rows((n, d), dtype, blocks)
@@ -146,8 +140,7 @@ def read_npz(where: Locator, key: str) -> np.ndarray:
     """One array of an archive, of any shape, numbers or text."""
     with _member(where, key) as (file, (shape, fortran, dtype)):
         check_dtype(f"{where.path}:{key}", dtype)
-        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        data = _read_exactly(file, size, f"{where.path}:{key}", last=True)
+        data = _read_exactly(file, math.prod(shape) * dtype.itemsize, f"{where.path}:{key}")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
@@ -168,11 +161,9 @@ def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
             yield file, header
 
 
-def _read_exactly(file: IO[bytes], size: int, name: str, *, last: bool) -> bytes:
+def _read_exactly(file: IO[bytes], size: int, name: str) -> bytes:
     try:
-        data = file.read(size)
-        if last:
-            file.read(1)  # the end of the stream, where its checksum is compared
+        data = file.read(size)  # zipfile compares the checksum with the last byte
     except Exception as error:  # BadZipFile, EOFError, zlib.error
         raise ValueError(f"{name} is damaged ({error}); copy the file again") from error
     if len(data) != size:
@@ -197,7 +188,7 @@ def open_vecs(where: Locator) -> FileRows:
             f"{where} is truncated or its rows differ in width: {size} bytes are {size // record} rows of {record} "
             f"bytes (width {d}) and {size % record} bytes over; copy it again"
         )
-    shape = check_layout(str(where), (size // record, d), dtype)
+    n = size // record
 
     def decode(block: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         widths = np.ascontiguousarray(block[:, :4]).view("<i4")[:, 0]
@@ -206,7 +197,7 @@ def open_vecs(where: Locator) -> FileRows:
             raise ValueError(f"{where}: row {numbers[bad]} has the width {widths[bad]}, row 0 has {d}; rows must agree")
         return np.ascontiguousarray(block[:, 4:]).view(dtype)
 
-    return mapped_rows(shape, dtype, lambda: np.memmap(where.path, np.uint8, "r", 0, (shape[0], record)), decode)
+    return mapped_rows(str(where), (n, d), dtype, lambda: np.memmap(where.path, np.uint8, "r", 0, (n, record)), decode)
 
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": BFLOAT16, "I32": "<i4", "I8": "i1", "U8": "u1"}
@@ -217,8 +208,8 @@ def open_hdf5(where: Locator) -> FileRows:
     h5py = extra("h5py", "hdf5")
     with h5py.File(where.path, "r") as file:
         key = choose_name(where, [name for name, found in file.items() if isinstance(found, h5py.Dataset)])
-        shape, dtype = check_layout(str(where), file[key].shape, file[key].dtype), file[key].dtype
-    return mapped_rows(shape, dtype, lambda: h5py.File(where.path, "r")[key])
+        shape, dtype = file[key].shape, file[key].dtype
+    return mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
 
 
 def open_safetensors(where: Locator) -> FileRows:
@@ -234,8 +225,8 @@ def open_safetensors(where: Locator) -> FileRows:
     if tensor["dtype"] not in _TENSORS:
         raise ValueError(f"{where} has the type {tensor['dtype']}; it must be one of {', '.join(_TENSORS)}")
     dtype = np.dtype(_TENSORS[tensor["dtype"]])
-    shape = check_layout(str(where), tuple(tensor["shape"]), dtype)
+    shape = tuple(tensor["shape"])
     first, stop = tensor["data_offsets"]
     if first < 0 or stop - first != math.prod(shape) * dtype.itemsize or 8 + length + stop > size:
         raise ValueError(f"{where} is damaged: bytes {first} to {stop} cannot hold {shape} of {dtype}; write it again")
-    return mapped_rows(shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8 + length + first, shape))
+    return mapped_rows(str(where), shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8 + length + first, shape))

@@ -55,12 +55,13 @@ def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[in
 
 
 def mapped_rows(
-    shape: tuple[int, int],
+    name: str,
+    shape: tuple[int, ...],
     dtype: np.dtype,
     open_map: Callable[[], np.ndarray],
     decode: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda block, numbers: block,
 ) -> FileRows:
-    """Rows of a file that can be memory-mapped.
+    """Rows of a file that can be memory-mapped; ValueError unless its `shape` and `dtype` are those of vectors.
 
     `open_map()` maps the whole file as rows, afresh for every block, so that pages already read do not count as ours;
     `decode(block, numbers)` turns mapped rows into vectors and may raise ValueError for the rows of those numbers.
@@ -75,7 +76,7 @@ def mapped_rows(
         parts = [numbers[i : i + _TAKE] for i in range(0, len(numbers), _TAKE)]
         return np.concatenate([np.array(decode(open_map()[part], part)) for part in parts])
 
-    return FileRows(shape, dtype, blocks, take)
+    return FileRows(check_layout(name, shape, dtype), dtype, blocks, take)
 
 
 def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRows:
@@ -98,9 +99,9 @@ def unpacked_rows(rows: FileRows, name: object, kind: str, order: str) -> FileRo
     return replace(rows, shape=(rows.shape[0], 8 * rows.shape[1]), dtype=np.dtype(np.int8), blocks=blocks, take=take)
 
 
-def array_rows(X: np.ndarray) -> FileRows:
+def array_rows(X: np.ndarray, name: str = "X") -> FileRows:
     """The rows of an array in memory."""
-    return mapped_rows((X.shape[0], X.shape[1]), X.dtype, lambda: X)
+    return mapped_rows(name, X.shape, X.dtype, lambda: X)
 
 
 def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> FileRows:

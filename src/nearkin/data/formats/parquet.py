@@ -105,10 +105,10 @@ def frame_rows(source: Extra, name: str) -> FileRows:
     if not used or not len(used[0]):
         raise ValueError(f"{name} has no rows of numbers; it needs at least one")
     X = _stacked(used[0]) if used[0].kind == "list" else np.stack([column.values for column in used], axis=1)
-    check_layout(name, X.shape, X.dtype)
+    rows = array_rows(X, name)
     aside = [other for other in columns if other not in names and other != ids]
     about = understood(name, len(X), X.shape[1], ids, aside)
-    return replace(array_rows(X), about=about, ids=_ids_of(name, rivals, None if ids is None else columns[ids].ids))
+    return replace(rows, about=about, ids=_ids_of(name, rivals, None if ids is None else columns[ids].ids))
 
 
 def _stacked(column: Column) -> np.ndarray:
