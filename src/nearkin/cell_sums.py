@@ -28,20 +28,15 @@ class CellSums(AbstractSums):
         Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
         """
         self._check(X, codes)
-        size = block_rows(self.sums.shape[1])
-        block = self.sums if X.dtype == self.sums.dtype else np.empty(self.sums.shape, X.dtype)
-        counts = self.counts
+        size, counts = block_rows(self.sums.shape[1]), self.counts
         if weights is not None:
             X, counts = X * weights[:, None].astype(X.dtype), np.zeros_like(self.counts)
             for m, own in enumerate(self.counts):
                 own += np.bincount(codes[:, m], weights, minlength=len(own))
         for first in range(0, len(X), size):
-            rows = slice(first, first + size)
-            if block is not self.sums:
-                block.fill(0)
-            _add_rows(X[rows], codes[rows], block, counts)
-            if block is not self.sums:
-                self.sums += block
+            block = np.zeros(self.sums.shape, X.dtype)
+            _add_rows(X[first : first + size], codes[first : first + size], block, counts)
+            self.sums += block
         return self
 
     def finalize(self) -> np.ndarray:

@@ -58,14 +58,15 @@ def replacing(path: StrPath) -> Iterator[Path]:
 def recover(path: StrPath) -> None:
     """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
     path = Path(os.path.realpath(path))
-    for workspace in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        _end_of_the_dead(workspace, path)
+    sweep(path.parent, glob.escape(path.name))
 
 
-def sweep(folder: Path) -> None:
-    """`recover` for whatever was being written in a folder."""
-    for place in folder.glob(".?*.????????"):
-        _end_of_the_dead(place, folder / place.name[1:-9])
+def sweep(folder: Path, name: str = "?*") -> None:
+    """`recover` for whatever was being written in a folder, or for what the pattern `name` fits."""
+    for workspace in folder.glob(f".{name}.????????"):
+        if is_workspace(workspace):
+            with suppress(Timeout, OSError, NotImplementedError), FileLock(workspace / "lock", timeout=0):
+                _settle(workspace, folder / workspace.name[1:-9])
 
 
 def is_workspace(place: Path) -> bool:
@@ -75,12 +76,6 @@ def is_workspace(place: Path) -> bool:
     except OSError:  # a file, or gone in between
         return False
     return names <= _CONTENT and (not names or "lock" in names)
-
-
-def _end_of_the_dead(workspace: Path, path: Path) -> None:
-    if is_workspace(workspace):
-        with suppress(Timeout, OSError, NotImplementedError), FileLock(workspace / "lock", timeout=0):
-            _settle(workspace, path)
 
 
 @contextmanager
@@ -99,7 +94,7 @@ def _workspace(path: Path) -> Iterator[Path]:
 
 
 def _put(fresh: Path, path: Path, old: Path) -> None:
-    """Give `fresh` the name `path`. Afterwards `fresh`, or nothing, holds what stood there before."""
+    """Give `fresh` the name `path`. Afterwards `fresh` or `old`, or nothing, holds what stood there before."""
     if not path.is_dir():
         try:
             os.replace(fresh, path)
@@ -110,7 +105,6 @@ def _put(fresh: Path, path: Path, old: Path) -> None:
     if not exchange(fresh, path):
         os.rename(path, old)
         os.rename(fresh, path)
-        os.rename(old, fresh)
 
 
 def _settle(workspace: Path, path: Path) -> None:

@@ -296,23 +296,16 @@ def comparisons_from_array(
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
         raise ValueError(describe_invalid(bad, rows))
-    given = (("weights", weights), ("annotators", annotators))
-    columns = {name: np.asarray(column) for name, column in given if column is not None}
-    for name, column in columns.items():
-        if column.shape != (n_rows,):
-            raise ValueError(f"{name} has shape {column.shape}; it must be {(n_rows,)}, a value for each row")
     keep = source[~bad]
-    columns = {name: column[keep] for name, column in columns.items()}
     if len(keep) == 0:
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
-    return Comparisons(
-        rows[~bad],
-        names,
-        columns.get("weights"),
-        columns.get("annotators"),
-        n_dropped=int(bad.sum()),
-        events=keep if form == "odd-one-out" else None,
-    )
+    columns: Record = {"events": keep} if form == "odd-one-out" else {}
+    for name, column in (("weights", weights), ("annotators", annotators)):
+        if column is not None and np.shape(column) != (n_rows,):
+            raise ValueError(f"{name} has shape {np.shape(column)}; it must be {(n_rows,)}, a value for each row")
+        if column is not None:
+            columns[name] = np.asarray(column)[keep]
+    return Comparisons(rows[~bad], names, n_dropped=int(bad.sum()), **columns)
 
 
 def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
