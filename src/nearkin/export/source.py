@@ -2,9 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import faiss
 import numpy as np
@@ -22,8 +20,7 @@ BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: rows that are searched for ties
 
 
-@dataclass(frozen=True)
-class RowBatch:
+class RowBatch(NamedTuple):
     """Some rows: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
 
     ids: np.ndarray
@@ -63,10 +60,9 @@ class Source:
             return np.arange(first, len(self) if last is None else min(last, len(self)))
         return self.index.ids[first:last]
 
-    @cached_property
+    @property
     def codes(self) -> np.ndarray:
         """Packed bits (n, bytes) uint8: FAISS's own memory, not a copy. Bit order as in `nearkin.hashing.bits`."""
-        self.need_bits("this target")
         return flat_codes(self.index.faiss_index)
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:

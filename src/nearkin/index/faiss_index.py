@@ -49,7 +49,7 @@ def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
             found = _read(file, binary)
             check_parts(found)
         except (ValueError, RuntimeError) as error:
-            what = str(error) if isinstance(error, ValueError) else "FAISS refuses it"
+            what = re.split(r"\.cpp:\d+: (?:Error: )?", str(error))[-1][:200]  # FAISS begins with places in its source
             raise ValueError(
                 f"{path} cannot be read as nearkin's index of {'bits' if binary else 'vectors'} ({what}); the file is "
                 "damaged or of another program"
@@ -79,9 +79,9 @@ def _read(file: BinaryIO, binary: bool) -> FaissIndex:
             found = (faiss.read_index_binary if binary else faiss.read_index)(
                 reader, faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
             )
-    except RuntimeError as error:
+    except RuntimeError:
         _need(not on_disk, "its lists are in another file")
-        raise ValueError(re.split(r"\.cpp:\d+: (?:Error: )?", str(error))[-1][:200]) from error
+        raise
     _need(not file.read(1), "more bytes follow the index")
     return found
 

@@ -13,14 +13,12 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
     and for mixed ones, ValueError for a wrong count. A single id counts as one."""
     values = np.atleast_1d(np.array(ids, dtype=object if isinstance(ids, list | tuple | str) else None))
-    if values.dtype.kind == "O":
+    if values.dtype.kind in "Ou":  # unsigned ones may be too large for int64
         values = _one_type(values)
-    if values.dtype.kind not in "iuU":
+    if values.dtype.kind not in "iU":
         raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype(str)")
     if values.ndim != 1 or n not in (None, len(values)):
         raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one for each row")
-    if values.dtype.kind == "u" and len(values) and values.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"ids hold {values.max()}; integers must fit into 64 bits with a sign")
     return values if values.dtype.kind == "U" else values.astype(np.int64)
 
 

@@ -214,7 +214,7 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(inner, Q, k, kept)
         if ranked and isinstance(inner, faiss.IndexPQ) and _decoding_pays(len(Q), inner.pq.M, inner.d):
-            found = _flat(inner, Q, k)
+            found = _flat(inner, Q, k, kept)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or inner.search(Q, k)
     # FAISS leaves out the term that is the same for all rows
@@ -225,7 +225,7 @@ def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool)
         if failed.any():
             some = Q[failed]
             inverted = isinstance(inner, faiss.IndexIVF)
-            exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k)
+            exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k, kept)
             scores[failed], positions[failed] = exact
     return scores, positions
 
@@ -235,7 +235,7 @@ def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept:
     query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
     if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
-        return _flat(inner, Q, k, allowed, kept)
+        return _flat(inner, Q, k, kept, allowed)
     inner = cast(faiss.IndexIVF, inner)
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
@@ -279,7 +279,7 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
     if inverted and not inner.by_residual:
         return None
     if not inverted and _decoding_pays(len(Q), inner.aq.M, inner.d):
-        return _flat(inner, Q, k)
+        return _flat(inner, Q, k, kept)
     if inverted and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, inner.aq.M, inner.d):
         return _in_lists(inner, Q, k, _visited(inner, Q))
     return kept.tables(inner).search(Q, k)
@@ -291,23 +291,18 @@ def _decoding_pays(n_queries: int, n_codes: int, d: int) -> bool:
     return n_queries * (_TABLE * n_codes - d) > _DECODING * d
 
 
-def _flat(
-    inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None, kept: Kept | None = None
-) -> Found:
+def _flat(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, allowed: np.ndarray | None = None) -> Found:
     """Search all rows, or those at positions `allowed` (m,), decoded block by block."""
-    by_distance = inner.metric_type == faiss.METRIC_L2
-    best, rows = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
-    middle, n_rows = np.zeros(inner.d, np.float32), inner.ntotal if allowed is None else len(allowed)
-    for first in range(0, n_rows, rows):
-        some = None if allowed is None else allowed[first : first + rows]
-        if some is None or kept is None:
-            block = inner.reconstruct_n(first, min(rows, n_rows - first))
-        else:
-            block = decoded(inner, some, kept)[0]
+    by_distance, allowed = inner.metric_type == faiss.METRIC_L2, np.arange(inner.ntotal) if allowed is None else allowed
+    best, size = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
+    middle = np.zeros(inner.d, np.float32)
+    for first in range(0, len(allowed), size):
+        some = allowed[first : first + size]
+        rows = decoded(inner, some, kept)[0]
         if by_distance and not first:
-            middle = block[0].copy()  # centred on one row, squares lose fewer digits
-        distances, numbers = faiss.knn(Q - middle, block - middle, min(k, len(block)), metric=inner.metric_type)
-        best.add_result(distances, numbers + first if some is None else some[numbers])
+            middle = rows[0].copy()  # centred on one row, squares lose fewer digits
+        distances, numbers = faiss.knn(Q - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
+        best.add_result(distances, some[numbers])
     best.finalize()
     return best.D, best.I
 

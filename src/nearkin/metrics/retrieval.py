@@ -8,6 +8,7 @@ queries that have something relevant, in [0, 1].
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -151,16 +152,10 @@ def reciprocal_rank(hits: np.ndarray) -> np.ndarray:
 
 
 def _as_lists(ids: Any, name: str) -> np.ndarray:
-    ragged = isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1
-    if ragged:
-        lists = [np.asarray(row) for row in ids]
-        text = any(row.dtype.kind in "US" for row in lists)
-        padded = np.full((len(lists), max(map(len, lists))), "" if text else -1, dtype=object)
-        for row, own in zip(padded, lists, strict=True):
-            row[: len(own)] = own
-        array = padded.astype(str if text else np.int64)
-    else:
-        array = np.asarray(ids)
+    if isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1:
+        text = any(isinstance(name, str) for row in ids for name in row)
+        ids = [*zip(*zip_longest(*ids, fillvalue="" if text else -1), strict=True)]
+    array = np.asarray(ids)
     if array.dtype.kind not in "iuUSb" or array.ndim != 2 or 0 in array.shape:
         raise ValueError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers or strings, "
