@@ -74,3 +74,16 @@ def test_nulls_are_refused(frame):
         nk.read_vectors(frame({"v": [[1.0], [1.0, 2.0]]}))
     with pytest.raises(TypeError, match="must be the name of a file, or a DataFrame"):
         nk.read_interactions(7)
+
+
+def test_a_missing_time_is_named(frame):
+    """Before, NaT of pandas ended in a TypeError."""
+    times = np.array(["2020-01-01", "NaT"], "datetime64[ns]")
+    with pytest.raises(ValueError, match=r"column 'time' of .* has 1 missing times, the first in row 1"):
+        nk.read_interactions(frame({"user": ["a", "b"], "item": [1, 2], "time": times}))
+
+
+def test_integers_that_a_null_makes_inexact_are_no_ids(frame):
+    columns = {"user": [2**53 + 1, None], "item": [1, 2], "weight": [1.0, 0.0]}
+    with pytest.raises(ValueError, match=r"column 'user' of .* has (ids that are no exact integers|1 missing ids)"):
+        nk.read_interactions(frame(columns))

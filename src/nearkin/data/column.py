@@ -31,13 +31,12 @@ _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 class Column:
     """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
 
-    Typed tables also hold float64, bool and datetime64. `missing` (n,) marks nulls, None where there
-    are none; a value under the mark has no meaning.
+    Typed tables also hold float64, bool and datetime64. What is missing is NaN, NaT, or empty text: a column of
+    integers with nulls is float64.
     """
 
     name: str
     values: np.ndarray
-    missing: np.ndarray | None = None
     source: str = "the table"
 
     def __len__(self) -> int:
@@ -64,8 +63,7 @@ class Column:
         values = self.values
         self._complete("ids", self.gaps())
         if values.dtype.kind == "f":
-            self._complete("ids", np.isnan(values))
-            if not ((values == np.floor(values)) & (np.abs(values) <= _EXACT)).all():
+            if not ((values == np.floor(values)) & (np.abs(values) < _EXACT)).all():
                 raise ValueError(f"{self._title} has ids that are no exact integers; write them as text")
             return values.astype(np.int64)
         if values.dtype.kind not in "Oiu":
@@ -76,17 +74,13 @@ class Column:
         """Marks (n,) of the cells without an id: nulls and, of a text column, empty cells, or words for a missing value
         where all other cells are integers."""
         if not self.is_text:
-            return self._nulls
+            return self.values != self.values  # NaN and NaT
         words = _MISSING_WORDS & self._distinct
         if words:
             gone = np.isin(self.values, list(words))
             if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
-                return self._nulls | gone
-        return self._nulls | (self.values == "")
-
-    @property
-    def _nulls(self) -> np.ndarray:
-        return np.zeros(len(self), bool) if self.missing is None else self.missing
+                return gone | (self.values == "")
+        return self.values == ""
 
     @cached_property
     def _distinct(self) -> set[str]:
@@ -101,14 +95,14 @@ class Column:
                 f"{self._title} is not numeric: row {odd} holds {str(self.values[odd])[:40]!r}; correct it, or name a "
                 "column of numbers"
             )
-        self._complete("numbers", self._nulls | np.isnan(found) if self.is_text else self._nulls)
+        self._complete("numbers", np.isnan(found))
         return found
 
     @cached_property
     def maybe_numbers(self) -> np.ndarray | None:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
         if self.values.dtype.kind in "iufb":
-            return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
+            return self.values
         found = as_decimals(self.values) if self.is_text else None
         if found is not None or not self.is_text:
             return found
@@ -122,12 +116,12 @@ class Column:
 
     def times(self, pattern: str | None = None) -> np.ndarray:
         """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
-        self._complete("times", self._nulls | (self.values == "") if self.is_text else self._nulls)
+        self._complete("times", self.values == "" if self.is_text else self.gaps())
         if self.values.dtype.kind == "M":
-            self._complete("times", np.isnat(self.values))
             return self.values
         found = self.maybe_numbers if pattern is None else None
         if found is not None:
+            self._complete("times", np.isnan(found))
             return found
         cells = list(map(str, self.values.tolist()))
         times = _parsed(cells, pattern)
@@ -153,8 +147,7 @@ class Column:
         return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
 
     def take(self, keep: Chosen) -> "Column":
-        missing = None if self.missing is None else self.missing[keep]
-        return replace(self, values=self.values[keep], missing=missing)
+        return replace(self, values=self.values[keep])
 
     def _complete(self, what: str, missing: np.ndarray) -> None:
         if missing.any():
@@ -258,45 +251,45 @@ def by_name(columns: Iterable[Column], source: str) -> dict[str, Column]:
 
 
 def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
-    """The columns of a DataFrame or an Arrow table; nulls are marked, never turned into values."""
+    """The columns of a DataFrame or an Arrow table."""
     import narwhals as nw  # only where tables are read
 
     known = nw.from_native(frame)
     read = known.collect() if isinstance(known, nw.LazyFrame) else known  # queries of DuckDB and Polars
-    return by_name((_column(str(series.name), series, nw) for series in read.iter_columns()), source)
+    return by_name((Column(str(series.name), _values(series, nw)) for series in read.iter_columns()), source)
 
 
-def _column(name: str, series: Extra, nw: Extra) -> Column:
-    kind = series.dtype
-    missing = series.is_null().to_numpy().astype(bool)
-    marked = missing if missing.any() else None
-    if kind.is_integer():
-        return Column(name, as_64_bits((series if marked is None else series.fill_null(0)).to_numpy()), marked)
-    if kind.is_float() or kind.is_decimal():
-        return Column(name, np.asarray(series.cast(nw.Float64).to_numpy(), np.float64), marked)
+def _values(series: Extra, nw: Extra) -> np.ndarray:
+    kind, missing = series.dtype, series.is_null().to_numpy().astype(bool)
+    if kind.is_integer() and not missing.any():
+        return as_64_bits(series.to_numpy())
+    if kind.is_float() or kind.is_decimal() or (kind == nw.Boolean and missing.any()):
+        return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
     if kind == nw.Boolean:
-        return Column(name, np.array([bool(value) for value in series.to_list()]), marked)
+        return np.array(series.to_list(), bool)
     if kind in (nw.Datetime, nw.Date):
         if getattr(kind, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return Column(name, np.array(series.to_list(), dtype="datetime64[s]"), marked)
-    return _objects(name, series.to_list(), missing)
+        return series.to_numpy().astype("datetime64[s]")
+    return _objects(str(series.name), series.to_list(), missing)
 
 
-def _objects(name: str, values: list[Any], nulls: np.ndarray) -> Column:
-    """A column of Python objects, all text, all lists or all integers but for nulls and NaN, which are marked."""
+def _objects(name: str, values: list[Any], nulls: np.ndarray) -> np.ndarray:
+    """Python objects that are all text, all lists or all integers but for nulls and NaN."""
     missing = nulls | np.array([isinstance(value, float) and value != value for value in values], bool)
-    present = [value for value, gone in zip(values, missing, strict=True) if not gone]
-    marked = missing if missing.any() else None
-    kinds = {type(value) for value in present}
+    kinds = {type(value) for value, gone in zip(values, missing, strict=True) if not gone}
+
+    def filled(gap: object) -> list[Any]:
+        return [gap if gone else value for value, gone in zip(values, missing, strict=True)]
+
     if kinds and kinds <= {list, tuple, np.ndarray}:
-        return Column(name, as_text(values), marked)
+        return as_text(filled([]))
     if kinds <= {str}:
-        return Column(name, as_text(["" if gone else v for v, gone in zip(values, missing, strict=True)]), marked)
-    if kinds == {int}:
-        found = exact_integers([0 if gone else v for v, gone in zip(values, missing, strict=True)])
-        if found is not None:
-            return Column(name, found, marked)
+        return as_text(filled(""))
+    if kinds == {int} and missing.any():
+        return np.array(filled(np.nan), np.float64)
+    if kinds == {int} and (found := exact_integers(values)) is not None:
+        return found
     listed = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise ValueError(f"column {name!r} holds values of type {listed}; it must hold text, whole numbers or numbers")
 

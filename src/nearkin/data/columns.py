@@ -142,10 +142,10 @@ def _read_frame_column(where: Locator) -> np.ndarray:
     names = frame.column_names or read_frame(where).column_names
     if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
         raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
-    column = frame_columns(frame.select([where.key or names[0]]), str(where))[where.key or names[0]]
-    if column.missing is not None:
-        raise ValueError(f"{where} has {int(column.missing.sum())} nulls; every row needs a value")
-    return column.values
+    name = where.key or names[0]
+    if nulls := frame[name].null_count:
+        raise ValueError(f"{where} has {nulls} nulls; every row needs a value")
+    return frame_columns(frame.select([name]), str(where))[name].values
 
 
 def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
@@ -223,9 +223,7 @@ def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, lis
 
 
 def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
-    gone = column.missing if column.missing is not None else np.zeros(len(column), bool)
-    values = ["" if missing else str(value) for value, missing in zip(column.values.tolist(), gone, strict=True)]
-    sets = [[part for part in value.split(_SEPARATOR) if part] for value in values]
+    sets = [[part for part in str(value).split(_SEPARATOR) if part] for value in column.values.tolist()]
     from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
 
     encoder = MultiLabelBinarizer(sparse_output=True)

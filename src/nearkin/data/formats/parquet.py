@@ -100,7 +100,7 @@ def frame_rows(source: Extra, name: str) -> FileRows:
     names, ids, rivals = choose_columns({name: column.kind for name, column in columns.items()}, name)
     used = [columns[name] for name in names]
     for column in used:
-        if column.missing is not None:
+        if column.kind == "float" and np.isnan(column.values).any():
             raise ValueError(f"column {column.name!r} of {name} has nulls or no numbers; vectors are numbers only")
     if not used or not len(used[0]):
         raise ValueError(f"{name} has no rows of numbers; it needs at least one")
