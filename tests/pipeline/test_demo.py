@@ -8,14 +8,15 @@ from shutil import copytree
 import numpy as np
 import pytest
 
+from nearkin._types import Record
 from nearkin.pipeline.change import check_folder
-from nearkin.pipeline.demo import METHODS, DemoTrial, save_demo
+from nearkin.pipeline.demo import METHODS, RECALL, save_demo
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[DemoTrial], str]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record], str]:
     """A demo of two sizes, its trials, and the command that it names."""
     out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
@@ -24,48 +25,48 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[DemoTria
 
 
 @pytest.fixture(scope="module")
-def folder(saved: tuple[Path, list[DemoTrial], str]) -> Path:
+def folder(saved: tuple[Path, list[Record], str]) -> Path:
     return saved[0]
 
 
 @pytest.fixture(scope="module")
-def trials(saved: tuple[Path, list[DemoTrial], str]) -> dict[tuple[str, int], DemoTrial]:
-    return {(trial.method, trial.n_bytes): trial for trial in saved[1]}
+def trials(saved: tuple[Path, list[Record], str]) -> dict[tuple[str, int], Record]:
+    return {(trial["method"], trial["bytes"]): trial for trial in saved[1]}
 
 
-def test_every_method_at_every_size(trials: dict[tuple[str, int], DemoTrial]) -> None:
+def test_every_method_at_every_size(trials: dict[tuple[str, int], Record]) -> None:
     assert len(trials) == 1 + 2 * len(METHODS)
-    assert trials["exact search", 256].recall == 1
-    assert all(trial.compression == 256 / trial.n_bytes for trial in trials.values())
+    assert trials["exact search", 256][RECALL] == 1
+    assert all(trial["code smaller"] == 256 / trial["bytes"] for trial in trials.values())
     for name in METHODS.values():
-        assert trials[name, 4].recall > trials[name, 2].recall
+        assert trials[name, 4][RECALL] > trials[name, 2][RECALL]
 
 
 @pytest.mark.parametrize("n_bytes", [2, 4])
 def test_a_learned_rotation_keeps_more_neighbours_than_none(
-    trials: dict[tuple[str, int], DemoTrial], n_bytes: int
+    trials: dict[tuple[str, int], Record], n_bytes: int
 ) -> None:
     plain = trials["PQ", n_bytes]
     for name in ("OPQ", "Givens greedy"):
         rotated = trials[name, n_bytes]
-        assert rotated.recall > plain.recall, f"recall of {name} {rotated.recall}, of PQ {plain.recall}"
-        assert rotated.distortion < plain.distortion, f"{name} {rotated.distortion}, PQ {plain.distortion}"
+        assert rotated[RECALL] > plain[RECALL], f"recall of {name} {rotated[RECALL]}, of PQ {plain[RECALL]}"
+        assert rotated["distortion"] < plain["distortion"], f"{name} {rotated}, PQ {plain}"
 
 
-def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[DemoTrial], str]) -> None:
+def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[Record], str]) -> None:
     folder = saved[0]
     page = folder_page(folder).html()
     assert page.count("<svg") == 4
     assert "nearkin explore" in page
     assert all(link.startswith("#") for link in re.findall(r'(?:src|href)="([^"]*)"', page))
     assert "<script" not in page
-    longest = max(trial.seconds for trial in saved[1])
+    longest = max(trial["train s"] for trial in saved[1])
     assert f">{longest:.2f}<" in page  # in the table: seconds have two digits
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
 
 
-def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[DemoTrial], str], tmp_path: Path) -> None:
+def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Record], str], tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     out, _, said = saved
     command = shlex.split(said)

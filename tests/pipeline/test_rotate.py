@@ -106,5 +106,5 @@ def test_a_bridge_is_not_learned_for_a_folder_of_something_else(folder: Path, mo
     monkeypatch.setattr(nk.Bridge, "fit", lambda *given: learned.append(given))
     rows = open_vectors(folder / "X.npy")
     with pytest.raises(ValueError, match="other content"):
-        make_bridge(rows, rows, folder)
+        make_bridge(rows, rows, folder, nk.Bridge())
     assert not learned

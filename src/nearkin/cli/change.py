@@ -33,7 +33,7 @@ def add(
 
     Options:
 
-    - upsert: Replace the rows whose ids the index has, add the others.
+    + upsert: Replace the rows whose ids the index has, add the others.
     """
     _change(screen, index, "upsert" if upsert else "add", vectors, ids, side)
 
@@ -56,8 +56,8 @@ def remove(
 
     Options:
 
-    - ids: Ids of the rows to remove.
-    - ids_file: A file of ids, one a row.
+    + ids: Ids of the rows to remove.
+    + ids_file: A file of ids, one a row.
     - missing: Ids that the index lacks: an error, or left out and counted.
     """
     from nearkin._check import check_choice  # loads NumPy
@@ -160,7 +160,7 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
 
     Options:
 
-    - folder: A folder that nearkin saved: of any kind.
+    + folder: A folder that nearkin saved: of any kind.
     """
     with pipeline.run.Steps(screen.watch).step("check") as callback:
         found = pipeline.change.check_folder(folder, callback)

@@ -52,23 +52,23 @@ def compress(
 
     Options:
 
-    - method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
+    + method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
       neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
       product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best;
       product for fewer than 1,000 rows, bits, other centroids, coarse cells or torchrun]
-    - n_bytes: Bytes of a code. [default: 16]
-    - bits: Bits of a code, for hashing methods.
+    + n_bytes: Bytes of a code. [default: 16]
+    + bits: Bits of a code, for hashing methods.
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
       the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
     - train: Other vectors to learn from, so that the indexed ones are unseen.
-    - queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
+    + queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
       the neighbours that it keeps for them. Without them, rows are held out as queries; a race of pairs of
       `nearkin embed` uses their left rows.
     - train_rows: Rows to learn from, drawn at random. [default: 65536]
-    - minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
+    + minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
       [default: 1; no limit with --method best]
-    - keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
+    + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
       bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
       integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.

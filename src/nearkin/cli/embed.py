@@ -71,19 +71,19 @@ def embed(
 
     - signals: A table, .csv, .tsv, .jsonl, .parquet, .feather or .npz: pairs (user, item[, weight][, timestamp]), or
       comparisons (i, j, k): i is more like j than like k.
-    - anchor: Comparisons: the column of the object compared; "0" is the first.
-    - near: Comparisons: the column of the nearer object.
-    - far: Comparisons: the column of the farther object.
+    + anchor: Comparisons: the column of the object compared; "0" is the first.
+    + near: Comparisons: the column of the nearer object.
+    + far: Comparisons: the column of the farther object.
     - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
-    - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
+    + raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
     - reversed_raters: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
       [default: keep]
     - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
       drops these answers too. [default: raise]
     - left_features: Pairs: a table with an id of the left side first, then its features.
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
-    - dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
+    + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
     - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce. Comparisons:
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
@@ -218,9 +218,9 @@ def train(
     Options:
 
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
-    - n_bytes: Bytes of a code; must divide --dim. [default: 16]
-    - ids: Learn semantic ids in place of an index.
-    - dim: Dimensions of the vectors.
+    + n_bytes: Bytes of a code; must divide --dim. [default: 16]
+    + ids: Learn semantic ids in place of an index.
+    + dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.
     """

@@ -41,10 +41,10 @@ def evaluate(
 
     Options:
 
-    - truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
-    - base: The vectors that were indexed: the exact neighbours are searched in them.
-    - labels: A label for every indexed row, in order (file.csv:column).
-    - query_labels: A label for every query (with --labels).
+    + truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
+    + base: The vectors that were indexed: the exact neighbours are searched in them.
+    + labels: A label for every indexed row, in order (file.csv:column).
+    + query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several numbers, such as 1,4,16,64, print recall and speed for each.
     - qrels: Relevance judgements (query id, row id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
       MRR@10, with the difference from exact search (with --base, or vectors kept in the index).
@@ -139,13 +139,13 @@ def sweep(
 
     Options:
 
-    - queries: Real queries. [default: the left rows of pairs, else rows held out]
-    - recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
+    + queries: Real queries. [default: the left rows of pairs, else rows held out]
+    + recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
       [default: 0.95, with --qrels 0.99]
     - methods: Methods to try, separated by commas, of those of compress. [default: product, residual,
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
-    - minutes: Time limit.
+    + minutes: Time limit.
     - qrels: Relevance judgements (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)

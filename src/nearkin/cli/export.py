@@ -42,13 +42,13 @@ def export(
     Options:
 
     - to: lance, pgvector or qdrant.
-    - out: Folder to write (lance).
-    - dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
-    - url: Address of the server (qdrant).
-    - name: Table, collection or index to write. [default: nearkin]
+    + out: Folder to write (lance).
+    + dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
+    + url: Address of the server (qdrant).
+    + name: Table, collection or index to write. [default: nearkin]
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
     - replace: Overwrite another index under that name.
-    - queries: Queries of the self-check. [default: 100 near the rows]
+    + queries: Queries of the self-check. [default: 100 near the rows]
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
     target = nk.export.make_target(to, out=out, dsn=dsn, url=url, name=name, form=form, replace=replace or None)
@@ -95,11 +95,11 @@ def rotate(
 
     Options:
 
-    - out: File for the rotated vectors: .npy or .parquet.
-    - engine: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4,
+    + out: File for the rotated vectors: .npy or .parquet.
+    + engine: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4,
       or faiss:FACTORY, such as faiss:SQ4.
-    - folder: Rotate queries by the rotation kept in this folder.
-    - queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by their recall. Without
+    + folder: Rotate queries by the rotation kept in this folder.
+    + queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by their recall. Without
       them, rows are held out as queries.
     - center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and
       angles do. Sign bits gain most by it.
@@ -114,7 +114,7 @@ def rotate(
     file = pipeline.inputs.open_file(vectors)
     steps = pipeline.run.Steps(screen.watch)
     if engine is None:
-        made = pipeline.rotate.rotate_with(file, folder or "", out, steps=steps)
+        made = pipeline.rotate.transform_file(file, nk.Rotation, folder or "", out, steps=steps)
         screen.finish(made, f"{made['vectors']:,} vectors rotated: {out}")
         return
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
@@ -166,18 +166,17 @@ def ids(
     Options:
 
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
-    - towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
+    + towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
     - alpha: With --towers, their share of the squared distances; the rest is that of VECTORS.
-    - texts: A text for every item, in order, shown in the report.
+    + texts: A text for every item, in order, shown in the report.
     - parquet: Write ids.parquet too.
     """
     given = pipeline.inputs.open_given(vectors, ids=ids)
     steps = pipeline.run.Steps(screen.watch)
     made = pipeline.ids.make_ids(
-        given.file, out, given.ids, levels=levels, codes=codes, balance=balance, alpha=alpha, parquet=parquet,
+        given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
         towers=None if towers is None else pipeline.inputs.open_given(towers),
-        titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)),
-        random_state=seed, steps=steps,
+        titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)), steps=steps,
     )  # fmt: skip
     screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: nearkin report {out}")
 
@@ -215,21 +214,21 @@ def bridge(
 
     Options:
 
-    - out: Folder for the map; with --with, the .npy file to write.
-    - new: The new encoder's vectors of the same texts, row by row.
-    - folder: Map vectors of the new encoder by this saved map.
-    - metric: How the index compares: cosine, ip or l2.
+    + out: Folder for the map; with --with, the .npy file to write.
+    + new: The new encoder's vectors of the same texts, row by row.
+    + folder: Map vectors of the new encoder by this saved map.
+    + metric: How the index compares: cosine, ip or l2.
     """
     if (new is None) == (folder is None):
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
         pipeline.outputs.check_output(out, [vectors, folder])
-        made = pipeline.rotate.map_vectors(file, folder, out, steps=steps)
+        made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
         screen.finish(made, f"{made['vectors']:,} vectors mapped: {out}")
         return
-    other = pipeline.inputs.open_file(new or "")
-    made = pipeline.rotate.make_bridge(file, other, out, metric=metric, random_state=seed, steps=steps)
+    learner = nk.Bridge(metric=metric, random_state=seed)
+    made = pipeline.rotate.make_bridge(file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps)
     shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]
     screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 from nearkin import pipeline
 from nearkin.cli.screen import Screen
@@ -50,23 +50,23 @@ Header = Annotated[bool | None, typer.Option("--header/--no-header")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, or a table (.parquet, .feather, .jsonl, .csv, .csv.gz, ...)"
 HELP = f"""
-- as_json: Print one JSON record on stdout and nothing else there.
++ as_json: Print one JSON record on stdout and nothing else there.
 - seed: Seed of everything random: the same seed gives the same result.
 - threads: Threads to use. [default: all cores]
 - index: The folder that `nearkin compress --out` wrote.
-- folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
++ folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
 - side: Side of the pairs in a folder of `nearkin embed`: left or right. [default: right; left of QUERIES]
-- vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
++ vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
   folder of `nearkin embed`: its vectors and ids.
-- queries: Query vectors: {_FORMATS}.
-- metric: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs of `nearkin embed`]
-- k: Neighbours of each query.
-- oversample: Fetch this many times k candidates by code and rank them by exact vectors (compress --keep-vectors).
-- ids: One id a row (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that VECTORS holds, else row
++ queries: Query vectors: {_FORMATS}.
++ metric: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs of `nearkin embed`]
++ k: Neighbours of each query.
++ oversample: Fetch this many times k candidates by code and rank them by exact vectors (compress --keep-vectors).
++ ids: One id a row (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that VECTORS holds, else row
   numbers]
-- left: Pairs: the column of the left side, for example user.
-- right: Pairs: the column of the right side, for example item.
-- weight: Pairs: the column of weights, for example rating.
++ left: Pairs: the column of the left side, for example user.
++ right: Pairs: the column of the right side, for example item.
++ weight: Pairs: the column of weights, for example rating.
 - min_weight: Pairs: leave out rows of smaller weight, for example 4 of 5 stars.
 - duplicates: Pairs: weights of a pair that occurs again: sum, last or max. [default: sum]
 - timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
@@ -77,66 +77,61 @@ HELP = f"""
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be answers too.
-- levels: Codes of a semantic id.
-- codes: Values of each code of a semantic id, a power of two.
++ levels: Codes of a semantic id.
++ codes: Values of each code of a semantic id, a power of two.
 - host: Address to listen at; 0.0.0.0 for the whole network.
 - port: Port to listen at; 0 for any free one.
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
-COMMON = {  # options in the first panel of help, with the required ones; all others are "Advanced"
-    "as_json", "out", "k", "queries", "base", "truth", "n_bytes", "bits", "dim", "method", "minutes", "metric",
-    "recall", "left", "right", "weight", "anchor", "near", "far", "ids", "ids_file", "labels", "query_labels",
-    "keep_vectors", "oversample", "among", "left_id", "everybody", "everything", "left_file", "candidates", "levels",
-    "codes", "towers", "engine", "new", "folder", "vectors", "texts", "images", "compare", "upsert", "raters", "goal",
-    "resume", "dsn", "url", "name",
-}  # fmt: skip
-_READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")  # metavars of files that must exist
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: with --threads and --json, help of its options, and a check of its output file.
+    """The command as typer takes it: with --threads and --json, help of its options, and a check of its files.
 
-    Its first argument is their `Screen`. Help is "- name: help" below "Options:" in its docstring or in `HELP`.
+    Its first argument is their `Screen`. Help is a line "- name: help" below "Options:" in its docstring or in `HELP`,
+    "+ name: help" for an option that is in the first panel of help, as the required ones are; others are "Advanced".
     """
-    common = {"threads": Threads, "as_json": Json}
+    text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")
+    lines = re.findall(r"^([-+]) (\w+): (.+?)(?=\n[-+] |\Z)", f"{HELP.strip()}\n{own}", re.DOTALL | re.MULTILINE)
+    listed = {name: (mark, " ".join(line.split())) for mark, name, line in lines}
+    infos: dict[str, ParameterInfo] = {}
 
     @wraps(command)
     def run(threads: int | None, as_json: bool, **given: Any) -> None:
-        for name, value in given.items():
-            if name != "out" and isinstance(value, str) and options[name].__metadata__[0].metavar in _READ:
-                pipeline.outputs.check_input(value)
-        if given.get("out") is not None and options["out"].__metadata__[0].metavar == "FILE":
-            others = [value for name, value in given.items() if name != "out"]
-            words = [word for value in others for word in (value if isinstance(value, list) else [value])]
-            names = [word for word in words if isinstance(word, str)]
+        inputs = {name: value if isinstance(value, list) else [value] for name, value in given.items() if name != "out"}
+        for name, words in inputs.items():
+            for word in words if infos[name].metavar in _READ else ():
+                if word is not None:
+                    pipeline.outputs.check_input(word)
+        if given.get("out") is not None and infos["out"].metavar == "FILE":
+            names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
             pipeline.outputs.check_output(given["out"], names, foreign=resumes)
         command(Screen(as_json, threads), **given)
 
-    text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")
-    run.__doc__ = text
-    defaults = {name: given.default for name, given in inspect.signature(command).parameters.items()}
-    defaults |= {"threads": None, "as_json": False}
-    options = {
-        name: kind for name, kind in (command.__annotations__ | common).items() if name not in ("screen", "return")
-    }
-    listed = re.findall(r"^- (\w+): (.+?)(?=\n- |\Z)", f"{HELP.strip()}\n{own}", re.DOTALL | re.MULTILINE)
-    help_of, advanced = dict(listed), set[str]()
-    for name, given in options.items():
-        kind, info = (given.__origin__, given.__metadata__[0]) if hasattr(given, "__metadata__") else (given, None)
-        info = copy(info or typer.Option())
-        if name in help_of:
-            info.help = " ".join(help_of[name].split()).replace(" [default: ", "  [default: ")
+    panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}
+    given = dict(inspect.signature(command).parameters)
+    del given["screen"]
+    for name, default, kind in (("threads", None, Threads), ("as_json", False, Json)):
+        given[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, one in given.items():
+        kind, info = one.annotation, typer.Option()
+        if hasattr(kind, "__metadata__"):
+            kind, info = kind.__origin__, copy(kind.__metadata__[0])
+        common = not isinstance(info, OptionInfo) or one.default is one.empty or name == "out"
+        if name in listed:
+            common = common or listed[name][0] == "+"
+            info.help = listed[name][1].replace(" [default: ", "  [default: ")
             info.show_default = "[default: " not in info.help
+        panel = "Common" if common else "Advanced"
         if isinstance(info, OptionInfo):
-            required = defaults[name] is inspect.Parameter.empty
-            info.rich_help_panel = "Common" if required or name in COMMON else "Advanced"
-            advanced |= {name} if info.rich_help_panel == "Advanced" else set()
-        options[name] = Annotated[kind, info]
-    options = {name: options[name] for name in sorted(options, key=advanced.__contains__)}  # panels in order of use
-    known = [inspect.Parameter(name, _KEYWORD, default=defaults[name], annotation=options[name]) for name in options]
-    run.__annotations__ = options
-    vars(run)["__signature__"] = inspect.Signature(known)
+            info.rich_help_panel = panel
+        infos[name] = info
+        panels[panel].append(one.replace(kind=one.KEYWORD_ONLY, annotation=Annotated[kind, info]))
+    run.__doc__ = text
+    options = [*panels["Common"], *panels["Advanced"]]  # in the order of use
+    run.__annotations__ = {one.name: one.annotation for one in options}
+    vars(run)["__signature__"] = inspect.Signature(options)
     return run

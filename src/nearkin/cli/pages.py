@@ -56,15 +56,14 @@ def demo(
 
     Options:
 
-    - out: Folder for the report.
+    + out: Folder for the report.
     """
     trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch))
     path = Path(out) / "report.html"
     pipeline.pages.folder_page(out).write(path)
-    records = [trial.record() for trial in trials]
-    rows = [list(record.values()) for record in records]
-    made = table("1,500 handwritten digits, 297 queries", list(records[0]), rows)
-    record = {"seed": seed, "threads": screen.threads, "trials": records, "report": str(path), "explore": explore}
+    rows = [list(trial.values()) for trial in trials]
+    made = table("1,500 handwritten digits, 297 queries", list(trials[0]), rows)
+    record = {"seed": seed, "threads": screen.threads, "trials": trials, "report": str(path), "explore": explore}
     screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)
 
 
@@ -98,14 +97,14 @@ def explore(
 
     Options:
 
-    - vectors: The vectors it was made of, for an index without --keep-vectors.
-    - labels: A label for every indexed row, in order.
-    - texts: A text for every indexed row, in order.
-    - images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
+    + vectors: The vectors it was made of, for an index without --keep-vectors.
+    + labels: A label for every indexed row, in order.
+    + texts: A text for every indexed row, in order.
+    + images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
     - ids_column: Column of ids in the tables --labels and --texts, with rows in any order; all their columns are shown.
-    - compare: Another index of the same vectors, shown next to it.
-    - k: Neighbours of each row.
-    - out: Write one HTML file that needs no network, and stop.
+    + compare: Another index of the same vectors, shown next to it.
+    + k: Neighbours of each row.
+    + out: Write one HTML file that needs no network, and stop.
     - rows: Rows in that file; of more rows, a random sample of this size.
     """
     page = load("explore")
@@ -167,14 +166,14 @@ def ask(
 
     - items: A folder of pictures or sounds, a table of names (.csv, .tsv, .parquet; columns id, text, image, sound,
       link), or the folder of an ordinal embedding.
-    - out: Table of the answers, a .csv.
+    + out: Table of the answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
-    - raters: Names, separated by commas: one link for each.
-    - goal: Number of answers of each rater.
+    + raters: Names, separated by commas: one link for each.
+    + goal: Number of answers of each rater.
     - max_raters: Number of raters after which nobody else may begin.
     - max_answers: Number of answers after which nobody else may begin.
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
-    - texts: de, en, es, fr, zh, or a TOML file: title, instructions, consent, fields to fill in, any text of the page.
+    + texts: de, en, es, fr, zh, or a TOML file: title, instructions, consent, fields to fill in, any text of the page.
     - catch: Questions with a known answer: columns anchor, near, far (names of items).
     - max_wrong: Leave out raters who answer more of the --catch questions wrong.
     - practice: Questions at the beginning that do not count.
@@ -183,7 +182,7 @@ def ask(
     - random_share: Share of random questions, held out from the model to measure its error.
     - active: Let a model choose the most informative questions.
     - header: Whether the table's first line names its columns.
-    - resume: Continue with the answers in --out.
+    + resume: Continue with the answers in --out.
     """
     page = load("ask")
     things = page.read_items(items, header=header)

@@ -44,8 +44,8 @@ def search(
 
     Options:
 
-    - left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
-    - among: Answer with these ids only (in stock, in season), one a row.
+    + left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
+    + among: Answer with these ids only (in stock, in season), one a row.
     - n_probe: Coarse cells to search: more cells raise recall and time. [default: a sixteenth, at least 8]
     """
     if (queries is None) == (not left_id):
@@ -108,9 +108,9 @@ def recommend(
     Options:
 
     - left_ids: Ids to recommend to, as in the table of pairs.
-    - everybody: Recommend to everybody.
-    - left_file: Recommend to the ids in this file, one a row.
-    - candidates: Recommend these ids only (in stock, in season), one a row.
+    + everybody: Recommend to everybody.
+    + left_file: Recommend to the ids in this file, one a row.
+    + candidates: Recommend these ids only (in stock, in season), one a row.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
     read_ids = pipeline.inputs.read_ids
@@ -158,8 +158,8 @@ def similar(
 
     Options:
 
-    - ids: Ids to find similar ones of, as in the table.
-    - everything: Find similar ones of every id.
+    + ids: Ids to find similar ones of, as in the table.
+    + everything: Find similar ones of every id.
     """
     if bool(ids) + everything + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")

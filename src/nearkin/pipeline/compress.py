@@ -8,7 +8,7 @@ A *work folder* holds the fitted quantizer and one FAISS index per block of rows
 its checksums in a second file. An interrupted run resumes from it; damaged blocks are made again.
 """
 
-import os
+import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -103,10 +103,9 @@ def compress_file(
     if checkpoint is not None:
         job["contents"] = [vectors.digest() for vectors in files] if group.rank == 0 else None
     with steps.step("check") as callback:
-        resumed = checkpoint is not None and group.exchange(_is_of_job(Path(checkpoint), job))[0]
-        for vectors in () if resumed else files:  # checked before the folder was made
+        for vectors in files:
             vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
-        if kept is not None and not np.can_cast(file.dtype, kept.dtype) and not resumed:
+        if kept is not None and not np.can_cast(file.dtype, kept.dtype):
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
         group.barrier()
@@ -280,13 +279,6 @@ def _work_folder(
             remove_work(path)
 
 
-def _is_of_job(path: Path, job: Record) -> bool:
-    """Whether a work folder of this compression is there; it was made after all rows had been checked."""
-    with suppress(ValueError, FileNotFoundError):
-        return _storage.read_config(path, _KIND)["job"] == job
-    return False
-
-
 class WorkFolder:
     """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished.
 
@@ -310,10 +302,7 @@ class WorkFolder:
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
         _storage.recover(self.path)
-        own = self.path / _CONFIG
-        alone = self.path.is_dir() and os.listdir(self.path) == [_CONFIG]  # a removal was killed before its last step
-        if alone and f'"kind": "{_KIND}"'.encode() in own.read_bytes():
-            own.unlink()
+        _storage.sweep(self.path)
         if self.path.exists() and any(self.path.iterdir()):
             found = _storage.read_config(self.path, _KIND)["job"]
             if found != job:
@@ -324,8 +313,10 @@ class WorkFolder:
                 )
             return
         rows = min(_MOST, max(_FEWEST, -(-self.n_rows // (_BLOCKS_PER_RANK * self.group.size))))
-        with _storage.saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
-            pass
+        # of format version 1, without a manifest: the config alone marks the folder until a removal takes it last
+        record = {"kind": _KIND, "format_version": 1, "job": job, "block_rows": rows}
+        with _storage.replacing(self.path / _CONFIG) as fresh:
+            fresh.write_text(json.dumps(record), encoding="utf-8")
 
     def load_quantizer(self) -> Quantizer | None:
         """The quantizer if it was fitted before the interruption."""
@@ -334,11 +325,9 @@ class WorkFolder:
 
     def save_quantizer(self, quantizer: Quantizer) -> None:
         if self.group.rank == 0:
-            path = self.path / "quantizer"
-            if not (path / _CONFIG).is_file():  # a removal was killed
-                for file in _names(path):
-                    file.unlink(missing_ok=True)
-            quantizer.save(path)
+            for file in _of_quantizer(self.path):  # left where a removal was killed
+                file.unlink(missing_ok=True)
+            quantizer.save(self.path / "quantizer")
 
     def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
         """Encode the missing blocks, each rank its share; `empty()` returns an index without rows."""
@@ -388,17 +377,16 @@ def remove_work(path: Path) -> None:
     _storage.sweep(path)
     # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
     # so the quantizer's config goes first and the folder's own goes last.
-    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss*"))
-    for folder, files in (quantizer, _names(quantizer)), (path, (*blocks, *reversed(_names(path)))):
-        for file in files:
-            file.unlink(missing_ok=True)
+    for file in (*_of_quantizer(path), *sorted(path.glob("rows-*.faiss*")), path / _CONFIG):
+        file.unlink(missing_ok=True)
+    for folder in (path / "quantizer", path):
         with suppress(OSError):  # missing, or not empty: it holds a file of the user's
             folder.rmdir()
 
 
-def _names(folder: Path) -> list[Path]:
-    """The files that a save writes there, the config first."""
-    return [folder / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
+def _of_quantizer(folder: Path) -> list[Path]:
+    """The files of the quantizer in a work folder, the config first."""
+    return [folder / "quantizer" / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
 
 
 def _check_enough(source: VectorFile, n_centroids: int) -> None:

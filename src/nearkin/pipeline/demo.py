@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from nearkin.pipeline.run import Steps
 
 KIND = "demo"
 K = 10
+RECALL, MAP = f"recall@{K}", "mAP by label"  # of trials; the mAP is over the whole ranking
 BYTES = (2, 4, 8, 16)
 SHOWN = 4  # bytes of the codes that the page begins with, and of the saved index
 CENTROIDS = 16  # codebooks must be small: 256 centroids are 64 kB, and 1,500 codes of 4 bytes are 6 kB
@@ -49,35 +49,16 @@ def digits() -> Digits:
     return Digits(X[:-N_QUERIES], y[:-N_QUERIES], X[-N_QUERIES:], y[-N_QUERIES:])
 
 
-@dataclass(frozen=True)
-class DemoTrial:
-    """One method at one size; `history` is the distortion by round."""
+def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) -> tuple[list[Record], str]:
+    """Judge exact search and every method at every size, in seconds, and save the folder `out`: the trials, the
+    distortion by round of the methods at 4 bytes, an index of such codes, the labels and the images.
 
-    method: str
-    n_bytes: int
-    compression: float
-    recall: float  # 10-recall@10
-    mean_average_precision: float  # by label, over the whole ranking
-    distortion: float = 0.0  # of the queries, which no method has learned from
-    seconds: float = 0.0
-    history: list[float] = field(default_factory=list, repr=False)
-
-    def record(self) -> Record:
-        return {
-            "bytes": self.n_bytes,
-            "method": self.method,
-            "code smaller": self.compression,
-            "distortion": self.distortion,
-            f"recall@{K}": self.recall,
-            "mAP by label": self.mean_average_precision,
-            "train s": self.seconds,
-        }
-
-
-def run_demo(random_state: Seed = 0, steps: Steps | None = None) -> list[DemoTrial]:
-    """Run every method at every size, in a few seconds in all; the first trial is the exact search."""
-    steps, data, total = steps or Steps(), digits(), len(BYTES) * len(METHODS)
-    trials = [_judge("exact search", nk.Index.build(data.base), 4 * data.base.shape[1])]
+    Returns the trials, rows of the printed table, and the command that shows the index. ValueError before any work if
+    the folder holds other files.
+    """
+    check_target(out, KIND)
+    steps, data, history = steps or Steps(), digits(), dict[str, list[float]]()
+    trials = [_trial("exact search", nk.Index.build(data.base), 4 * data.base.shape[1])]
     with steps.step("warm up"):  # the first call of a method compiles its kernels, which is no training time
         for rotation in METHODS:
             _quantizer(2, rotation, random_state).fit(data.base[:64])
@@ -85,44 +66,36 @@ def run_demo(random_state: Seed = 0, steps: Steps | None = None) -> list[DemoTri
         for n, (size, (rotation, name)) in enumerate(product(BYTES, METHODS.items()), 1):
             start = time.perf_counter()
             quantizer = _quantizer(size, rotation, random_state).fit(data.base)
-            seconds = time.perf_counter() - start
-            trial = _judge(name, nk.Index.build(data.base, quantizer=quantizer), size)
-            history = [record["distortion"] for record in quantizer.history_]
-            error = quantizer.distortion(data.queries)
-            trials.append(replace(trial, distortion=error, seconds=seconds, history=history))
-            callback(n, {"total": total, "distortion": error})
-    return trials
+            seconds, error = time.perf_counter() - start, quantizer.distortion(data.queries)
+            trials.append(_trial(name, nk.Index.build(data.base, quantizer), size, error, seconds))
+            if size == SHOWN:
+                history[name] = [record["distortion"] for record in quantizer.history_]
+            callback(n, {"total": len(BYTES) * len(METHODS), "distortion": error})
+    with saving_folder(out, KIND, {"trials": trials, "history": history}) as folder:
+        quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
+        nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
+        np.save(folder / "labels.npy", data.labels)
+        np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))
+    return trials, explore_command(out)
 
 
 def _quantizer(n_bytes: int, rotation: str | None, random_state: Seed) -> nk.ProductQuantizer:
     return nk.ProductQuantizer(2 * n_bytes, CENTROIDS, rotation, random_state=random_state)
 
 
-def _judge(name: str, index: Index, n_bytes: int) -> DemoTrial:
+def _trial(name: str, index: Index, n_bytes: int, distortion: float = 0.0, seconds: float = 0.0) -> Record:
+    """One method at one size; `distortion` is that of the queries, which no method has learned from."""
     data = digits()
     ranking = index.search(data.queries, len(data.base))[1]
-    return DemoTrial(
-        method=name,
-        n_bytes=n_bytes,
-        compression=metrics.compression_ratio(data.base.shape[1], n_bytes),
-        recall=metrics.neighbours_kept(ranking[:, :K], data.base, data.queries),
-        mean_average_precision=metrics.label_mean_average_precision(data.labels[ranking], data.query_labels),
-    )
-
-
-def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) -> tuple[list[DemoTrial], str]:
-    """Run the demo and save the folder `out`: the trials, an index of 4-byte codes, the labels and the images.
-
-    Returns the trials and the command that shows the index. ValueError before any work if the folder holds other files.
-    """
-    check_target(out, KIND)
-    trials, data = run_demo(random_state, steps), digits()
-    with saving_folder(out, KIND, {"trials": list(map(asdict, trials))}) as folder:
-        quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
-        nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
-        np.save(folder / "labels.npy", data.labels)
-        np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))
-    return trials, explore_command(out)
+    return {
+        "bytes": n_bytes,
+        "method": name,
+        "code smaller": metrics.compression_ratio(data.base.shape[1], n_bytes),
+        "distortion": distortion,
+        RECALL: metrics.neighbours_kept(ranking[:, :K], data.base, data.queries),
+        MAP: metrics.label_mean_average_precision(data.labels[ranking], data.query_labels),
+        "train s": seconds,
+    }
 
 
 def explore_command(out: StrPath) -> str:

@@ -11,7 +11,7 @@ from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath
 from nearkin._storage import check_inputs, check_target, replacing_folder
-from nearkin._types import Fields, Record, Seed
+from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
@@ -31,26 +31,22 @@ _FIRST, _NEXT, _EXAMPLES, _LONGEST = 6, 3, 4, 60  # in the report: first codes, 
 def make_ids(
     file: VectorFile,
     out: StrPath,
+    model: nk.SemanticIds,
     items: np.ndarray | None = None,
     *,
-    levels: int = 3,
-    codes: int = 256,
-    balance: float = 0.0,
     towers: GivenVectors | None = None,
     alpha: float = 0.5,
     titles: np.ndarray | None = None,
     parquet: bool = False,
-    random_state: Seed = None,
     steps: Steps | None = None,
-    learned: nk.SemanticIds | None = None,
     about: Fields | None = None,
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
-    `items` (n,) are the rows' names, row numbers by default. With `towers` ids are of rows joined with the vectors of
-    the same items there, of which `alpha` is the share. `learned` are ids fitted to the rows before, and
-    `about` more of their record. Returns the record, kept as run.json. ValueError before any work for names that
-    repeat and for a folder that cannot be replaced.
+    `model` is fitted to the rows unless it has ids already. `items` (n,) are the rows' names, row numbers by default.
+    With `towers` ids are of rows joined with the vectors of the same items there, of which `alpha` is the share.
+    Returns the record, kept as run.json, with `about`. ValueError before any work for names that repeat and for a
+    folder that cannot be replaced.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
@@ -61,18 +57,17 @@ def make_ids(
     if parquet:
         import_pyarrow()
     with steps.step("read"):
-        X = file.read()
-        scales = None
+        X, scales = file.read(), None
         if towers is not None:
             X, scales = _joined(X, names, towers, check_real(alpha, "alpha", low=0, high=1))
     with steps.step("learn"):
-        made = learned or nk.SemanticIds(levels, codes, balance, random_state).fit(X)
+        made = model if hasattr(model, "ids_") else model.fit(X)
     with steps.step("judge"):
         judged = _judged(made, X)
     record = {
         "data": file.name, "towers": None if towers is None else towers.file.name, "alpha": alpha if towers else None,
         "scales": scales, "out": str(out), "items": len(names), "levels": made.levels, "codes": made.codes,
-        "balance": balance, **judged, **(about or {}),
+        "balance": made.balance, **judged, **(about or {}),
     }  # fmt: skip
     with steps.step("write"), replacing_folder(out) as fresh:
         made.save(fresh)

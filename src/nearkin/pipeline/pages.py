@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
 
-from nearkin._fields import Fields, StrPath
+from nearkin._fields import Fields, Record, StrPath
 from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
-from nearkin.pipeline.demo import METHODS, N_QUERIES, SHOWN, DemoTrial, K, digits, explore_command
+from nearkin.pipeline.demo import MAP as MAP_BY_LABEL
+from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, explore_command
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
@@ -29,93 +30,93 @@ def folder_page(folder: StrPath) -> Page:
 
 def _page(folder: Path) -> Page:
     kind = read_config(folder)["kind"]
-    if (folder / LEFT).is_file():
-        return pairs_page(folder)
     if kind not in PAGES:
         raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
-    return PAGES[kind](folder)
+    return PAGES[kind](folder, read_record(folder, RUN) or {})
 
 
-def index_page(folder: Path) -> Page:
+def _report(folder: Path, title: str, lead: str, *sections: Section | None) -> Page:
+    """A page that `nearkin report` writes again; its title begins with the folder's name."""
+    title = f"{folder.resolve().name}: {title}" if title else folder.resolve().name
+    return Page(title, lead=lead, made_by=f"nearkin report {folder}").add(*sections)
+
+
+def index_page(folder: Path, run: Record) -> Page:
     """The report of an index: its content and size, its training, and how well it answers."""
-    run, evaluation = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
-    name, lead = folder.resolve().name, "This index was saved from Python, without a record of its making."
+    if (folder / LEFT).is_file():  # made by `nearkin train`
+        return pairs_page(folder, run)
+    title, lead = "", "This index was saved from Python, without a record of its making."
     if run:
-        name = f"{name}: {run.get('vectors', 0):,} vectors"
+        title = f"{run['vectors']:,} vectors"
         lead = (
-            f"{run['vectors']:,} vectors of {run['dimensions']:,} dimensions in {run['bytes_per_vector']:g} bytes "
-            f"each, by the method {run.get('method', 'of the caller')}."
+            f"{title} of {run['dimensions']:,} dimensions in {run['bytes_per_vector']:g} bytes each, by the method "
+            f"{run.get('method', 'of the caller')}."
         )
-    page = Page(title=name, lead=lead, made_by=f"nearkin report {folder}")
-    page.add(_size(run, folder)).add(_answers(evaluation)).add(_probing(evaluation))
-    return page.add(_learning(run)).add(_settings(run))
+    found = read_record(folder, EVALUATION)
+    sections = _size(run, folder), _answers(found), _probing(found or {}), _learning(run), _settings(run)
+    return _report(folder, title, lead, *sections)
 
 
-def pairs_page(folder: Path) -> Page:
+def pairs_page(folder: Path, run: Record) -> Page:
     """The report of pairs, as vectors of both sides or as an index learned with them: how well they rank, examples."""
-    run, names, together = read_record(folder, RUN) or {}, side_names(folder), (folder / LEFT).is_file()
-    name, made_by = folder.resolve().name, f"nearkin report {folder}"
+    names, together = side_names(folder), (folder / LEFT).is_file()
     if together:
-        n_bytes = run["bytes_per_vector"]
-        title = f"{name}: {run['vectors']:,} {names.right} in {n_bytes:g} bytes each"
+        n_bytes, smaller = run["bytes_per_vector"], f"{run['compression']:.3g}×"
+        title = f"{run['vectors']:,} {names.right} in {n_bytes:g} bytes each"
         lead = f"Learned from {run['pairs']:,} pairs with {run['left']:,} {names.left}: towers and index together."
-        smaller, seconds = f"{run['compression']:.3g}×", sum(run["seconds"].values())
         size = {f"bytes per {names.right}": n_bytes, "smaller than float32: the codes alone": smaller}
-        size |= {"pairs": run["pairs"], "seconds": seconds}
+        size |= {"pairs": run["pairs"], "seconds": sum(run["seconds"].values())}
     else:
         towers = saved_towers.read_towers(folder)
         (m, n), count, d = towers.pairs.shape, len(towers.pairs), towers.left.shape[1]
-        title = f"{name}: vectors of {m:,} {names.left} and {n:,} {names.right}"
+        title = f"vectors of {m:,} {names.left} and {n:,} {names.right}"
         lead = f"Learned from {count:,} pairs of {names.left} and {names.right} in {d} dimensions; ranked by product."
         size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
-    page = Page(title=title, lead=lead, made_by=made_by).add(Section("Size", facts(size)))
-    page.add(_quality(run, together)).add(_learning(run))
+    page = _report(folder, title, lead, Section("Size", facts(size)), _quality(run, together), _learning(run))
     if examples := run.get("examples"):
         rows = [[str(cell) for cell in row] for row in examples]
         columns = [names.right, *(f"#{place}" for place in range(1, len(rows[0])))]
-        lead = f"The most frequent {names.right}, and their nearest ones."
-        page.add(Section("Neighbours", table(columns, rows), lead))
+        page.add(
+            Section("Neighbours", table(columns, rows), f"The most frequent {names.right}, and their nearest ones.")
+        )
     return page.add(_settings(run))
 
 
-def map_page(folder: Path) -> Page:
+def map_page(folder: Path, run: Record) -> Page:
     """The report of comparisons: the map, how well it predicts answers, and notes."""
     config = read_config(folder)
     record = config.get("record", {})
-    page = Page(
-        title=f"{folder.resolve().name}: a map of {config['n_objects']:,} objects",
-        lead=f"Learned from {record.get('comparisons', 0):,} answers in {config['n_components']} dimensions.",
-        made_by=f"nearkin report {folder}",
-    )
+    title = f"a map of {config['n_objects']:,} objects"
+    lead = f"Learned from {record.get('comparisons', 0):,} answers in {config['n_components']} dimensions."
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
-    found = {name.replace("_", " "): record[name] for name in names if record.get(name) is not None}
-    page.add(Section("Answers", facts(found)) if found else None)
+    page = _report(folder, title, lead, _facts("Answers", {name.replace("_", " "): record.get(name) for name in names}))
     for title in ("Map", "Error"):
         file = folder / f"{title.lower()}.svg"
         if file.is_file():
             page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
     notes = "".join(map(paragraph, record.get("notes", [])))
-    page.add(Section("Notes", notes) if notes else None)
-    return page.add(_settings(record))
+    return page.add(Section("Notes", notes) if notes else None, _settings(record))
 
 
-def ids_page(folder: Path) -> Page:
+def ids_page(folder: Path, run: Record) -> Page:
     """The report of semantic ids: sharing, codes in use, neighbours by prefix, and what shares a prefix."""
-    run, name, config = read_record(folder, RUN), folder.resolve().name, read_config(folder)
-    page = Page(title=f"{name}: semantic ids", made_by=f"nearkin report {folder}")
     if not run:
-        page.lead = f"These {config['kind']} were saved from Python, without a record; nearkin ids writes one."
-        return page
-    page.title = f"{name}: semantic ids of {run['items']:,} items"
-    page.lead = f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}"
-    page.lead += f" and, with alpha {run['alpha']:g}, {run['towers']}." if run["towers"] else "."
+        kind = read_config(folder)["kind"]
+        lead = f"These {kind} were saved from Python, without a record; nearkin ids writes one."
+        return _report(folder, "semantic ids", lead)
+    towers = f" and, with alpha {run['alpha']:g}, {run['towers']}" if run["towers"] else ""
     size = {
         "shared their nearest id": f"{run['shared_before']:.1%}",
         "share an id now": "0%",
         "distortion added for that": f"{run['distortion_added']:.2%}",
         "seconds": sum(run["seconds"].values()),
     }
-    page.add(Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."))
+    page = _report(
+        folder,
+        f"semantic ids of {run['items']:,} items",
+        f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}{towers}.",
+        Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."),
+    )
     dead = (run["codes"] - used for used in run["used"])
     rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
     lead = (
@@ -131,10 +132,10 @@ def ids_page(folder: Path) -> Page:
     return page.add(_quality(run, True))
 
 
-def demo_page(folder: Path) -> Page:
-    trials = [DemoTrial(**record) for record in read_config(folder, demo.KIND)["trials"]]
-    n, d = digits().base.shape
-    best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
+def demo_page(folder: Path, run: Record) -> Page:
+    config = read_config(folder, demo.KIND)
+    trials, (n, d) = config["trials"], digits().base.shape
+    best = max((trial for trial in trials[1:] if trial["bytes"] == SHOWN), key=lambda trial: trial[RECALL])
     page = Page(
         title=f"{n:,} handwritten digits, {SHOWN} bytes each",
         eyebrow="nearkin demo",
@@ -144,57 +145,57 @@ def demo_page(folder: Path) -> Page:
         ),
         made_by="nearkin demo",
     )
-    exact = trials[0]
     values = {
-        f"smaller than float32: codes of {SHOWN} bytes": f"{best.compression:.0f}×",
-        f"of the exact {K} neighbours kept ({best.method})": f"{best.recall:.0%}",
-        f"mAP by label; exact search has {exact.mean_average_precision:.3f}": f"{best.mean_average_precision:.3f}",
-        "longest training of any method": f"{max(trial.seconds for trial in trials):.2f} s",
+        f"smaller than float32: codes of {SHOWN} bytes": f"{best['code smaller']:.0f}×",
+        f"of the exact {K} neighbours kept ({best['method']})": f"{best[RECALL]:.0%}",
+        f"mAP by label; exact search has {trials[0][MAP_BY_LABEL]:.3f}": f"{best[MAP_BY_LABEL]:.3f}",
+        "longest training of any method": f"{max(trial['train s'] for trial in trials):.2f} s",
     }
     see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
-    page.add(Section("In short", facts(values), see))
-    shown = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
+    shown = [trial | {"code smaller": f"{trial['code smaller']:.0f}×"} for trial in trials]
     formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
-    body = table(list(shown[0]), [list(record.values()) for record in shown], formats=formats, best=bold)
+    body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats, best=bold)
     lead = (
         f"Distortion is the mean squared error on {N_QUERIES} queries that no method has learned from. Recall@{K} is "
         f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
     )
-    page.add(Section("All methods, all sizes", body, lead)).add(_demo_curves(trials))
     limits = (
         "1,500 images are few. A subspace has 16 centroids; with 256, the codebooks would be ten times larger than the "
         "codes. The rotation takes 16 kB for any number of rows: little for a million vectors, much for these. The "
         "methods may rank differently on your vectors: measure it with nearkin compress and nearkin evaluate."
     )
-    return page.add(Section("Limits of this demo", paragraph(limits)))
+    return page.add(
+        Section("In short", facts(values), see),
+        Section("All methods, all sizes", body, lead),
+        _demo_curves(trials, config["history"]),
+        Section("Limits of this demo", paragraph(limits)),
+    )
 
 
-def _demo_curves(trials: list[DemoTrial]) -> Section:
+def _demo_curves(trials: list[Record], history: Mapping[str, Sequence[float]]) -> Section:
     def by_size(measure: str, ylabel: str, caption: str, reference: tuple[str, float] | None = None) -> tuple[str, str]:
         curves = {
-            name: {float(t.n_bytes): getattr(t, measure) for t in trials[1:] if t.method == name}
+            name: {float(t["bytes"]): t[measure] for t in trials[1:] if t["method"] == name}
             for name in METHODS.values()
         }
         ax = plot_against_bytes(curves, ylabel, reference=reference)
         if reference is not None:
             ax.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
-        return to_svg(ax, measure), caption
+        return to_svg(ax, re.sub(r"\W+", "-", measure)), caption
 
-    convergence = plot_convergence({t.method: t.history for t in trials[1:] if t.n_bytes == SHOWN})
     text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
     unseen = "Distortion of images that the codebooks have not learned from."
-    exact = ("exact search", trials[0].mean_average_precision)
     by_label = "The same digit, ranked high: two bytes do it as well as exact search."
     drawn = (
-        (to_svg(convergence, "convergence"), text),
+        (to_svg(plot_convergence(history), "convergence"), text),
         by_size("distortion", "distortion of unseen images", unseen),
-        by_size("recall", f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
-        by_size("mean_average_precision", "mAP by label", by_label, exact),
+        by_size(RECALL, f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
+        by_size(MAP_BY_LABEL, "mAP by label", by_label, ("exact search", trials[0][MAP_BY_LABEL])),
     )
     return Section("What a rotation gains", figures(*drawn))
 
 
-PAGES: dict[str, Callable[[Path], Page]] = {
+PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the page of it and its run.json
     "index": index_page,
     saved_towers.KIND: pairs_page,
     MAP: map_page,
@@ -213,42 +214,46 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
         if not found or "searches" not in found:
             raise ValueError(f"{folder} has not been judged; run nearkin evaluate {folder} QUERIES first")
         k = found["k"]
-        for search in found["searches"]:
-            _, cells = search_rows([search])
+        for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
             rows.append([
-                folder.resolve().name, str(run.get("method", "-")), *cells[0][:2], k, found.get("n_probe"),
-                search.get("1-recall@1"), search.get(f"{k}-recall@{k}" if k > 1 else "1-recall@1"),
+                folder.resolve().name, str(run.get("method", "-")), *cells[:2], k, found.get("n_probe"),
+                search.get("1-recall@1"), search.get(f"{k}-recall@{k}"),
                 found["queries_per_second"] if search["oversample"] == found["oversample"] else None,
             ])  # fmt: skip
     columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries per second"]
     body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
-    page = Page(title=f"{len(folders)} indexes side by side", lead="", made_by="nearkin report")
+    page = Page(title=f"{len(folders)} indexes side by side", made_by="nearkin report")
     return page.add(Section("Answers", body, lead))
+
+
+def _facts(title: str, values: Fields) -> Section | None:
+    """A section of those values that are known."""
+    known = {name: value for name, value in values.items() if value is not None}
+    return Section(title, facts(known)) if known else None
 
 
 def _size(run: Fields, folder: Path) -> Section | None:
     if not run:
         return None
-    values = {
+    raw, on_disk = 4.0 * run["dimensions"] * run["vectors"], bytes_on_disk(folder)
+    return _facts("Size", {
         "bytes of a code": run["bytes_per_vector"],
         "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
-        "on disk: codes, codebooks, ids, kept vectors": megabytes(on_disk := bytes_on_disk(folder)),
-        "the vectors as float32": megabytes(raw := 4.0 * run["dimensions"] * run["vectors"]),
+        "on disk: codes, codebooks, ids, kept vectors": megabytes(on_disk),
+        "the vectors as float32": megabytes(raw),
         "the folder, compared with the vectors": times(raw / on_disk),
-        "distortion (mean squared error)": run["distortion"],
+        "distortion (mean squared error)": run.get("distortion"),  # not after `nearkin refresh`
         "share of the variance kept": run.get("variance_kept"),
-    }
-    return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
+    })  # fmt: skip
 
 
-def _answers(record: Fields | None) -> Section | None:
+def _answers(record: Fields | None) -> Section:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
     source = f" of {record['query_file']}" if record.get("query_file") else ""
     queries = "rows, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
-    options = [f"k = {record['k']}"]
-    options += [f"{name} = {record[name]}" for name in ("oversample", "n_probe") if record.get(name) is not None]
+    options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
         f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
         "neighbour is among the first k found; k-recall@k: the share of the k nearest that is."
@@ -261,8 +266,8 @@ def _answers(record: Fields | None) -> Section | None:
     return Section("Answers", body, lead)
 
 
-def _probing(record: Fields | None) -> Section | None:
-    curve = (record or {}).get("probing")
+def _probing(record: Fields) -> Section | None:
+    curve = record.get("probing")
     if not curve:
         return None
     columns = list(curve[0])

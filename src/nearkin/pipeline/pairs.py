@@ -157,7 +157,7 @@ def train_index(
     if ids is not None:
         made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
         named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
-        return make_ids(file, out, model.right_ids_, steps=steps, learned=made, about=named)
+        return make_ids(file, out, made, model.right_ids_, steps=steps, about=named)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,

@@ -79,7 +79,7 @@ def rotate_file(
     """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
 
     Options as of `nearkin rotate`. The rotation is saved in the folder `out` with the ending .rotation, for
-    `rotate_with`. ValueError before any work for an engine in which a rotation gains nothing.
+    `transform_file`. ValueError before any work for an engine in which a rotation gains nothing.
     """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])
@@ -101,14 +101,20 @@ def rotate_file(
     return made | {"rotation": str(folder), "engine": engine, **learned}
 
 
-def rotate_with(file: VectorFile, folder: StrPath, out: StrPath, *, steps: Steps | None = None) -> Record:
-    """Rotate other vectors, such as queries, with the rotation that `rotate_file` saved. ValueError for another width,
-    and if the rotated vectors next to the folder are of another rotation."""
-    steps, rotation = steps or Steps(), nk.Rotation.load(folder)
+def transform_file(
+    file: VectorFile, kind: type[nk.Rotation | nk.Bridge], folder: StrPath, out: StrPath, *, steps: Steps | None = None
+) -> Record:
+    """Write the rows of a file as the rotation or bridge in a folder gives them to `out` (.npy, .parquet).
+
+    ValueError for another width, and if the rotated vectors next to the folder are of another rotation.
+    """
+    steps, saved = steps or Steps(), kind.load(folder)
     check_pair(Path(folder))
     _check_out(out)
     file.check_finite()
-    return _write(file, rotation.transform, out, file.shape[1], "rotate", steps) | {"rotation": str(folder)}
+    width = saved.transform(np.zeros((1, file.shape[1]), np.float32)).shape[1]
+    step, name = ("rotate", "rotation") if kind is nk.Rotation else ("map", "bridge")
+    return _write(file, saved.transform, out, width, step, steps) | {name: str(folder)}
 
 
 def _write(
@@ -147,13 +153,7 @@ def _check_out(out: StrPath) -> None:
 
 
 def make_bridge(
-    old: VectorFile,
-    new: VectorFile,
-    out: StrPath,
-    *,
-    metric: str = "cosine",
-    random_state: int | None = None,
-    steps: Steps | None = None,
+    old: VectorFile, new: VectorFile, out: StrPath, bridge: nk.Bridge, *, steps: Steps | None = None
 ) -> Record:
     """Learn the map from `new` to `old`, whose rows embed the same things, and save it in the folder `out`."""
     steps = steps or Steps()
@@ -162,18 +162,9 @@ def make_bridge(
     with steps.step("read"):
         pairs = old.read(), new.read()
     with steps.step("learn"):
-        made = nk.Bridge(metric=metric, random_state=random_state).fit(*pairs)
+        made = bridge.fit(*pairs)
     made.save(out)
     return {
-        "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": metric, "chosen": made.kind_,
-        "kept": made.scores_, "seconds": steps.seconds,
+        "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": made.metric,
+        "chosen": made.kind_, "kept": made.scores_, "seconds": steps.seconds,
     }  # fmt: skip
-
-
-def map_vectors(file: VectorFile, folder: StrPath, out: StrPath, *, steps: Steps | None = None) -> Record:
-    """Map the rows of a file by a saved bridge and write them to `out` (.npy); returns the record."""
-    steps, bridge = steps or Steps(), nk.Bridge.load(folder)
-    if Path(out).suffix.lower() != ".npy":
-        raise ValueError(f"--out is {str(out)!r}; mapped vectors are written as .npy: give a name with that ending")
-    file.check_finite()
-    return _write(file, bridge.transform, out, len(bridge.offset_), "map", steps) | {"bridge": str(folder)}

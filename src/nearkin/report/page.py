@@ -35,10 +35,9 @@ class Page:
     made_by: str = ""  # the command that writes this page again
     sections: list[Section] = field(default_factory=list)
 
-    def add(self, section: Section | None) -> "Page":
-        """Append a section (None adds nothing) and return the page."""
-        if section is not None:
-            self.sections.append(section)
+    def add(self, *sections: Section | None) -> "Page":
+        """Append sections (None adds nothing) and return the page."""
+        self.sections += filter(None, sections)
         return self
 
     def html(self) -> str:
