@@ -22,7 +22,7 @@ from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, loa
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep import METHODS, Bench, Choice, Race, Trial, choose
+from nearkin.pipeline.sweep import METHODS, Bench, Race, Search, Trial, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target
@@ -41,7 +41,7 @@ class Remembering:
     def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
         del tick
         whole = self.whole(method, n_bytes)
-        return replace(whole, recall={o: shares[self.seen] for o, shares in whole.recall.items()})
+        return {o: replace(search, recall=search.recall[self.seen]) for o, search in whole.items()}
 
     def whole(self, method: str, n_bytes: int) -> Trial:
         """The trial judged by all queries."""
@@ -54,13 +54,15 @@ class Remembering:
         if not file.exists():
             start = time.process_time()
             made = self._bench.measure(method, n_bytes)
-            shares = {f"r{o}": values for o, values in made.recall.items()}
-            np.savez(file, rates=list(made.rates.items()), seconds=time.process_time() - start, **shares)
-            print(f"{method} {n_bytes}: {made.mean():.4f}", flush=True)
+            shares = {f"r{o}": search.recall for o, search in made.items()}
+            rates = [(o, search.rate) for o, search in made.items()]
+            np.savez(file, rates=rates, seconds=time.process_time() - start, **shares)
+            print(f"{method} {n_bytes}: {made[1].mean:.4f}", flush=True)
         with np.load(file) as data:
             recall = {int(name[1:]): data[name] for name in data.files if name[0] == "r" and name != "rates"}
             rates = {int(o): float(rate) for o, rate in data["rates"]}
-            return Trial(method, n_bytes, recall, float(data["seconds"]), rates)
+            seconds = float(data["seconds"])
+            return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds) for o in recall}
 
     def trained(self) -> list[Trial]:
         """All codes that were trained."""
@@ -83,29 +85,29 @@ def run(bench: Remembering, d: int, q: int, draws: int) -> list[dict[str, Any]]:
     return [_judged(bench, *row) for row in chosen]
 
 
-def _train_around(bench: Remembering, d: int, found: list[Choice | None], rescored: bool) -> None:
+def _train_around(bench: Remembering, d: int, found: list[Search | None], rescored: bool) -> None:
     """The sizes of every learned method from what was chosen down to where the method falls short of the target."""
-    sizes = [choice.trial.n_bytes for choice in found if choice is not None]
+    sizes = [choice.n_bytes for choice in found if choice is not None]
     for method in LEARNED if sizes else ():
         for size in reversed(find_method(method).sizes(d)):
             if min(sizes) / 1.25 <= size <= max(sizes):
                 trial = bench.whole(method, size)
-                if max(trial.mean(o) for o in DEPTHS[rescored]) < TARGET - SHORT:
+                if max(trial[o].mean for o in DEPTHS[rescored]) < TARGET - SHORT:
                     break
 
 
 def _judged(
-    bench: Remembering, draw: int, rescored: bool, found: Choice | None, unseen: np.ndarray, trials: int
+    bench: Remembering, draw: int, rescored: bool, found: Search | None, unseen: np.ndarray, trials: int
 ) -> dict[str, Any]:
     """What was chosen beside the shortest code that meets the target on the unseen queries."""
-    enough = [t for t in bench.trained() if max(t.recall[o][unseen].mean() for o in DEPTHS[rescored]) >= TARGET]
-    best = min(enough, key=lambda t: t.n_bytes)
+    enough = [t for t in bench.trained() if max(t[o].recall[unseen].mean() for o in DEPTHS[rescored]) >= TARGET]
+    best = min((trial[1] for trial in enough), key=lambda code: code.n_bytes)
     record: dict[str, Any] = {"draw": draw, "rescored": rescored, "trials": trials}
     record |= {"best_method": best.method, "best_bytes": best.n_bytes, "met": False}
     if found is not None:
-        recall = float(bench.whole(found.trial.method, found.trial.n_bytes).recall[found.oversample][unseen].mean())
-        record |= {"method": found.trial.method, "bytes": found.trial.n_bytes, "oversample": found.oversample}
-        record |= {"recall": recall, "met": recall >= TARGET, "ratio": found.trial.n_bytes / best.n_bytes}
+        recall = float(bench.whole(found.method, found.n_bytes)[found.oversample].recall[unseen].mean())
+        record |= {"method": found.method, "bytes": found.n_bytes, "oversample": found.oversample}
+        record |= {"recall": recall, "met": recall >= TARGET, "ratio": found.n_bytes / best.n_bytes}
     return record
 
 

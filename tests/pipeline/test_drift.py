@@ -106,9 +106,6 @@ def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
     before = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     np.save(tmp_path / "new.npy", NEW)
     assert run("refresh", tmp_path / "idx", "--with", tmp_path / "new.npy").exit_code == 0
-    assert (
-        run("report", tmp_path / "idx").exit_code == 0
-    )  # the record had no distortion, and the folder was called damaged
     after = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     assert after["answers"][0]["user"] == before["answers"][0]["user"] == "u3"
     assert run_json("check", tmp_path / "idx")["damaged"] == []

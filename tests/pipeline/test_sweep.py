@@ -12,7 +12,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import Bench, Choice, Race, Sweep, Trial, choose, frontier, lower_bound, sweep
+from nearkin.pipeline.sweep import Bench, Race, Search, Sweep, Trial, choose, frontier, lower_bound, sweep
 from tests.cli.conftest import run, run_json
 
 
@@ -45,12 +45,12 @@ def of_two_methods(data) -> Sweep:
 
 def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
     assert found.chosen() is not None
-    assert found.chosen().trial.low() >= 0.6
-    shorter = [trial for trial in found.race.trials if trial.n_bytes < found.chosen().trial.n_bytes]
-    assert all(trial.low() < 0.6 for trial in shorter)
-    assert found.chosen().trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
+    assert found.chosen().low >= 0.6
+    shorter = [trial[1] for trial in found.race.trials if trial[1].n_bytes < found.chosen().n_bytes]
+    assert all(code.low < 0.6 for code in shorter)
+    assert found.chosen().n_bytes - 1 in [code.n_bytes for code in shorter]  # to a byte
     assert found.chosen(rescored=True) is not None
-    assert found.chosen(rescored=True).trial.n_bytes <= found.chosen().trial.n_bytes
+    assert found.chosen(rescored=True).n_bytes <= found.chosen().n_bytes
 
 
 @pytest.mark.parametrize("rescored", [False, True])
@@ -79,8 +79,7 @@ def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, dat
     assert "--keep-vectors=int8" in found.answers("X.npy")[1][1][0]
     X, Q = np.load(data[0]), data[1]
     bench = Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2")
-    trial = bench.measure("int8", 16)
-    choice = Choice(trial, 4, trial.recall[4])
+    choice = bench.measure("int8", 16)[4]
     by_int8 = bench.narrowed(choice, 0.5)
     assert by_int8.kept == "int8"
     assert bench.narrowed(choice, lower_bound(by_int8.recall) + 1e-9).kept != "int8"
@@ -96,11 +95,11 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
     trial = found.race.trials[0]
     X = np.load(path)
-    quantizer = find_method("product").make(CodeSize(trial.n_bytes), 3)
+    quantizer = find_method("product").make(CodeSize(trial[4].n_bytes), 3)
     index = nk.Index.build(X, quantizer, keep_vectors=True)
     truth = nk.Index.build(X).search(Q, 10)[1]
     recall = nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10)
-    assert trial.mean(4) == pytest.approx(recall, abs=1e-3)
+    assert trial[4].mean == pytest.approx(recall, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", ["residual", "product-residual"])
@@ -109,8 +108,8 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
     truth = nk.Index.build(X).search(Q, 10)[1]
     trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(method, 4)
     index = nk.Index.build(X, find_method(method).make(CodeSize(4), 0).fit(X))
-    assert trial.mean() == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
-    assert set(trial.rates) == set(trial.recall)
+    assert trial[1].mean == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
+    assert all(search.rate > 0 for search in trial.values())
 
 
 def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
@@ -125,7 +124,7 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
 def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
     """With little time nothing was measured, and no code was said to keep what int8 keeps."""
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.95, seconds=1e-9)
-    assert [trial.method for trial in made.race.trials] == ["int8"]
+    assert [trial[1].method for trial in made.race.trials] == ["int8"]
     assert "Time was over" in made.notes()[-1]
     assert "int8; recall" in made.answers("X.npy")[0][0]
 
@@ -142,7 +141,7 @@ def test_a_fit_stops_when_the_time_is_over(data) -> None:
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(60, 4)))
     made = sweep(nk.data.open_vectors(tmp_path / "X.npy"), np.zeros((30, 4)), target=0.5)
-    assert {trial.method for trial in made.race.trials} <= {"int4", "int6", "int8", "float16"}
+    assert {trial[1].method for trial in made.race.trials} <= {"int4", "int6", "int8", "float16"}
 
 
 def test_the_page_holds_answers_and_table(of_two_methods: Sweep) -> None:
@@ -211,7 +210,7 @@ class Planted:
         self.asked.append(method)
         share = min(0.99, 0.2 + 0.1 * np.log2(n_bytes) + (0.03 if method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
-        return Trial(method, n_bytes, {1: share + noise}, 0.0, {1: 100.0})
+        return {1: Search(method, n_bytes, 1, share + noise, 100.0)}
 
 
 def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
@@ -220,7 +219,7 @@ def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
     race.run(["product"])
     best = choose(race.trials, 0.7)
     assert best is not None
-    assert best.trial.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
+    assert best.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
     assert len(bench.asked) <= 5, bench.asked
 
 
@@ -230,7 +229,7 @@ def test_what_cannot_be_shorter_is_not_trained() -> None:
     race.run(["product", "residual", "product-residual"])
     best = choose(race.trials, 0.5)
     assert best is not None
-    assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
+    assert (best.method, best.n_bytes) == ("residual", 7)
     assert bench.asked.count("product-residual") == 1  # the look that told
 
 
@@ -245,9 +244,9 @@ class Slow(Planted):
     def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
         taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[method]
         self.now += taken
-        found = super().measure(method, n_bytes)
-        recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
-        return Trial(method, n_bytes, recall, taken, {1: 100.0, 16: 50.0})
+        recall = super().measure(method, n_bytes)[1].recall
+        recalls = {1: recall, 16: np.minimum(1.0, recall + 0.35)}
+        return {o: Search(method, n_bytes, o, each, 100.0, taken) for o, each in recalls.items()}
 
 
 @pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0, 600.0])
@@ -259,10 +258,10 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
     race.run(["product", "residual", "product-residual"])
     best = choose(race.trials, 0.7, rescored=True)
     assert best is not None
-    assert best.trial.n_bytes <= 3
+    assert best.n_bytes <= 3
     alone = choose(race.trials, 0.7)
     assert alone is not None
-    assert 31 <= alone.trial.n_bytes <= 40  # 33 are enough
+    assert 31 <= alone.n_bytes <= 40  # 33 are enough
     assert bench.now <= seconds
     assert race.out_of_time == (seconds < 60)
 
@@ -283,8 +282,8 @@ def test_the_lower_bound_holds_as_often_as_it_says() -> None:
 
 def test_the_frontier_holds_what_nothing_shorter_beats() -> None:
     sizes = ((4, 0.5), (8, 0.4), (16, 0.9), (20, 0.8))
-    trials = [Trial("a", size, {1: np.full(5, recall)}, 0.0) for size, recall in sizes]
-    assert [trial.n_bytes for trial in frontier(trials)] == [4, 16]
+    trials = [{1: Search("a", size, 1, np.full(5, recall))} for size, recall in sizes]
+    assert [code.n_bytes for code in frontier(trials)] == [4, 16]
     assert choose(trials, 0.95) is None
 
 
@@ -306,6 +305,6 @@ def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPa
     for enough in (1e-9, 9.0):
         monkeypatch.setattr("nearkin.pipeline.sweep._LONG", enough)
         timed.clear()
-        depths = bench.measure("int8", 8).rates
+        depths = bench.measure("int8", 8)
         counts.append(len(timed))
     assert counts[1] - counts[0] == (3 - 1) * len(depths)

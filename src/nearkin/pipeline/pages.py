@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 from pathlib import Path
 
+from rich.filesize import decimal
+
 from nearkin._fields import Fields, Record, StrPath
 from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
@@ -15,7 +17,7 @@ from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, 
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import held_out_in_words
-from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
+from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
@@ -236,12 +238,12 @@ def _facts(title: str, values: Fields) -> Section | None:
 def _size(run: Fields, folder: Path) -> Section | None:
     if not run:
         return None
-    raw, on_disk = 4.0 * run["dimensions"] * run["vectors"], bytes_on_disk(folder)
+    raw, on_disk = 4 * run["dimensions"] * run["vectors"], bytes_on_disk(folder)
     return _facts("Size", {
         "bytes of a code": run["bytes_per_vector"],
         "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
-        "on disk: codes, codebooks, ids, kept vectors": megabytes(on_disk),
-        "the vectors as float32": megabytes(raw),
+        "on disk: codes, codebooks, ids, kept vectors": decimal(on_disk),
+        "the vectors as float32": decimal(raw),
         "the folder, compared with the vectors": times(raw / on_disk),
         "distortion (mean squared error)": run.get("distortion"),  # not after `nearkin refresh`
         "share of the variance kept": run.get("variance_kept"),
@@ -366,12 +368,12 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
     if len(race.trials) > 1:
-        searches = {trial.method: (trial.method, 1) for trial in race.trials}
+        searches = {trial[1].method: (trial[1].method, 1) for trial in race.trials}
         if (found := sweep.chosen(rescored=True)) is not None:
-            name, o = found.trial.method, found.oversample
+            name, o = found.method, found.oversample
             searches[f"{name}, best of {o} times {bench.k} ranked again"] = name, o
         curves = {
-            name: {float(t.n_bytes): t.mean(o) for t in race.trials if t.method == method and o in t.recall}
+            name: {float(t[o].n_bytes): t[o].mean for t in race.trials if o in t and t[o].method == method}
             for name, (method, o) in searches.items()
         }
         wanted = f"{race.target:g} wanted", race.target

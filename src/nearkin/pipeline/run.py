@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from rich.filesize import decimal
+
 from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
 from nearkin._storage.manifest import MANIFEST
@@ -108,21 +110,8 @@ def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
     whole = raw * run["vectors"]
     return {
         "code": f"{counted(code, 'byte')} per vector, {raw / code:.3g} times fewer than its {raw:,} as float32",
-        "on disk": f"{megabytes(on_disk)} in all, {times(whole / on_disk)} than the {megabytes(whole)} of all vectors",
+        "on disk": f"{decimal(on_disk)} in all, {times(whole / on_disk)} than the {decimal(whole)} of all vectors",
     }
-
-
-def megabytes(count: float) -> str:
-    """A number of bytes with its unit.
-
-    >>> megabytes(12_345)
-    '12.3 kB'
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def times(ratio: float) -> str:

@@ -7,8 +7,8 @@ import math
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,82 +47,41 @@ _REPEATS = 3  # repetitions of a timing; the fastest counts
 _LONG = 0.25  # seconds of searches at one depth, after which none is repeated
 _SURE = ("int8", "float16")  # nearly lossless for any rows, without training
 _ALONE, _RESCORED = False, True
-_SHARES = {_ALONE: 0.5, _RESCORED: 0.8}  # share of the time for both answers of the first method
 _FIRST = 8  # columns a byte of the first learned code
 _NEAR = 0.7  # share of the best size: other methods are not much shorter at the same recall
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thousand queries can measure
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """One code, of a method at a size on the command line, measured with all queries.
+class Search:
+    """One way to search the codes of a method at a size on the command line, measured with all queries.
 
-    recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. 1 is the
-        recall of the codes alone; the others are of candidates rescored by exact vectors.
-    rates: {oversample: queries per second}; seconds: of training, encoding and searching.
-    found: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
+    oversample: 1 for the codes alone; else of so many times k codes the best are found by vectors kept as `kept`.
+    recall: (q,) share of each query's k exact neighbours that are found; rescoring finds those among its candidates.
+    rate: queries per second; seconds: of training, encoding and searching.
+    candidates: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
     """
 
     method: str
     n_bytes: int
-    recall: dict[int, np.ndarray] = field(repr=False)
-    seconds: float
-    rates: dict[int, float] = field(default_factory=dict)
-    found: np.ndarray | None = field(default=None, repr=False)
-
-    @property
-    def queries_per_second(self) -> float:
-        """Queries per second of the search by codes alone."""
-        return self.rates.get(1, 0.0)
-
-    def mean(self, oversample: int = 1) -> float:
-        return float(self.recall[oversample].mean())
-
-    def low(self, oversample: int = 1) -> float:
-        """The recall that similar queries exceed with `CONFIDENCE`."""
-        return lower_bound(self.recall[oversample])
-
-    def record(self) -> Record:
-        return {
-            "method": self.method,
-            "bytes": self.n_bytes,
-            "recall": {str(o): self.mean(o) for o in self.recall},
-            "recall_low": {str(o): self.low(o) for o in self.recall},
-            "queries_per_second": self.queries_per_second,
-            "rescored_per_second": {str(o): rate for o, rate in self.rates.items() if o > 1},
-            "seconds": self.seconds,
-        }
-
-
-def lower_bound(values: np.ndarray) -> float:
-    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
-    n, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    if spread == 0:
-        return mean * (1 - CONFIDENCE) ** (1 / n)
-    return max(0.0, mean - float(stats.t.ppf(CONFIDENCE, n - 1)) * spread / math.sqrt(n))
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A trial and its search, by codes alone (`oversample` 1) or rescored by vectors kept as `kept`, with the recall of
-    each query (q,)."""
-
-    trial: Trial
     oversample: int
     recall: np.ndarray = field(repr=False)
+    rate: float = 0.0
+    seconds: float = 0.0
     kept: str = "float32"
+    candidates: np.ndarray | None = field(default=None, repr=False)
 
+    @property
+    def mean(self) -> float:
+        return float(self.recall.mean())
+
+    @property
     def low(self) -> float:
         """The recall that similar queries exceed with `CONFIDENCE`."""
         return lower_bound(self.recall)
 
     @property
-    def rate(self) -> float:
-        """Queries per second."""
-        return self.trial.rates.get(self.oversample, 0.0)
-
-    @property
-    def search_options(self) -> str:
+    def options(self) -> str:
         """Options of the command for this search."""
         return f" --oversample {self.oversample}" if self.oversample > 1 else ""
 
@@ -133,34 +92,55 @@ class Choice:
 
     def record(self, d: int) -> Record:
         return {
-            "method": self.trial.method,
-            "bytes": self.trial.n_bytes,
+            "method": self.method,
+            "bytes": self.n_bytes,
             "oversample": self.oversample,
-            "recall": float(self.recall.mean()),
-            "recall_low": self.low(),
+            "recall": self.mean,
+            "recall_low": self.low,
             "kept_vectors": self.kept if self.oversample > 1 else None,
             "kept_vectors_bytes": self.vectors_bytes(d),
             "queries_per_second": self.rate,
         }
 
 
-def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Choice | None:
-    """The choice of fewest bytes per row whose recall is above `target` with confidence, the faster of equals; None if
-    no trial has it. `rescored`: by kept vectors, at the least oversampling. `rate`: queries per second needed."""
-    found = []
-    for trial in trials:
-        least = next((o for o in trial.recall if (o > 1) == rescored and trial.low(o) >= target), None)
-        if least is not None and (choice := Choice(trial, least, trial.recall[least])).rate >= rate:
-            found.append(choice)
-    return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.rate), default=None)
+Trial: TypeAlias = dict[int, Search]
+"""The searches of one trained code by their oversampling; 1 is always there."""
 
 
-def frontier(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials that no other beats in both bytes and recall by codes alone, fewest bytes first."""
-    found: list[Trial] = []
-    for trial in sorted(trials, key=lambda trial: (trial.n_bytes, -trial.mean())):
-        if not found or trial.mean() > found[-1].mean():
-            found.append(trial)
+def trial_record(trial: Trial) -> Record:
+    return {
+        "method": trial[1].method,
+        "bytes": trial[1].n_bytes,
+        "recall": {str(o): search.mean for o, search in trial.items()},
+        "recall_low": {str(o): search.low for o, search in trial.items()},
+        "queries_per_second": trial[1].rate,
+        "rescored_per_second": {str(o): search.rate for o, search in trial.items() if o > 1},
+        "seconds": trial[1].seconds,
+    }
+
+
+def lower_bound(values: np.ndarray) -> float:
+    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
+    if np.ptp(values) == 0:
+        return float(values[0]) * (1 - CONFIDENCE) ** (1 / len(values))
+    interval = stats.ttest_1samp(values, 0, alternative="greater").confidence_interval(CONFIDENCE)
+    return max(0.0, float(interval.low))
+
+
+def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
+    """The search of fewest bytes per row whose recall is above `target` with confidence, of equals the one with least
+    oversampling, the faster; None if there is none. `rescored`: by kept vectors. `rate`: queries per second needed."""
+    searches = [search for trial in trials for o, search in trial.items() if (o > 1) == rescored]
+    found = [search for search in searches if search.low >= target and search.rate >= rate]
+    return min(found, key=lambda search: (search.n_bytes, search.oversample, -search.rate), default=None)
+
+
+def frontier(trials: Sequence[Trial]) -> list[Search]:
+    """Codes that no other beats in both bytes and recall by codes alone, fewest bytes first."""
+    found: list[Search] = []
+    for search in sorted((trial[1] for trial in trials), key=lambda search: (search.n_bytes, -search.mean)):
+        if not found or search.mean > found[-1].mean:
+            found.append(search)
     return found
 
 
@@ -207,18 +187,18 @@ class Bench:
             recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
-        return Trial(method, n_bytes, recall, seconds, rates, found)
+        return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds, candidates=found) for o in depths}
 
-    def narrowed(self, choice: Choice, target: float) -> Choice:
+    def narrowed(self, choice: Search, target: float) -> Search:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
         confidence; unchanged without candidates."""
         k, o = self.k, choice.oversample
-        for kind in ("int8", "float16") if choice.trial.found is not None else ():
+        for kind in ("int8", "float16") if choice.candidates is not None else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
-                found = rescore(self.Q, cast(np.ndarray, choice.trial.found)[:, : o * k], rows, k, self.metric)[1]
-            shorter = Choice(choice.trial, o, self.truth.shares(found)[1], kind)
-            if shorter.low() >= target:
+                found = rescore(self.Q, cast(np.ndarray, choice.candidates)[:, : o * k], rows, k, self.metric)[1]
+            shorter = replace(choice, recall=self.truth.shares(found)[1], kept=kind)
+            if shorter.low >= target:
                 return shorter
         return choice
 
@@ -259,14 +239,12 @@ class Race:
         for method in (name for name in _SURE if name in methods):
             if self.best(_ALONE) is None:
                 self._keep(self.bench.measure(method, self._sizes(method)[0]))
-        for rescored, share in _SHARES.items():
-            for method in methods[:1]:
+        rounds = [(methods[:1], _ALONE, 0.5), (methods[:1], _RESCORED, 0.8)]  # the last: a share of the time
+        for names, rescored, share in [*rounds, (methods, _ALONE, 1.0), (methods, _RESCORED, 1.0)]:
+            for method in names:
                 self._close_in(method, rescored, share)
-        for rescored in _SHARES:
-            for method in methods:
-                self._close_in(method, rescored, 1.0)
 
-    def best(self, rescored: bool) -> Choice | None:
+    def best(self, rescored: bool) -> Search | None:
         """The choice among the trained codes."""
         return choose(self.trials, self.target, rescored=rescored, rate=self.rate)
 
@@ -283,24 +261,24 @@ class Race:
 
     def _next(self, method: str, rescored: bool) -> int | None:
         """The size of a method to train next; None if it is not expected to give a shorter code than the best."""
-        own = {t.n_bytes: t for t in self.trials if t.method == method}
-        if rescored and any(len(trial.recall) == 1 for trial in self.trials):
+        own = {trial[1].n_bytes: trial for trial in self.trials if trial[1].method == method}
+        if rescored and any(len(trial) == 1 for trial in self.trials):
             return None  # too few rows to rescore
-        if any(trial.queries_per_second < self.rate for trial in own.values()):
+        if any(trial[1].rate < self.rate for trial in own.values()):
             return None  # too slow, and longer codes are slower
         enough = [n for n, t in own.items() if choose([t], self.target, rescored=rescored) is not None]
         best = self.best(rescored)
-        above = min([*enough, MOST_BYTES + 1 if best is None else best.trial.n_bytes])
+        above = min([*enough, MOST_BYTES + 1 if best is None else best.n_bytes])
         below = max((n for n in own if n < above), default=0)
         sizes = [n for n in self._sizes(method) if below < n < above]
         if not sizes or above <= FINE * below:
             return None
         if not own:
-            if best is None or best.trial.method in SCALARS:
+            if best is None or best.method in SCALARS:
                 return min(sizes, key=lambda n: abs(n - self._d // _FIRST))
             return sizes[-1] if sizes[-1] >= _NEAR * above else None
-        depth = max(self.trials[0].recall) if rescored else 1
-        found = forecast({n: trial.low(depth) for n, trial in own.items()}, sizes, self.target)
+        depth = max(self.trials[0]) if rescored else 1
+        found = forecast({n: trial[depth].low for n, trial in own.items()}, sizes, self.target)
         if found is not None or above in enough:
             return sizes[-1] if found is None else found
         return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
@@ -310,15 +288,16 @@ class Race:
 
     def _keep(self, trial: Trial) -> None:
         self.trials.append(trial)
-        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}: recall {trial.mean():.4f}"
-        self._callback(len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note})
+        code = trial[1]
+        note = f"{code.method}, {counted(code.n_bytes, 'byte')}: recall {code.mean:.4f}"
+        self._callback(len(self.trials), {"bytes": code.n_bytes, "recall": code.mean, "note": note})
 
     def _has_time(self, method: str, n_bytes: int, share: float) -> bool:
         """Whether a training is expected to end in time: it takes at most as long as a longer code of the method, or of
         any."""
-        learned = [trial for trial in self.trials if trial.method not in SCALARS]
-        own = [trial for trial in learned if trial.method == method]
-        known = [(trial.n_bytes, trial.seconds) for trial in own or learned]
+        learned = [trial[1] for trial in self.trials if trial[1].method not in SCALARS]
+        own = [code for code in learned if code.method == method]
+        known = [(code.n_bytes, code.seconds) for code in own or learned]
         size, taken = min(known, key=lambda pair: (pair[0] < n_bytes, abs(pair[0] - n_bytes)), default=(1, 0))
         taken *= max(1.0, n_bytes / size)
         return time.perf_counter() - self._start + taken <= share * self._seconds
@@ -349,7 +328,7 @@ class Sweep:
     """A race that has ended, its choice with kept vectors, and what the rows and queries are taken from."""
 
     race: Race
-    rescored: Choice | None
+    rescored: Search | None
     rows_in_file: int
     queries_are_rows: bool
     seconds: dict[str, float] = field(default_factory=dict)
@@ -372,7 +351,7 @@ class Sweep:
         k = self.bench.k
         return f"recall {k}@{k}" if self.bench.grades is None else f"share of {NDCG} kept"
 
-    def chosen(self, *, rescored: bool = False) -> Choice | None:
+    def chosen(self, *, rescored: bool = False) -> Search | None:
         """The cheapest code that meets the requirement, alone or `rescored` by kept vectors; None if there is none."""
         return self.rescored if rescored else self.race.best(_ALONE)
 
@@ -390,13 +369,12 @@ class Sweep:
 
         "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
         """
-        deepest = [o for o in (4, 16) if any(o in trial.recall for trial in self.race.trials)]
-        ordered = sorted(self.race.trials, key=lambda t: (t.n_bytes, t.method))
+        deepest = [o for o in (4, 16) if any(o in trial for trial in self.race.trials)]
+        ordered = sorted(self.race.trials, key=lambda trial: (trial[1].n_bytes, trial[1].method))
         return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
-                t.n_bytes, t.method, round(t.mean(), 4), round(t.low(), 4),
-                *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
-                round(t.queries_per_second), round(t.seconds, 1),
+                t[1].n_bytes, t[1].method, round(t[1].mean, 4), round(t[1].low, 4),
+                *(round(t[o].mean, 4) if o in t else None for o in deepest), round(t[1].rate), round(t[1].seconds, 1),
             ]
             for t in ordered
         ]  # fmt: skip
@@ -417,29 +395,27 @@ class Sweep:
                 continue
             commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
             if queries is not None:
-                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.search_options}"
+                files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.options}"
                 commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
             word = "Cheapest" if len(self.race.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
 
-    def _sentence(self, which: str, choice: Choice) -> str:
-        trial, how, low = choice.trial, choice.search_options, choice.low()
-        n, d = self.bench.X.shape
+    def _sentence(self, which: str, choice: Search) -> str:
+        (n, d), how = self.bench.X.shape, choice.options
         kept = f" + {n * choice.vectors_bytes(d) / 1e6:,.1f} MB of vectors as {choice.kept}"
-        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if how else "")
+        size = f"{counted(choice.n_bytes, 'byte')} a vector" + (kept if how else "")
         return (
-            f"{which}: {size}, {trial.method}{', searched with' if how else ''}{how}; "
-            f"{self.measure.split()[0]} {choice.recall.mean():.4f} (at least {low:.4f} with 97.5 % confidence), "
+            f"{which}: {size}, {choice.method}{', searched with' if how else ''}{how}; "
+            f"{self.measure.split()[0]} {choice.mean:.4f} (at least {choice.low:.4f} with 97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
 
-    def _compress_command(self, choice: Choice, vectors: str) -> str:
+    def _compress_command(self, choice: Search, vectors: str) -> str:
         """The command that makes the index of a choice, without --out."""
-        method, n_bytes = choice.trial.method, choice.trial.n_bytes
         options = [
-            f"--method {method}",
-            *([] if method in SCALARS else [f"--bytes {n_bytes}"]),
+            f"--method {choice.method}",
+            *([] if choice.method in SCALARS else [f"--bytes {choice.n_bytes}"]),
             *([] if self.bench.metric == "l2" else [f"--metric {self.bench.metric}"]),
             *([f"--keep-vectors={choice.kept}"] if choice.oversample > 1 else []),
             *([f"--seed {self.bench.random_state}"] if self.bench.random_state else []),
@@ -470,8 +446,8 @@ class Sweep:
             "queries_are_rows": self.queries_are_rows, "rows_in_file": self.rows_in_file,
             "query_shift": self.query_shift, "out_of_time": race.out_of_time, "seconds": self.seconds,
             "wanted_per_second": race.rate, "queries": len(bench.Q),
-            "trials": [trial.record() for trial in race.trials],
-            "frontier": [[trial.method, trial.n_bytes] for trial in frontier(race.trials)],
+            "trials": [trial_record(trial) for trial in race.trials],
+            "frontier": [[code.method, code.n_bytes] for code in frontier(race.trials)],
         }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
             record[name] = found and found.record(self.bench.X.shape[1]) | {
