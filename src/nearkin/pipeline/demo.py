@@ -4,7 +4,6 @@ import shlex
 import time
 from functools import cache
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -14,7 +13,6 @@ from nearkin import metrics
 from nearkin._fields import StrPath
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
-from nearkin.index.index import Index
 from nearkin.pipeline.run import Steps
 
 KIND = "demo"
@@ -32,21 +30,12 @@ METHODS = {  # rotation -> the method's name in the table and figures
 N_QUERIES = 297  # the last rows; the other 1,500 are indexed and learned from
 
 
-class Digits(NamedTuple):
-    """Images as pixels 0 to 16, with their labels: base (1500, 64) and queries (297, 64)."""
-
-    base: np.ndarray
-    labels: np.ndarray
-    queries: np.ndarray
-    query_labels: np.ndarray
-
-
 @cache
-def digits() -> Digits:
-    """The data of the demo."""
+def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Images (1500, 64) as pixels 0 to 16 and their labels, and queries (297, 64) with theirs."""
     X, y = load_digits(return_X_y=True)
     X, y = np.asarray(X, np.float32), np.asarray(y)
-    return Digits(X[:-N_QUERIES], y[:-N_QUERIES], X[-N_QUERIES:], y[-N_QUERIES:])
+    return X[:-N_QUERIES], y[:-N_QUERIES], X[-N_QUERIES:], y[-N_QUERIES:]
 
 
 def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) -> tuple[list[Record], str]:
@@ -57,25 +46,25 @@ def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) 
     the folder holds other files.
     """
     check_target(out, KIND)
-    steps, data, history = steps or Steps(), digits(), dict[str, list[float]]()
-    trials = [_trial("exact search", nk.Index.build(data.base), 4 * data.base.shape[1])]
+    steps, history, (base, labels, queries, _) = steps or Steps(), dict[str, list[float]](), digits()
+    trials = [_trial("exact search", nk.Index.build(base), 4 * base.shape[1])]
     with steps.step("warm up"):  # the first call of a method compiles its kernels, which is no training time
         for rotation in METHODS:
-            _quantizer(2, rotation, random_state).fit(data.base[:64])
+            _quantizer(2, rotation, random_state).fit(base[:64])
     with steps.step("compress") as callback:
         for n, (size, (rotation, name)) in enumerate(product(BYTES, METHODS.items()), 1):
             start = time.perf_counter()
-            quantizer = _quantizer(size, rotation, random_state).fit(data.base)
-            seconds, error = time.perf_counter() - start, quantizer.distortion(data.queries)
-            trials.append(_trial(name, nk.Index.build(data.base, quantizer), size, error, seconds))
+            quantizer = _quantizer(size, rotation, random_state).fit(base)
+            seconds, error = time.perf_counter() - start, quantizer.distortion(queries)
+            trials.append(_trial(name, nk.Index.build(base, quantizer), size, error, seconds))
             if size == SHOWN:
                 history[name] = [record["distortion"] for record in quantizer.history_]
             callback(n, {"total": len(BYTES) * len(METHODS), "distortion": error})
     with saving_folder(out, KIND, {"trials": trials, "history": history}) as folder:
         quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
-        nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
-        np.save(folder / "labels.npy", data.labels)
-        np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))
+        nk.Index.build(base, quantizer, keep_vectors=True).save(folder / "index")
+        np.save(folder / "labels.npy", labels)
+        np.save(folder / "images.npy", base.reshape(-1, 8, 8).astype(np.uint8))
     return trials, explore_command(out)
 
 
@@ -83,17 +72,17 @@ def _quantizer(n_bytes: int, rotation: str | None, random_state: Seed) -> nk.Pro
     return nk.ProductQuantizer(2 * n_bytes, CENTROIDS, rotation, random_state=random_state)
 
 
-def _trial(name: str, index: Index, n_bytes: int, distortion: float = 0.0, seconds: float = 0.0) -> Record:
+def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, seconds: float = 0.0) -> Record:
     """One method at one size; `distortion` is that of the queries, which no method has learned from."""
-    data = digits()
-    ranking = index.search(data.queries, len(data.base))[1]
+    base, labels, queries, query_labels = digits()
+    ranking = index.search(queries, len(base))[1]
     return {
         "bytes": n_bytes,
         "method": name,
-        "code smaller": metrics.compression_ratio(data.base.shape[1], n_bytes),
+        "code smaller": metrics.compression_ratio(base.shape[1], n_bytes),
         "distortion": distortion,
-        RECALL: metrics.neighbours_kept(ranking[:, :K], data.base, data.queries),
-        MAP: metrics.label_mean_average_precision(data.labels[ranking], data.query_labels),
+        RECALL: metrics.neighbours_kept(ranking[:, :K], base, queries),
+        MAP: metrics.label_mean_average_precision(labels[ranking], query_labels),
         "train s": seconds,
     }
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -153,13 +154,10 @@ def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers
     """Encode all shards in a second folder, then exchange the two; returns how many were finished by an earlier try."""
     fresh_codes = out.with_name(f".{out.name}.fresh")  # written only by whoever has locked `out`
     _check_folder(fresh_codes, sources, True)
+    if (fresh_codes / MANIFEST).is_file() and read_codes(fresh_codes)[0] != model_fingerprint(encoder):
+        shutil.rmtree(fresh_codes)  # a try with a third model, which holds nothing but its codes
     fresh_codes.mkdir(exist_ok=True)
     sweep(fresh_codes)
-    if (fresh_codes / MANIFEST).is_file():
-        model, entries = read_codes(fresh_codes)
-        if model != model_fingerprint(encoder):  # a try with a third model
-            for name in (*sorted(entry["file"] for entry in entries.values()), MANIFEST):
-                (fresh_codes / name).unlink(missing_ok=True)
     skipped = _fill(fresh_codes, sources, encoder, workers, callback)
     with replacing(out) as fresh:
         _check_folder(out, sources, True)  # again: the work may have taken hours
@@ -229,10 +227,7 @@ def _context() -> BaseContext:
 
 def _start_worker() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    import faiss  # before the limit, which applies to loaded libraries
-
-    faiss.omp_set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of libraries that are loaded later
     threadpool_limits(1)
 
 

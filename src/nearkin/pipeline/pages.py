@@ -136,7 +136,7 @@ def ids_page(folder: Path, run: Record) -> Page:
 
 def demo_page(folder: Path, run: Record) -> Page:
     config = read_config(folder, demo.KIND)
-    trials, (n, d) = config["trials"], digits().base.shape
+    trials, (n, d) = config["trials"], digits()[0].shape
     best = max((trial for trial in trials[1:] if trial["bytes"] == SHOWN), key=lambda trial: trial[RECALL])
     page = Page(
         title=f"{n:,} handwritten digits, {SHOWN} bytes each",
