@@ -56,14 +56,11 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_dimension_and_no_held_out_answers(answers, tmp_path):
+def test_the_dimension_is_chosen(answers, tmp_path):
     chosen = embed_comparisons(answers, out=tmp_path / "a", dim="auto")
     assert chosen["dim"] == 2
     assert any(note.startswith("dimension 2 is the smallest") for note in chosen["notes"])
     assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
-    record = embed_comparisons(answers, out=tmp_path / "b", test_size=0.0)
-    assert record["held_out_error"] is None
-    assert not (tmp_path / "b" / "error.png").exists()
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -72,7 +69,7 @@ def test_as_many_answers_as_the_limit_get_ellipses(answers, tmp_path, monkeypatc
     draws = []
     monkeypatch.setattr(nk.OrdinalEmbedding, "bootstrap", lambda model: draws.append(model))
     monkeypatch.setattr("nearkin.pipeline.embed_comparisons.MAX_CURVE", most)
-    assert embed_comparisons(answers, out=tmp_path / "emb", test_size=0.0)["comparisons"] == 1500
+    assert embed_comparisons(answers, out=tmp_path / "emb")["comparisons"] == 1500
     assert len(draws) == drawn
 
 
@@ -82,7 +79,7 @@ def test_answers_by_coin_flips_are_doubted(tmp_path):
     rows = [rng.choice(list("abcdefgh"), 3, replace=False) for _ in range(120)]
     file = tmp_path / "flips.csv"
     file.write_text("anchor,near,far\n" + "".join(",".join(row) + "\n" for row in rows))
-    notes = embed_comparisons(file, out=tmp_path / "map", dim="auto", test_size=0.0)["notes"]
+    notes = embed_comparisons(file, out=tmp_path / "map", dim="auto")["notes"]
     assert any("no dimension predicts held-out answers" in note for note in notes)
 
 

@@ -96,7 +96,7 @@ def compress_file(
         quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
     n_centroids, n_lists = _learned_centroids(quantizer)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
-    job = _agreed_job(file, source, quantizer, metric, rows, queries, group)
+    job = _agreed_job(file, source, quantizer, metric, rows, queries)
     if random_state is None:
         random_state = shared_generator(None, group)
     files = dict.fromkeys((file, source))  # one, unless the code is learned from another file
@@ -135,24 +135,18 @@ def compress_file(
 
 
 def _agreed_job(
-    file: VectorFile,
-    source: VectorFile,
-    quantizer: Fittable,
-    metric: str,
-    train_rows: int,
-    queries: np.ndarray | None,
-    group: Group,
+    file: VectorFile, source: VectorFile, quantizer: Fittable, metric: str, rows: int, queries: np.ndarray | None
 ) -> Record:
     """The identity of a compression job; ValueError if processes have different ones."""
     job: Record = {
         "vectors": file.describe(),
         "train": source.describe(),
         "metric": metric,
-        "train_rows": train_rows,
+        "train_rows": rows,
         "queries": None if queries is None else zlib.crc32(queries.tobytes()),
     } | {f"quantizer's {name}": value for name, value in _settings(quantizer).items()}
     for what, value in job.items():
-        group.agree(value, what)
+        current().agree(value, what)
     return job
 
 

@@ -31,6 +31,7 @@ Opposite: TypeAlias = dict[Any, float]
 
 TABLES = (None, "csv", "parquet")
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the error curve
+_HELD_OUT = 0.2  # share of the questions
 DIMENSIONS = (1, 2, 3, 5, 8, 12)
 MAX_CURVE = 200_000  # comparisons; with more the ten fits of the curves and the fifty of the ellipses are left out
 _REPEATED = 20  # questions; the standard error of the share that is contradicted is then below .11
@@ -45,7 +46,6 @@ def embed_comparisons(
     loss: str | None = None,
     solver: str = "auto",
     seed: int | None = 0,
-    test_size: float = 0.2,
     next_queries: int = 0,
     tables: str | None = None,
     raters: str = "equal",
@@ -56,42 +56,37 @@ def embed_comparisons(
     """Embed the comparisons in `path` and write the folder `out`; returns the record to print.
 
     Options as of `nearkin embed`; `columns` are those of `read_comparisons`. The held-out error is that of a fit
-    without a share `test_size` of the questions (0: none held out), with its 90 % interval, and the noise floor, the
-    least error of any model on new answers, where at least 20 questions were asked twice. Raters who answer the
-    opposite of the others are named, and do not count in this error; `reversed_raters` is "keep", "turn" or "drop". The
-    saved embedding is fitted on all answers. Invalid rows are dropped and counted. The figures, map and error (.png,
-    .svg, .pdf), have 90 % ellipses up to 50 objects, and curves against the number of answers and the dimension.
+    without a fifth of the questions, with its 90 % interval, and the noise floor, the least error of any model on new
+    answers, where at least 20 questions were asked twice. Raters who answer the opposite of the others are named, and
+    do not count in this error; `reversed_raters` is "keep", "turn" or "drop". The saved embedding is fitted on all
+    answers. Invalid rows are dropped and counted. The figures, map and error (.png, .svg, .pdf), have 90 % ellipses up
+    to 50 objects, and curves against the number of answers and the dimension.
     """
     check_target(out)
     check_choice(tables, "--tables", TABLES)
     check_choice(reversed_raters, "--reversed", ("keep", "turn", "drop"))
     check_inputs(out, [path])
-    dim = dim_asked = dim or 2
+    dim = dim or 2
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
     answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
     doubted = opposite if reversed_raters == "keep" else {}  # raters left out of the held-out error
-    judged: Record = {"held_out_error": None, "curves": {}}
-    curve = None
-    if test_size:
-        train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
-        test = _without_opposite(test, doubted, "drop")[0]
-        trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
-        dim, curve = trial.n_components_, trial.dimension_curve_
-        judged = {
-            "held_out_answers": len(test),
-            "held_out_error": 1.0 - trial.score(test),
-            "held_out_interval": list(error_interval(trial.embedding_, test)),
-            "curves": _curves(train, test, trial, options, curve),
-        }
-    model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
-    model.dimension_curve_ = curve or model.dimension_curve_
+    train, test = split_comparisons(answers, _HELD_OUT, by="questions", random_state=seed)
+    test = _without_opposite(test, doubted, "drop")[0]
+    trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
+    error, (low, high) = 1.0 - trial.score(test), error_interval(trial.embedding_, test)
+    curves = _curves(train, test, trial, options)
+    model = nk.OrdinalEmbedding(trial.n_components_, **options)
+    model.fit(answers, raters=raters, callback=_half(callback, 1)).dimension_curve_ = trial.dimension_curve_
     floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
-    record: Record = _describe(path, out, answers, model) | judged | {"noise_floor": floor}
-    record |= {"dimension_curve": model.dimension_curve_, "reversed_raters": {str(r): s for r, s in opposite.items()}}
+    record: Record = _describe(path, out, answers, model) | {
+        "held_out_answers": len(test), "held_out_error": error, "held_out_interval": [low, high], "curves": curves,
+        "noise_floor": floor, "dimension_curve": model.dimension_curve_,
+        "reversed_raters": {str(rater): share for rater, share in opposite.items()},
+    }  # fmt: skip
     record["notes"] = notes = [*record["notes"], *reversal_notes]
-    if dim_asked == "auto":
+    if dim == "auto":
         notes.append(
             f"dimension {model.n_components_} is the smallest whose error is within one standard error of the least"
         )
@@ -101,12 +96,10 @@ def embed_comparisons(
                 f"no dimension predicts held-out answers: the least error is {min(tried['error']):.3f}, and coin flips "
                 f"have {tried['chance']:.3f} or more 19 times of 20; collect more answers, or doubt the map"
             )
-    if test_size:
-        low, high = judged["held_out_interval"]
-        notes.append(
-            f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
-            f"{judged['held_out_answers']} answers to questions that were not learned from; {floor_note}"
-        )
+    notes.append(
+        f"held-out error {error:.3f}, 90 % interval {low:.3f} to {high:.3f}, on {len(test)} answers to questions that "
+        f"were not learned from; {floor_note}"
+    )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
         notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")
     if model.rater_reliability_ is not None:
@@ -213,10 +206,10 @@ def _half(callback: Callback, part: int) -> Callback:
 
 
 def _curves(
-    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record, chosen_by: Record | None
+    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers and against the dimension; none for more than `MAX_CURVE` answers.
-    `trial` was fitted on all of `train`; `chosen_by`: the curve that chose its dimension. Raters have equal weights."""
+    `trial` was fitted on all of `train`. Raters have equal weights."""
     if len(train) > MAX_CURVE:
         return {}
 
@@ -228,7 +221,7 @@ def _curves(
     limit = max(1, train.n_objects - 2)
     sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
     by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}
-    if chosen_by is None:
+    if (chosen_by := trial.dimension_curve_) is None:
         by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
     else:
         by_dimension = dict(zip(chosen_by["dimension"], chosen_by["error"], strict=True))
