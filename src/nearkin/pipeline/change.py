@@ -16,7 +16,6 @@ from nearkin.contracts import BitCodes, Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
-from nearkin.index.index import Index
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import paired_interval
@@ -177,7 +176,7 @@ def watch(
     paired over the queries, each with its 95 % interval. It is a "drift" if the gain is above .005, the chance gain of
     a new fit, with 97.5 % confidence.
     """
-    steps, index = steps or Steps(), Index.load(folder)
+    steps, index = steps or Steps(), nk.Index.load(folder)
     check_integer(k, "k", low=1)
     file.check_finite(metric=index.metric)
     if len(file) < FEWEST:
@@ -192,7 +191,7 @@ def watch(
     values = []
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
-            found = Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
+            found = nk.Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
             values.append(truth.shares(found)[1])
     zero = np.zeros(q)
     pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
@@ -210,7 +209,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
     with ExitStack() as locked:
         with steps.step("wait"):
             locked.enter_context(changing(folder))
-        index = Index.load(folder)
+        index = nk.Index.load(folder)
         rows = _rows(index)
         quantizer = _learned(index, rows, file, random_state, steps)
         with steps.step("encode") as callback:
@@ -224,7 +223,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}
 
 
-def _rows(index: Index) -> np.ndarray:
+def _rows(index: nk.Index) -> np.ndarray:
     """The rows (n, d) of an index, decoded where it keeps none."""
     if index.quantizer is None:
         raise ValueError("the index holds exact vectors, which no drift can spoil; there are no codes to learn")
@@ -235,7 +234,7 @@ def _rows(index: Index) -> np.ndarray:
     return decoded(index)
 
 
-def _learned(index: Index, rows: np.ndarray, file: VectorFile, random_state: int, steps: Steps) -> Quantizer:
+def _learned(index: nk.Index, rows: np.ndarray, file: VectorFile, random_state: int, steps: Steps) -> Quantizer:
     """The index's quantizer fitted again, with the same settings, to its `rows` (n, d) and those of a file together."""
     numbers = np.random.default_rng(random_state)
     if file.shape[1] != index.n_features:

@@ -37,7 +37,7 @@ from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import load_quantizer
 from nearkin.index.searching import length_of_chunks, normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
-from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
+from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 
@@ -127,9 +127,13 @@ def compress_file(
                 run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
-            with steps.step("save") as callback:
-                history = fitted.history_ if isinstance(fitted, Remembering) else []
-                save_index(index, out, record | {"seconds": steps.seconds, "history": history}, file, kept, callback)
+            history = fitted.history_ if isinstance(fitted, Remembering) else []
+            with steps.step("save") as callback, _storage.replacing_folder(out) as fresh:
+                index.save(fresh)
+                write_record(fresh / RUN, record | {"seconds": steps.seconds, "history": history})
+                if kept is not None:  # copied chunk by chunk, to the file that Index.load looks for
+                    rows, shape = file.chunks(callback=callback), (len(file), kept.row_bytes // kept.dtype.itemsize)
+                    _storage.write_rows(fresh / "vectors.npy", map(kept.stored, rows), shape, kept.dtype)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 

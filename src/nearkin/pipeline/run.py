@@ -9,15 +9,11 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from nearkin._fields import Fields, Record, StrPath, counted
-from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder, write_rows
+from nearkin._storage import changing, read_config, read_manifest, replacing
 from nearkin._storage.manifest import MANIFEST
 from nearkin.contracts import Callback, ignore
-from nearkin.data import VectorFile
-from nearkin.index.index import Index
-from nearkin.index.kept_vectors import KeptVectors
 
 RUN, EVALUATION = "run.json", "evaluation.json"
-KEPT = "vectors.npy"  # the name that Index.load looks for
 Watch = Callable[[str], AbstractContextManager[Callback]]
 
 
@@ -38,28 +34,6 @@ class Steps:
         with self._watch(name) as callback:
             yield callback
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-
-
-def save_index(
-    index: Index,
-    out: StrPath,
-    run: Fields,
-    vectors: VectorFile | None = None,
-    kept: KeptVectors | None = None,
-    callback: Callback = ignore,
-) -> None:
-    """Save an index, the record of its run and, chunk by chunk, `vectors` for rescoring in the form of `kept`; whole or
-    not at all."""
-    with replacing_folder(out) as fresh:
-        index.save(fresh)
-        write_record(fresh / RUN, run)
-        if vectors is not None and kept is not None:
-            shape = len(vectors), kept.row_bytes // kept.dtype.itemsize
-            write_rows(fresh / KEPT, map(kept.stored, vectors.chunks(callback=callback)), shape, kept.dtype)
-
-
-def rows_in(folder: StrPath) -> int:
-    return int(read_config(folder, "index")["n_rows"])
 
 
 def read_record(folder: StrPath, name: str) -> Record | None:

@@ -521,8 +521,6 @@ def _rows_and_queries(
     if Q is not None:
         Q = check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
         return X, Q if judged is None else Q[judged.queries], grades
-    if judged is not None:
-        raise ValueError("qrels grade answers to queries; give --queries FILE too")
     if len(X) < 20:
         raise ValueError(f"{file.name} has {counted(len(X), 'row')}, too few to hold some out; give --queries")
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
