@@ -7,7 +7,6 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import counted
-from nearkin._storage import read_config
 from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, table
 
@@ -66,7 +65,9 @@ def evaluate(
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
         base=None if base is None else pipeline.inputs.open_file(base),
-        labels=None if labels is None else nk.data.read_column(labels, read_config(index, "index")["n_rows"]),
+        labels=None
+        if labels is None
+        else nk.data.read_column(labels, pipeline.run.read_config(index, "index")["n_rows"]),
         query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries),
         k=k,
         oversample=oversample,

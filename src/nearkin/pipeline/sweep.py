@@ -56,7 +56,7 @@ _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thous
 class Search:
     """One way to search the codes of a method at a size on the command line, measured with all queries.
 
-    oversample: 1 for the codes alone; else of so many times k codes the best are found by vectors kept as `kept`.
+    oversample: 1 for the codes alone; else candidates, as a multiple of k, that vectors kept as `kept` rank again.
     recall: (q,) share of each query's k exact neighbours that are found; rescoring finds those among its candidates.
     rate: queries per second; seconds: of training, encoding and searching.
     candidates: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
