@@ -5,7 +5,7 @@ import pytest
 
 from nearkin import Index
 from nearkin.index import searching
-from nearkin.index.searching import Kept
+from nearkin.index.searching import Kept, SumTables
 from nearkin.index.sum_tables import table_sums
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
@@ -95,9 +95,13 @@ def test_rows_far_from_the_origin(kind):
 def test_one_who_changes_faiss_himself_gets_new_tables():
     index = Index.build(X[:500], MADE["flat"])
     kept, inner = Kept(), index.faiss_index
-    first = kept.tables(inner)
-    assert kept.tables(inner) is first
+
+    def tables() -> SumTables:
+        return kept.once("tables", inner, lambda: SumTables(inner))
+
+    first = tables()
+    assert tables() is first
     inner.add(X[500:])
-    assert kept.tables(inner) is not first
+    assert tables() is not first
     kept.forget()
-    assert kept.tables(inner).search(X[:1], 3)[0].shape == (1, 3)
+    assert tables().search(X[:1], 3)[0].shape == (1, 3)

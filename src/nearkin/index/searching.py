@@ -21,7 +21,6 @@ so that e and |y - c|, once known for a row, replace decoding it: eight bytes a 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import faiss
@@ -132,7 +131,7 @@ class Kept:
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
-    def _once(self, name: str, index: faiss.Index, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, index: faiss.Index, make: Callable[[], Any]) -> Any:
         """The cached result of `make` for this index and its number of rows; made again if FAISS's index was changed
         outside."""
         key, known = (int(index.this), int(index.ntotal)), self._made.get(name)
@@ -140,24 +139,15 @@ class Kept:
             known = self._made[name] = key, make()
         return known[1]
 
-    def tables(self, inner: SumIndex) -> SumTables:
-        """The tables of the index, made on first use."""
-        return self._once("tables", inner, lambda: SumTables(inner))
-
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
         """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
-        return self._once("places", inner, lambda: _places(inner))
-
-    def stretches(self, inner: faiss.Index) -> np.ndarray:
-        """e and |y - c| (n, 2) of the rows; NaN for rows that were no candidates yet."""
-        make = partial(np.full, (inner.ntotal, 2), np.nan, np.float32)
-        return self._once("stretches", inner, make)
+        return self.once("places", inner, lambda: _places(inner))
 
     def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d') behind the rotation, without the bias there and the columns that no query has."""
         if not isinstance(index, faiss.IndexPreTransform):
             return rows
-        shift, used = self._once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
+        shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
         return (rows - shift) * used if shift.any() or not used.all() else rows
 
     def forget(self) -> None:
@@ -282,7 +272,7 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
         return _flat(inner, Q, k, kept)
     if inverted and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, inner.aq.M, inner.d):
         return _in_lists(inner, Q, k, _visited(inner, Q))
-    return kept.tables(inner).search(Q, k)
+    return kept.once("tables", inner, lambda: SumTables(inner)).search(Q, k)
 
 
 def _decoding_pays(n_queries: int, n_codes: int, d: int) -> bool:
@@ -462,7 +452,8 @@ class Lengths(NamedTuple):
     ) -> np.ndarray:  # fmt: skip
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
         inner = innermost(index)
-        known = kept.stretches(inner)
+        # the factor e and |y - c| of each row; NaN for rows that were no candidates yet
+        known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 2), np.nan, np.float32))
         own = np.maximum(positions, 0)
         new = np.unique(own[np.isnan(known[own, 1])])
         for first in range(0, len(new), _CHUNK):

@@ -186,12 +186,10 @@ def read_texts(source: str = "en", **settings: Any) -> Texts:
     fields = given.pop("fields", [])
     if not isinstance(fields, list) or not all(map(_is_field, fields)):
         raise ValueError(f"{source} has wrong [[fields]]; each has a name, and may have {', '.join(_FIELD)}")
-    if unknown := given.keys() - english.keys():
+    if wrong := [name for name, text in given.items() if name not in english or not isinstance(text, str)]:
         raise ValueError(
-            f"{source} has the unknown key {min(unknown)!r}; it may have {', '.join([*english, 'fields'])}"
+            f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it may have texts called {', '.join(english)}, and fields"
         )
-    if wrong := [name for name, text in given.items() if not isinstance(text, str)]:
-        raise ValueError(f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it must be text")
     words = known | given
     if lacking := english.keys() - words.keys():
         raise ValueError(f"{source} is in {lang!r}, of which nothing is shipped; it lacks {', '.join(sorted(lacking))}")
@@ -236,9 +234,6 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
     about = {name: value for name, value in vars(texts).items() if name != "finish"}
     about |= {"form": survey.plan.form, "min_seconds": survey.plan.min_seconds}
 
-    def join(request: Request, body: Record) -> Response:
-        return JSONResponse({"key": joined(survey, texts.words, body).key})
-
     def question(request: Request) -> Response:
         return JSONResponse(shown(survey, texts, request.path_params["key"]))
 
@@ -260,7 +255,8 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
     page, rater, experimenter = serving.page("ask.html"), *survey.tokens
     gets = {"": page, "r/{key}": page, "api/r/{key}/question": question, "media/{number:int}": media}
     gets["api/about"] = lambda request: JSONResponse(about)
-    posts = {"api/join": join, "api/r/{key}/answer": answer, "api/r/{key}/undo": undo}
+    posts: dict[str, serving.Post] = {"api/r/{key}/answer": answer, "api/r/{key}/undo": undo}
+    posts["api/join"] = lambda request, body: JSONResponse({"key": joined(survey, texts.words, body).key})
     results = {
         "results/": serving.page("results.html"),
         "results/state": lambda request: JSONResponse(state(survey)),

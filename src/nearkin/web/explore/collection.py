@@ -49,20 +49,18 @@ class Pictures:
     def png(self, row: int) -> bytes:
         """The picture of a row; ValueError for a file that is none."""
         buffer = io.BytesIO()
-        self._image(row).save(buffer, format="PNG")
-        return buffer.getvalue()
-
-    def _image(self, row: int) -> Image.Image:
         if self._array is not None:
             pixels = (self._array[row].astype(np.float64) - self._low) * self._scale
-            return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+            Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(buffer, format="PNG")
+            return buffer.getvalue()
         file = self._files[row]
         try:
             with Image.open(str(file), formats=("PNG", "JPEG", "GIF", "WEBP", "BMP")) as image:
                 image.thumbnail((_SIZE, _SIZE))
-                return image.convert("RGB")
+                image.convert("RGB").save(buffer, format="PNG")
         except (OSError, SyntaxError, Image.DecompressionBombError) as error:
             raise ValueError(f"{file} is no picture that can be read ({error})") from error
+        return buffer.getvalue()
 
 
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
