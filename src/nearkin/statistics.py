@@ -19,10 +19,6 @@ class AbstractSums(ABC):
     def totals(self) -> list[np.ndarray]:
         """The arrays that merging adds up, in place."""
 
-    @abstractmethod
-    def finalize(self) -> object:
-        """The result of the sums."""
-
     def merge(self, other: Self) -> Self:
         """Add the sums of another part of the data."""
         for mine, theirs in zip(self.totals(), other.totals(), strict=True):
@@ -40,10 +36,6 @@ class RowMean(AbstractSums):
     def __init__(self, *shape: int) -> None:
         self.count = np.zeros(1)
         self.total = np.zeros(shape)
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.count[0])
 
     def totals(self) -> list[np.ndarray]:
         return [self.count, self.total]

@@ -43,7 +43,7 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes. The rank
     counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64."""
     sums, eps = _sums(blocks)
-    mean, n_rows = group.merge(sums).finalize(), sums.n_rows
+    mean, n_rows = group.merge(sums).finalize(), int(sums.count[0])
     d = len(mean)
     if n_rows < d:
         # through the small n x n matrix of inner products

@@ -324,15 +324,11 @@ class ClusterSums(CellSums):
     """The sums of one update, which merge. The rows of subspace m's centroids are summed
     *unrotated*, so centroids under any rotation, and M = X^T Y, follow without another pass."""
 
-    def __init__(self, n_subspaces: int, n_centroids: int, d: int) -> None:
-        super().__init__(n_subspaces, n_centroids, d)
-        self.n_subspaces, self.n_centroids, self.d = n_subspaces, n_centroids, d
-
     @classmethod
     def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
         """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
         self = cls.__new__(cls)
-        (self.n_subspaces, self.n_centroids, self.d), self.sums, self.counts = sums.shape, sums, counts
+        self.sums, self.counts = sums, counts
         return self
 
     def decay(self, factor: float) -> Self:
@@ -344,19 +340,17 @@ class ClusterSums(CellSums):
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
         """The sums of the centred rows, and their mean (d,) float32."""
         mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
-        moved = ClusterSums(self.n_subspaces, self.n_centroids, self.d)
-        moved.sums = self.sums - self.counts[..., None] * mean
-        moved.counts = self.counts
-        return moved, mean
+        return ClusterSums.of(self.sums - self.counts[..., None] * mean, self.counts), mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
 
         A centroid that at most `fewest` rows chose moves next to one of the most chosen, to get rows.
         """
-        width = self.d // self.n_subspaces
-        codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
-        for m in range(self.n_subspaces):
+        M, K, d = self.sums.shape
+        width = d // M
+        codebooks = np.empty((M, K, width), np.float32)
+        for m in range(M):
             counts = self.counts[m]
             block = self.sums[m].astype(np.float32, copy=False) @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
             codebooks[m] = block / np.where(counts > fewest, counts, 1)[:, None]
@@ -366,7 +360,7 @@ class ClusterSums(CellSums):
     def cross_product(self, codebooks: np.ndarray) -> np.ndarray:
         """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
         sums = self.sums.astype(np.float32, copy=False)
-        return np.concatenate([sums[m].T @ codebooks[m] for m in range(self.n_subspaces)], axis=1)
+        return np.concatenate([sums[m].T @ codebooks[m] for m in range(len(sums))], axis=1)
 
 
 @dataclass(frozen=True)

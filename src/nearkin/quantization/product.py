@@ -63,7 +63,7 @@ class RunningFit:
     def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE) -> None:
         """Add a batch X (b, d), each process its own, to the averages under the current rotation and codebooks."""
         codes = assign(X @ rotation, codebooks)
-        batch = ClusterSums(self._sums.n_subspaces, self._sums.n_centroids, self._sums.d).update(X, codes)
+        batch = ClusterSums(*self._sums.sums.shape).update(X, codes)
         rows = group.merge(batch).counts[0].sum()
         self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
@@ -71,12 +71,12 @@ class RunningFit:
         """The next rotation (d, d) and codebooks (M, K, d/M) from the averages."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
-        fewest = DEFAULTS.dead * rows / sums.n_centroids
+        fewest = DEFAULTS.dead * rows / sums.counts.shape[1]
         centred = sums.centroids(rotation, fewest)
         if self._update is not None:
             rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
             centred = sums.centroids(rotation, fewest)
-        return rotation, centred + (mean @ rotation).reshape(sums.n_subspaces, 1, -1)
+        return rotation, centred + (mean @ rotation).reshape(len(centred), 1, -1)
 
 
 @dataclass(eq=False, repr=False)
