@@ -91,8 +91,16 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"solver": SOGram(learning_rate=0)}, ValueError, "learning_rate is 0; it must be greater than 0"),
         ({"left": "mlp"}, TypeError, "left is of type str; it must be None, nk.embedding.Tower"),
         ({"right": Tower(hidden=(7,))}, ValueError, r"right is Tower\(hidden=\(7,\)\), but the interactions have no"),
-        ({"solver": Joint()}, ValueError, r"solver is 'joint', which needs index=nk.quantization.IndexingLayer"),
-        ({"solver": "joint", "index": Passing()}, ValueError, "Passing lacks start, descend, can_descend"),
+        (
+            {"solver": Joint()},
+            ValueError,
+            r"solver is .joint. and index of type NoneType; it needs nk.quantization.IndexingLayer",
+        ),
+        (
+            {"solver": "joint", "index": Passing()},
+            ValueError,
+            "index of type Passing; .* a module with start, descend, can_descend; else",
+        ),
         ({"solver": "joint", "index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without coarse cells"),
         ({"index": SimpleNamespace(training=True)}, TypeError, "SimpleNamespace, which lacks __call__, parameters"),
         ({"index": HalfPhased()}, TypeError, "lacks rotation_parameters, rotation_optimizer; give it all of them"),

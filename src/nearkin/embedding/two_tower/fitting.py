@@ -218,14 +218,12 @@ def _solver_for(
         )
     if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
         raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
-    if isinstance(solver, Joint):
-        needs = "solver is 'joint', which needs index=nk.quantization.IndexingLayer(...)"
-        if module is None:
-            raise ValueError(needs)
-        if not isinstance(module, JointIndex):
-            raise ValueError(f"{needs}; {type(module).__name__} lacks {_lacking(module, _JOINT)}")
-        if not module.can_descend():
-            raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
+    if isinstance(solver, Joint) and not (isinstance(module, JointIndex) and module.can_descend()):
+        raise ValueError(
+            f"solver is 'joint' and index of type {type(module).__name__}; it needs nk.quantization.IndexingLayer(...) "
+            f"without coarse cells, or a module with {_lacking(module, _JOINT) or 'can_descend() that is True'}; else "
+            "use solver='adam'"
+        )
     if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
         raise ValueError(
             f"index is learned by solver='joint' alone, and solver {name!r} with loss={loss.name!r} is not that; take "
