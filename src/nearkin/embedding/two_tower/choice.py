@@ -230,6 +230,7 @@ class _Race:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
         self.records: list[Record] = []
+        self.clock = time.perf_counter()
 
     def run(self) -> list[Record]:
         P, Q = self.start
@@ -243,35 +244,32 @@ class _Race:
 
     def _regularized(self) -> _Trial:
         """All pairs at the strength of regularization of best held-out NDCG; with powers too, from its tables."""
-        began, loss = time.perf_counter(), AllPairs()
+        loss = AllPairs()
         objective, ranking = loss.objective(self.train), validation_ranking(self.held, self.train, self.rng)
         noise = objective.noise_level(self.rng)
         found = choose_regularization(objective, self.start, ranking, noise=noise, group=self.group)
         solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
-        plain = self._judged(loss, solver, found.sweeps, began)
-        began, loss = time.perf_counter(), AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
+        plain = self._judged(loss, solver, found.sweeps)
+        loss = AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
         objective = loss.objective(self.train)
         strength = found.strength / noise * objective.noise_level(self.rng)
         solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
-        return max(plain, self._swept(loss, solver, DEFAULTS.sweeps, began), key=_Trial.mean)
+        return max(plain, self._swept(loss, solver, DEFAULTS.sweeps), key=_Trial.mean)
 
     def _cooled(
         self, falling: Sequence[float], tables: Tables, sweeps: int, share: float = 0.0, lists: np.ndarray | None = None
     ) -> _Trial:
         """The best of falling temperatures; stops at one that is behind the best by its standard error."""
-        best: _Trial | None = None
+        trials: list[_Trial] = []
         for temperature in falling:
-            began, loss = time.perf_counter(), CosineSoftmax(temperature=temperature, imputed=share)
+            loss = CosineSoftmax(temperature=temperature, imputed=share)
             solver = SphereSweeps(max_iter=sweeps, n_sampled=DEFAULTS.n_sampled)
             solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
-            trial = self._swept(loss, solver, sweeps, began)
-            best = max(best or trial, trial, key=_Trial.mean)
-            if best.beats(trial):
+            trials.append(self._swept(loss, solver, sweeps))
+            if max(trials, key=_Trial.mean).beats(trials[-1]):
                 break
             tables, sweeps = (solver.P, solver.Q), DEFAULTS.sweeps
-        if best is None:
-            raise RuntimeError("no temperature was tried")
-        return best
+        return max(trials, key=_Trial.mean)
 
     def _imputed(self, plain: _Trial) -> list[_Trial]:
         """The best with the larger share of imputed rights, and before it the smaller share from the same tables."""
@@ -286,25 +284,26 @@ class _Race:
         return [best._replace(loss=loss, solver=solver), best]
 
     def _longer(self, trial: _Trial) -> _Trial:
-        began, solver, sweeps = time.perf_counter(), trial.solver, DEFAULTS.sweeps
+        solver, sweeps = trial.solver, DEFAULTS.sweeps
         if isinstance(solver, SphereSweeps):
             sweeps, last = DEFAULTS.last_sweeps, SphereSweeps(max_iter=DEFAULTS.last_sweeps)
             solver = last.sweep_from(solver.loss, solver.P, solver.Q, self.generator)
-        return self._swept(trial.loss, solver, sweeps, began)
+        return self._swept(trial.loss, solver, sweeps)
 
-    def _swept(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
+    def _swept(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Trial:
         for _ in range(sweeps):
             solver.step()
-        return self._judged(loss, solver, sweeps, began)
+        return self._judged(loss, solver, sweeps)
 
-    def _judged(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
+    def _judged(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Trial:
         P, Q = (X.numpy() for X in solver.embeddings())
         found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, rows=self.lefts)
         values = self.group.exchange(np.mean([found[name] for name in MEASURES], axis=0).tolist())[0]
         given, usual = loss.get_params(), type(loss)().get_params()
+        seconds, self.clock = time.perf_counter() - self.clock, time.perf_counter()  # since the fit before
         record = {
             "loss": loss.name, "settings": {name: given[name] for name in given if given[name] != usual[name]},
-            "sweeps": sweeps, "seconds": time.perf_counter() - began,
+            "sweeps": sweeps, "seconds": seconds,
         } | {name: float(found[name].mean()) for name in MEASURES}  # fmt: skip
         self.records.append(record)
         if self.callback is not None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -268,9 +268,7 @@ class SphereSweeps(AbstractSolver):
     }  # fmt: skip
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        if not isinstance(loss, CosineSoftmax):
-            raise ValueError("solver is 'sphere', which trains loss='cosine-softmax' only")
-        softmax, start = loss.softmax_loss(pair.objective), pair.tables()
+        softmax, start = cast(CosineSoftmax, loss).softmax_loss(pair.objective), pair.tables()
         if softmax.bias.any():
             if start[0].shape[1] < 2:
                 raise ValueError("n_components is 1, which a bias takes alone; it must be at least 2, or bias_power=0")

@@ -412,15 +412,13 @@ def _read_parameters(written: Record, given: Record) -> Record:
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:
-    if kind == "own" and own is None:
-        raise ValueError(f"{folder} was fitted with your own {side} tower; load it with {side}=a module of that class")
     arrays = read_arrays(folder / f"{side}_encoder.safetensors")
     if kind == "branch":
         n_layers = sum(name.startswith("layers.") and name.endswith("weight") for name in arrays)
         hidden = tuple(len(arrays[f"layers.{layer}.weight"]) for layer in range(n_layers))
         own = FeatureBranch(len(arrays["shift"]), len(arrays["last.bias"]), hidden, torch.Generator())
     if own is None:
-        raise ValueError(f"{folder} names an unknown kind of encoder, {kind!r}; it is damaged")
+        raise ValueError(f"{folder} was fitted with your own {side} tower; load it with {side}=a module of that class")
     return _filled(own, arrays)
 
 

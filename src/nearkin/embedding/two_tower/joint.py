@@ -14,7 +14,7 @@ is exact least squares or a descent in codes, without a step size; docs/end_to_e
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,14 +79,12 @@ class Joint(AbstractSolver):
             )
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        if not isinstance(pair.index, JointIndex):
-            raise TypeError("index cannot be learned by blocks; use solver='adam'")
         teacher, sweeps = ALS(), 1
         if isinstance(loss, CosineSoftmax):
             sweeps = DEFAULTS.sphere_sweeps
             teacher = SphereSweeps(max_iter=sweeps * DEFAULTS.sweeps)
-        objective, group = pair.objective, pair.left.group
-        self.follow(teacher.begin(pair, loss), pair.index, objective.interactions, objective.weights, group)
+        objective, index = pair.objective, cast(JointIndex, pair.index)
+        self.follow(teacher.begin(pair, loss), index, objective.interactions, objective.weights, pair.left.group)
         self.sweeps = sweeps
         return self
 

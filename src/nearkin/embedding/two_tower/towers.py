@@ -137,10 +137,9 @@ class Side:
         return (numbers.to(self.device),)
 
     def feature_rows(self, rows: slice | Tensor) -> Tensor:
-        """Features (b, f) of these rows; TypeError for a side without features."""
-        if self.features is None:
-            raise TypeError("the side has no features; give the interactions features")
-        return as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
+        """Features (b, f) of these rows of a side with features."""
+        features = cast(Features, self.features)
+        return as_tensor(features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
 
     @property
     def encoder(self) -> nn.Module | None:
@@ -250,10 +249,8 @@ class TowerPair:
         return replace(self, left=left, right=right, generator=generator)
 
     def tables(self) -> tuple[Tensor, Tensor]:
-        """The id embeddings (m, k) and (n, k); TypeError for towers without."""
-        left, right = (side.tower for side in self.sides)
-        if not isinstance(left, ResidualTower) or not isinstance(right, ResidualTower):
-            raise TypeError("the towers have no id embeddings; use nk.embedding.Tower, or solver='adam'")
+        """The id embeddings (m, k) and (n, k) of default towers."""
+        left, right = (cast(ResidualTower, side.tower) for side in self.sides)
         return left.table.data, right.table.data
 
     @property
