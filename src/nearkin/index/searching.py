@@ -21,7 +21,7 @@ so that e and |y - c|, once known for a row, replace decoding it: eight bytes a 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import faiss
 import numpy as np
@@ -38,6 +38,7 @@ _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allo
 _CHUNK = 65_536  # rows decoded at a time for their length
 _QUERIES = 256  # queries ranked again at a time
 _AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
+Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 _SUM_SCANS = faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
@@ -131,7 +132,7 @@ class Kept:
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
-    def once(self, name: str, index: faiss.Index, make: Callable[[], Any]) -> Any:
+    def once(self, name: str, index: faiss.Index, make: Callable[[], Made]) -> Made:
         """The cached result of `make` for this index and its number of rows; made again if FAISS's index was changed
         outside."""
         key, known = (int(index.this), int(index.ntotal)), self._made.get(name)
