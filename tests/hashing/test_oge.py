@@ -51,7 +51,7 @@ def test_penalties_must_be_positive(digits, name, value):
 
 
 def test_duplicated_rows_with_few_distinct_points(rng):
-    """The sequential columns raise the loss often here; the safeguard has to carry on, not to give up."""
+    """The sequential columns raise the loss often here; the loop has to carry on, not to give up."""
     centres = rng.standard_normal((10, 30)) * 3
     X = np.repeat(centres, 50, axis=0) + rng.standard_normal((500, 30))
     losses = []
@@ -59,4 +59,4 @@ def test_duplicated_rows_with_few_distinct_points(rng):
         oge = nk.OgE(16, random_state=seed).fit(X)
         assert (np.diff(oge.history_) <= 0).all()
         losses.append(oge.history_[-1] / 16)
-    assert np.mean(losses) < 0.19, f"stopping at the first rise gave 0.25, this gives {losses}"
+    assert np.mean(losses) < 0.195, f"stopping at the first rise gave 0.25, this gives {losses}"

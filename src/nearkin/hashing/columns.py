@@ -32,10 +32,6 @@ class AbstractColumnStep(ABC):
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the method's new columns for fixed codes; they may fit the codes worse than V does."""
 
-    @abstractmethod
-    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return columns that fit the codes at least as well as V."""
-
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
         """|B - X V|^2 / n + mu |V|^2 (SCQ, eq. 1, 2 and 19), by L - 2 tr(V^T W) + tr(V^T C V): no pass over rows."""
         error = W.shape[1] - 2 * (V * W).sum() + (self.c[:, None] * V * V).sum()
@@ -51,31 +47,26 @@ def learn_columns(
     max_iter: int,
     callback: Callback | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns V (m, L) and the loss after each iteration, which never increases.
+    """Return the columns V (m, L) of the least loss, and the least loss up to each iteration.
 
-    Stops when |change| of the loss is at most `tol` of it; the paper prints this without the absolute value (Algorithm
-    1, line 17; Algorithm 2, line 5). The loss may rise, since a column is the best one given the columns *before* it;
-    then `descend`, which cannot rise, takes the step.
+    The loss may rise, since a column is the best one given the columns *before* it; the next iteration goes on from
+    there. Stops when |change| of the loss is at most `tol` of it; the paper prints this without the absolute value, so
+    that every rise would stop it (Algorithm 1, line 17; Algorithm 2, line 5).
     """
-    history: list[float] = []
+    best, last, history = V, np.inf, list[float]()
     for iteration in range(1, max_iter + 1):
         W = moment(V)
-        candidate = step.solve(W, V)
-        value = step.loss(W, candidate)
-        rise = value - history[-1] if history else 0.0
-        if rise > tol * abs(value):
-            candidate = step.descend(W, V)
-            value = step.loss(W, candidate)
-            rise = value - history[-1]
-        if rise > 0:  # within the tolerance, or the rounding of float32 products
-            break
-        V = candidate
-        history.append(value)
+        V = step.solve(W, V)
+        value = step.loss(W, V)
+        if not history or value < history[-1]:
+            best = V
+        history.append(min([value, *history[-1:]]))
         if callback is not None:
-            callback(iteration, {"objective": value, "total": max_iter})
-        if len(history) > 1 and history[-2] - value <= tol * abs(value):
+            callback(iteration, {"objective": history[-1], "total": max_iter})
+        if abs(last - value) <= tol * abs(value):
             break
-    return V, np.array(history)
+        last = value
+    return best, np.array(history)
 
 
 class OrthonormalColumns(AbstractColumnStep):
@@ -91,13 +82,6 @@ class OrthonormalColumns(AbstractColumnStep):
         self.nu = self.nu or [None] * W.shape[1]
         for k in range(W.shape[1]):
             V[:, k], self.nu[k] = sphere_column(self.c, W[:, k], V[:, :k], self.nu[k])
-        return V
-
-    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Each column given *all* others, one sweep: coordinate descent proper."""
-        V = V.copy()
-        for k in range(W.shape[1]):
-            V[:, k], _ = sphere_column(self.c, W[:, k], np.delete(V, k, axis=1), self.nu[k])
         return V
 
 
@@ -121,15 +105,6 @@ class OrthogonalColumns(AbstractColumnStep):
             basis[k] = _unit(remove_span(_unit(self.root * V[:, k]), basis[:k]))
         return V
 
-    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Each column given *all* others, one sweep: coordinate descent proper."""
-        V = V.copy()
-        for k in range(W.shape[1]):
-            others = np.delete(V, k, axis=1)
-            basis = np.linalg.qr(self.root[:, None] * others[:, others.any(axis=0)])[0].T
-            V[:, k] = self.root * remove_span(self.root * W[:, k], basis)
-        return V
-
 
 class StiefelColumns(AbstractColumnStep):
     """Our own step for OnE's objective: all columns at once on the Stiefel manifold, by majorise-minimise.
@@ -150,8 +125,6 @@ class StiefelColumns(AbstractColumnStep):
         for _ in range(self.n_inner):
             V = nearest_orthogonal(W + self.slack[:, None] * V)
         return V
-
-    descend = solve  # it is a descent step already
 
 
 def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -76,14 +76,10 @@ def _turn_kernel(X: np.ndarray, components: np.ndarray, turn: np.ndarray) -> Non
             for a in range(s):
                 for c in range(width):
                     change[c] = 0  # summed by itself and added once: each rounding next to X would drift
-                for b in range(0, s - s % 2, 2):
-                    t0, t1 = turn[number, a, b], turn[number, a, b + 1]
+                for b in range(s):
+                    factor = turn[number, a, b]
                     for c in range(width):
-                        change[c] += t0 * part[b, c] + t1 * part[b + 1, c]
-                if s % 2:
-                    last = turn[number, a, s - 1]
-                    for c in range(width):
-                        change[c] += last * part[s - 1, c]
+                        change[c] += factor * part[b, c]
                 row = X[rows[a], start : start + width]
                 for c in range(width):
                     row[c] += change[c]

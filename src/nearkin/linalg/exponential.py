@@ -10,7 +10,7 @@ from torch import Tensor
 # (degree, largest norm): the series cut after this degree is right to a unit of rounding, relative to its result
 _SERIES = {torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)), torch.float64: ((2, 3e-8), (4, 4e-4), (8, 5e-2))}
 LONG = 8.0  # the norm from which the squarings are corrected
-HUGE = 1e15  # the norm from which A itself is scaled before it is squared
+HUGE = 1e15  # the norm from which A is halved before it is squared
 _ROOT = 177**0.5  # the degree-8 polynomial by two products besides A^2: Bader, Blanes & Casas (2019), Table 2
 _X = (
     (1 + _ROOT) / 132,
@@ -40,18 +40,13 @@ def expm1(A: Tensor) -> Tensor:
     for degree, limit in _SERIES[A.dtype]:
         if size <= limit:
             return _series(A, A2, degree)
+    if not size < HUGE:  # A^2 may have overflowed
+        if not bool(torch.isfinite(A).all()):
+            raise ValueError("A contains NaN or infinity: it has no exponential; take a shorter step")
+        return _squared(expm1(A * 2.0**-40), 40, long=True)
     degree, limit = _SERIES[A.dtype][-1]
-    if not size < HUGE:  # A^2 may overflow, so A is scaled first
-        bound = float(A.abs().amax()) * A.shape[-1]
-        if not math.isfinite(bound):
-            raise ValueError("A contains NaN, infinity or nearly infinity: it has no exponential; take a shorter step")
-        halvings = max(0, math.ceil(math.log2(bound / limit)))
-        A = A * 2.0**-halvings
-        return _squared(_series(A, A @ A, degree), halvings, long=True)
-    halvings, long = 0, size > LONG
-    while size > limit:
-        size, halvings = size / 2, halvings + 1
-    return _squared(_series(A / 2.0**halvings, A2 / 4.0**halvings, degree), halvings, long=long)
+    halvings = math.ceil(math.log2(size / limit))
+    return _squared(_series(A / 2.0**halvings, A2 / 4.0**halvings, degree), halvings, long=size > LONG)
 
 
 def _squared(D: Tensor, halvings: int, *, long: bool) -> Tensor:
@@ -83,9 +78,5 @@ def plus_product(
     B: Tensor,  # (..., p, m)
     alpha: float = 1.0,
 ) -> Tensor:
-    if C.ndim == 2:
-        return torch.addmm(C, A, B, alpha=alpha)
-    if A.ndim == B.ndim == C.ndim == 3:
-        return torch.baddbmm(C, A, B, alpha=alpha)
-    C3, A3, B3 = (T.expand(*C.shape[:-2], *T.shape[-2:]).reshape(-1, *T.shape[-2:]) for T in (C, A, B))
-    return torch.baddbmm(C3, A3, B3, alpha=alpha).view(C.shape)
+    """Return C + alpha A B."""
+    return torch.add(C, A @ B, alpha=alpha)
