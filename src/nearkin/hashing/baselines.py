@@ -13,9 +13,10 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import n_bytes, spherical_search, unpack_signs
-from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, principal_coordinates, random_columns
+from nearkin.hashing.columns import principal_coordinates, random_columns
+from nearkin.hashing.itq import ITQ
 from nearkin.hashing.linear import AbstractLinearHasher
-from nearkin.hashing.spectrum import Spectrum, principal_axes, scale_of
+from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.batch_free import steady_products
 from nearkin.linalg.orthonormal import deal_axes, unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -297,7 +298,8 @@ class BinaryAutoencoder(AbstractLinearHasher):
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
         generator = shared_generator(self.random_state)
         Z *= X.dtype.type(self.scale_)
-        W, w, self.history_ = self._learn(Z, self._first_codes(Z, spectrum, generator), callback)
+        first = ITQ(self.n_bits, max_iter=DEFAULTS.first_steps, random_state=generator).fit(X)
+        W, w, self.history_ = self._learn(Z, unpack_signs(first.encode(X), self.n_bits, X.dtype.type), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
         unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have arbitrary norms: scale values to about 1
@@ -312,15 +314,6 @@ class BinaryAutoencoder(AbstractLinearHasher):
         """Return the rows (n, d) that the linear decoder rebuilds from packed codes (n, bytes)."""
         codes = check_codes(codes, n_bytes(self.n_bits))
         return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
-
-    def _first_codes(self, Z: np.ndarray, spectrum: Spectrum, generator: np.random.Generator) -> np.ndarray:
-        """ITQ's signs (n, L) for rows in scaled coordinates."""
-        top = np.ascontiguousarray(Z[:, : self.n_bits])  # read many times
-        moment = CentredRows(spectrum, lambda: [top]).sign_moment
-        step = StiefelColumns(self.scale_**2 * spectrum.variances[: self.n_bits], square=True)
-        start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = learn_columns(moment, step, start, tol=0.0, max_iter=DEFAULTS.first_steps, callback=None)
-        return _signs(top, R, np.zeros(self.n_bits))
 
     def _learn(
         self, Z: np.ndarray, B: np.ndarray, callback: Callback | None

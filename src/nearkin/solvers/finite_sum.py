@@ -140,7 +140,7 @@ class Monitor:
         self.history: list[Record] = []
         self.steps: list[float] = []
         self.status = ""
-        self._first = self._last = self._current = value(x)
+        self._first = self._last = value(x)
         self._validate(x)
 
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
@@ -148,7 +148,7 @@ class Monitor:
         self.steps.append(step)
         due = epoch % DEFAULTS.interval == 0 or epoch == self._run.max_iter
         if due or self._run.callback is not None:
-            value = self._current = self._value(x)
+            value = self._value(x)
             record: Record = {"objective": value, "total": self._run.max_iter}
             if not math.isnan(step):
                 record["step_size"] = step
@@ -170,11 +170,10 @@ class Monitor:
 
     def finish(self, x: np.ndarray) -> Solution:
         """The solution: the best validated point if there was validation, otherwise x."""
-        best = self._best[1]
-        value = self._current if self.status else self._value(x)  # without a status the solver ended the run itself
-        if best is not None and self.status != "diverged":
-            x, value = best, self._value(best)
-        return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
+        if self._best[1] is not None and self.status != "diverged":
+            x = self._best[1]
+        status = self.status or "converged"  # without a status the solver ended the run itself
+        return Solution(x, self._value(x), len(self.steps), status, self.history, self.steps)
 
     def _validate(self, x: np.ndarray) -> float | None:
         """The validation score of x, if the run has one; the best point is kept."""
