@@ -90,11 +90,13 @@ class Column:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
         found = self.maybe_numbers
         if found is None:
-            odd = next((n for n, cell in enumerate(self.values) if as_decimals(self.values[n : n + 1]) is None), 0)
-            raise ValueError(
-                f"{self._title} is not numeric: row {odd} holds {str(self.values[odd])[:40]!r}; correct it, or name a "
-                "column of numbers"
-            )
+            odd = next((n for n in range(len(self)) if as_decimals(self.values[n : n + 1]) is None), 0)
+            cell = str(self.values[odd])[:40]
+            if _DECIMAL.fullmatch(cell):
+                fault, way = f"has commas, as in {cell!r}, for decimals or for thousands", "write points, or no commas"
+            else:
+                fault, way = f"is not numeric: row {odd} holds {cell!r}", "correct it, or name a column of numbers"
+            raise ValueError(f"{self._title} {fault}; {way}")
         self._complete("numbers", np.isnan(found))
         return found
 

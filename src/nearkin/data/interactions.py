@@ -12,13 +12,13 @@ from nearkin._fields import FileOrFrame, counted
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.data.column import PAIRS as SYNONYMS
-from nearkin.data.column import Column, as_decimals, normal
+from nearkin.data.column import Column, normal
 from nearkin.data.columns import described_features
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
-_COMMA = re.compile(r"-?\d+(,\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 _UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
@@ -164,15 +164,9 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
-    if role == "weight" and column.maybe_numbers is None:
-        if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
-            raise ValueError(
-                f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
-                "thousands; write points, or no commas"
-            )
-        cells = column.values[:100]
-        numbers = [n for n in range(len(cells)) if as_decimals(cells[n : n + 1]) is not None] if column.is_text else []
-        return column if 2 * len(numbers) > len(cells) else None
+    if role == "weight" and column.maybe_numbers is None:  # some cell is none: where most are, it is a fault to name
+        cells = list(map(str, column.values[:100].tolist()))
+        return column if 2 * len([cell for cell in cells if _NUMBER.fullmatch(cell)]) > len(cells) else None
     if role == "timestamp":  # a column that looks like times, though a cell of it may be none
         looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
         return column if looks or column.maybe_numbers is not None or column.date_forms() else None
