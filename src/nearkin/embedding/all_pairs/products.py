@@ -119,7 +119,7 @@ def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
     if threads == 1 or indptr[-1] < SMALL:
         kernel(0, rows, indptr, *arguments)
         return
-    # a row counts as one pair, so empty rows are shared too
+    # Four blocks a thread, since blocks take unequal times. A row counts as one pair, so empty rows are shared too.
     shares = np.linspace(0, indptr[-1] + rows, 4 * threads + 1)
     cuts = np.searchsorted(indptr + np.arange(rows + 1), shares)
     cuts[0], cuts[-1] = 0, rows

@@ -439,12 +439,10 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
     else:
-        nested = isinstance(history, np.ndarray) and history.ndim == 2
-        if not isinstance(history, np.ndarray) and len(history):  # one sequence of ids an entity?
-            nested = isinstance(history[0], Sequence | np.ndarray) and not isinstance(history[0], str | bytes)
+        nested = len(history) > 0 and np.ndim(history[0]) == 1  # one sequence of ids an entity; text has no dimension
         rows: list[np.ndarray | Sequence] = list(history) if nested else [history]
         parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
-        columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        columns = np.concatenate([np.empty(0, np.int32), *parts])
         numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         matrix = sp.csr_matrix((np.ones(len(columns)), (numbers, columns)), (len(rows), n))
         matrix.data[:] = 1.0  # a repeated id is one pair
