@@ -30,7 +30,7 @@ class Defaults:
     alternating_steps: int = 15  # of Gauss-Newton, one side at a time
     joint_steps: int = 20  # of both sides together
     probes: int = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
-    floor: float = 0.01  # added to that diagonal, as a share of its mean
+    floor: float = 0.01  # added to that diagonal, as a share of its mean; with 0 small networks lose .02 of NDCG@100
 
 
 DEFAULTS = Defaults()
