@@ -73,38 +73,30 @@ def as_ids(values: ArrayLike, name: str) -> np.ndarray:
     ids = np.asarray(values)
     if ids.ndim != 1:
         raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
-    if ids.dtype.kind == "O":
-        cells = ids.tolist()
-        kinds = set(map(type, cells))
-        if kinds == {str}:
-            missing = ids == ""
-        elif not (missing := np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))).any():
-            if len(kinds) > 1:
-                names = ", ".join(sorted(kind.__name__ for kind in kinds))
-                raise TypeError(
-                    f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]"
-                )
-            ids = _plain(cells, name)
-    elif ids.dtype.kind == "f":
-        missing = np.isnan(ids)
-        if not missing.any() and isinstance(values, list | tuple) and any(isinstance(v, int) for v in values):
-            ids = _plain(list(values), name)  # NumPy makes floats of integers between 2^63 and 2^64
+    cells = ids.tolist() if ids.dtype.kind == "O" else []
+    kinds = set(map(type, cells))
+    if kinds - {str}:
+        missing = np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))
     else:
-        missing = ids == "" if ids.dtype.kind == "U" else np.zeros(len(ids), dtype=bool)
+        missing = ids == "" if ids.dtype.kind in "OU" else ids != ids  # NaN and NaT
     if missing.any():
         raise ValueError(
             f"{name} has {missing.sum()} missing ids (None, NaN or empty), the first at entry {int(missing.argmax())}; "
             "remove these pairs"
         )
-    return ids
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
+    if ids.dtype.kind == "f" and isinstance(values, list | tuple):
+        cells = list(values)  # NumPy makes floats of integers between 2^63 and 2^64
+    return _plain(cells, name) if cells and kinds != {str} else ids
 
 
 def _plain(cells: list, name: str) -> np.ndarray:
     """Python values as an array of their type; ValueError for integers that no array holds exactly."""
     ids = np.asarray(cells)
     if ids.dtype.kind in "fO" and any(isinstance(v, int) for v in cells):
-        whole = all(isinstance(v, int) for v in cells) and min(cells) >= 0 and max(cells) < 2**64
-        if not whole:
+        if not all(isinstance(v, int) for v in cells) or min(cells) < 0 or max(cells) >= 2**64:
             raise ValueError(f"{name} has integers that 64 bits do not hold; pass text: [str(v) for v in {name}]")
         return np.array(cells, np.uint64)
     return ids

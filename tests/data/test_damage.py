@@ -86,6 +86,8 @@ def test_missing_times_and_ids_are_refused(tmp_path: Path) -> None:
     times = np.array(["2020-01-01", "NaT"], "datetime64[s]")
     with pytest.raises(ValueError, match=r"1 missing times \(NaT\), the first at entry 1"):
         nk.Interactions.from_pairs([1, 2], [1, 2], timestamps=times)
+    with pytest.raises(ValueError, match=r"left has 1 missing ids .* the first at entry 1"):
+        nk.Interactions.from_pairs(times, [1, 2])
     path = tmp_path / "p.parquet"
     for users in (["a", None], [1, None]):
         pq.write_table(pa.table({"user": users, "item": [1, 2]}), path)
