@@ -15,7 +15,6 @@ from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import (
     DEFAULTS,
     ClusterSums,
-    Extent,
     State,
     TrainingRows,
     assign,
@@ -186,7 +185,7 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
 def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     def far(X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)
-        return np.flatnonzero(TrainingRows(X, Shard.of(X)).extent().far(X))
+        return np.flatnonzero(TrainingRows(X, Shard.of(X)).far()[0])
 
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0
@@ -266,10 +265,3 @@ def test_overrelaxed_turns_end_lower_after_as_many_rounds(rng):
             Z = others @ found.rotation
             errors.append(squared_error(Z, assign(Z, found.codebooks), found.codebooks))
         assert errors[1] < 0.97 * errors[0], errors
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_cheap_bound_of_far_rows_is_taken_from_the_middle(sign: int) -> None:
-    """A row 105 radii from the middle, 95 from the origin, on either side."""
-    extent = Extent(np.array([-10.0 * sign]), 1.0)
-    np.testing.assert_array_equal(extent.far(np.array([[0.0], [95.0 * sign]], np.float32)), [False, True])

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Self
 
 import faiss
 import numpy as np
@@ -36,12 +36,10 @@ _CALM = (2.0**-40, 2.0**40)  # range of numbers whose squares and sums are safe 
 class Defaults:
     """Tuned numbers of product codes and of lists."""
 
-    # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n,
-    # and three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an
-    # update is worth a pass itself, and there is one.
+    # Steps that are not exact alternate with centroids this often between two passes over the data, which costs nothing
+    # that grows with n. An exact step gains nothing by more: with three, SIFT and GIST at 8 and 16 bytes kept .3 to .8
+    # points less and took longer (2026-11-24, 8,000 to 10,000 rows).
     inner_rounds: int = 3
-    large: int = 256  # columns above which that rule holds
-    rows_per_update: int = 60  # for each column: the rows whose pass costs as much as an update
     far: float = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
     far_share: int = 32  # one centroid in 32 may move to far rows
     queries: int = 1_000  # most given queries that compare starts
@@ -50,24 +48,6 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-
-
-class Extent(NamedTuple):
-    """The usual range of rows: `middle` (d,) float64, and the 99 % quantile of the distance from it."""
-
-    middle: np.ndarray
-    radius: float
-
-    def far(self, X: np.ndarray) -> np.ndarray:
-        """Mask (n,) of the rows of X (n, d) farther than `DEFAULTS.far` radii; none if the radius is 0."""
-        limit = (DEFAULTS.far * self.radius) ** 2
-        none = np.zeros(len(X), bool)
-        if not len(X) or not limit:
-            return none
-        ends = np.maximum(X.max(axis=0) - self.middle, self.middle - X.min(axis=0))
-        if np.square(ends).sum() <= limit:  # no row can: two cheap passes instead of the distances
-            return none
-        return np.square(X - self.middle).sum(axis=1) > limit
 
 
 @dataclass(frozen=True)
@@ -102,13 +82,19 @@ class TrainingRows:
         weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
         return self.shard.rows(self.X, numbers), weights
 
-    def extent(self) -> Extent:
-        """Median of each column and the 99 % quantile of distances, from at most about 2,000 rows of all processes."""
+    def far(self) -> tuple[np.ndarray, float]:
+        """Mask (n,) of the rows too far from the middle to learn from, and the usual distance of rows from it.
+
+        From about 2,000 rows of all processes, at most: the median of each column, and of the distances the quantile
+        below which 99 % lie. No row is far if that is 0.
+        """
         numbers = np.arange(0, self.shard.total, max(1, self.shard.total // _SAMPLE))
         sample = self.drawn(numbers)[0].astype(np.float64)
         middle = np.median(sample, axis=0)
-        squares = np.square(sample - middle).sum(axis=1)
-        return Extent(middle, float(np.sqrt(np.quantile(squares, 0.99, method="lower"))))
+        radius = float(np.sqrt(np.quantile(np.square(sample - middle).sum(axis=1), 0.99, method="lower")))
+        if not radius:
+            return np.zeros(len(self.X), bool), 0.0
+        return np.square(self.X - middle).sum(axis=1) > (DEFAULTS.far * radius) ** 2, radius
 
 
 @dataclass(frozen=True)
@@ -148,9 +134,6 @@ def refine(
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = float(group.merge(squared_norm(X, weights)).finalize())
-    inner = DEFAULTS.inner_rounds
-    if X.shape[1] > DEFAULTS.large:
-        inner = min(inner, max(1, n // (DEFAULTS.rows_per_update * X.shape[1])))
     distortions: list[float] = []
     for index in range(rounds):
         started = time.perf_counter()
@@ -160,7 +143,7 @@ def refine(
         assigned = time.perf_counter()
         rotation = state.rotation
         if update is not None:
-            for _ in range(inner):
+            for _ in range(1 if update is exact_update else DEFAULTS.inner_rounds):
                 rotation = update(rotation, sums.cross_product(codebooks) / np.float32(n))
                 codebooks = sums.centroids(rotation)
         # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
@@ -327,7 +310,7 @@ class ClusterSums(CellSums):
     @classmethod
     def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
         """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
-        self = cls.__new__(cls)
+        self = cls(*sums.shape)
         self.sums, self.counts = sums, counts
         return self
 
@@ -340,7 +323,7 @@ class ClusterSums(CellSums):
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
         """The sums of the centred rows, and their mean (d,) float32."""
         mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
-        return ClusterSums.of(self.sums - self.counts[..., None] * mean, self.counts), mean
+        return self.of(self.sums - self.counts[..., None] * mean, self.counts), mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
@@ -350,8 +333,7 @@ class ClusterSums(CellSums):
         M, K, d = self.sums.shape
         width = d // M
         codebooks = np.empty((M, K, width), np.float32)
-        for m in range(M):
-            counts = self.counts[m]
+        for m, counts in enumerate(self.counts):
             block = self.sums[m].astype(np.float32, copy=False) @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
             codebooks[m] = block / np.where(counts > fewest, counts, 1)[:, None]
             revive(codebooks[m], counts, fewest)
@@ -360,7 +342,7 @@ class ClusterSums(CellSums):
     def cross_product(self, codebooks: np.ndarray) -> np.ndarray:
         """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
         sums = self.sums.astype(np.float32, copy=False)
-        return np.concatenate([sums[m].T @ codebooks[m] for m in range(len(sums))], axis=1)
+        return np.concatenate([own.T @ books for own, books in zip(sums, codebooks, strict=True)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -394,13 +376,12 @@ def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, genera
         return wide
 
     rows = rows.changed(spread)
-    where = rows.extent()
-    scale = calming_scale(np.array([where.radius]))
-    far = where.far(rows.X)
+    far, radius = rows.far()
+    scale = calming_scale(np.array([radius]))
     m = sum(rows.shard.group.exchange(int(far.sum())))
     apart = rows.X[:0]
     if m and rows.shard.total - m >= fewest:
-        warn_of(numbers[far], where)
+        warn_of(numbers[far], radius)
         rows, apart = rows.only(~far), rows.shard.whole(rows.X[far])
     if scale != 1:
         rows, apart = rows.changed(lambda X: X * np.float32(scale)), apart * np.float32(scale)
@@ -418,13 +399,13 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
     return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
 
 
-def warn_of(rows: np.ndarray, where: Extent) -> None:
+def warn_of(rows: np.ndarray, radius: float) -> None:
     """Warn of the rows that are learned apart; `rows` (m,) are their numbers."""
     if len(rows):
         which = f"row {rows[0]} lies" if len(rows) == 1 else f"row {rows[0]} and {len(rows) - 1} more lie"
         warnings.warn(
             f"X has far rows: {which} more than {DEFAULTS.far:g} times as far from the middle as 99 rows in "
-            f"100 ({where.radius:.3g}). Rotation and codebooks are learned without them; remove them if they are "
+            f"100 ({radius:.3g}). Rotation and codebooks are learned without them; remove them if they are "
             "errors or mark missing values",
             stacklevel=4,
         )

@@ -76,7 +76,7 @@ class RunningFit:
         if self._update is not None:
             rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
             centred = sums.centroids(rotation, fewest)
-        return rotation, centred + (mean @ rotation).reshape(len(centred), 1, -1)
+        return rotation, centred + (mean @ rotation).reshape(len(sums.counts), 1, -1)
 
 
 @dataclass(eq=False, repr=False)
@@ -312,11 +312,10 @@ class ProductQuantizer(ReconstructingTransformer):
         """A batch X (b, d) ready to learn from: without far rows, minus the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = _check.check_magnitude(X).astype(np.float32)
-        where = TrainingRows(X, shard).extent()
-        far = where.far(X)
+        far, radius = TrainingRows(X, shard).far()
         if warn:
-            warn_of(np.flatnonzero(far), where)
-        X = X[~far] if far.any() else X
+            warn_of(np.flatnonzero(far), radius)
+        X = X[~far]
         if self.coarse_centroids_ is not None:
             X = CoarseQuantizer(self.coarse_centroids_).residuals(X)
         return np.pad(X, ((0, 0), (0, self._padding))), shard.group
