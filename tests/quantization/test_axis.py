@@ -63,12 +63,12 @@ def test_bits_go_where_the_variance_is(X: np.ndarray) -> None:
 
 
 def test_a_grid_is_not_worse_than_the_quantiles_that_it_starts_from(rng: np.random.Generator) -> None:
-    from nearkin.quantization.axis import _grid
+    from nearkin.quantization.axis import learned_grid
 
     values = np.sort(rng.standard_t(3, size=4000).astype(np.float32))
     for count in (2, 5, 16):
         start = np.quantile(values, (np.arange(count) + 0.5) / count)
-        errors = [np.square(values[:, None] - grid).min(axis=1).mean() for grid in (start, _grid(values, count))]
+        errors = [np.square(values[:, None] - grid).min(axis=1).mean() for grid in (start, learned_grid(values, count))]
         assert errors[1] < errors[0], (count, errors)
 
 

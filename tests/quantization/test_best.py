@@ -215,15 +215,15 @@ def test_recall_is_that_of_the_index(rng, metric):
     ("n_bytes", "lead", "names"),
     [
         (8, "residual", ["residual"]),
-        (8, "product", ["residual", "2 x 4", "4 x 2"]),
+        (8, "product", ["residual", "2 x 4"]),
         (31, "6 x 5", ["6 x 5", "3 x 10"]),
         (31, "3 x 10", ["6 x 5", "3 x 10", "residual"]),
         (20, "2 x 10", ["5 x 4", "2 x 10", "residual"]),
         (75, "15 x 5", ["25 x 3", "15 x 5"]),
         (75, "25 x 3", ["25 x 3", "15 x 5"]),
-        (64, "16 x 4", ["16 x 4", "8 x 8", "32 x 2"]),
+        (64, "16 x 4", ["16 x 4", "8 x 8"]),
         (49, "7 x 7", ["12 x 4", "7 x 7"]),
-        (97, "product", ["24 x 4", "12 x 8", "48 x 2"]),
+        (97, "product", ["24 x 4", "12 x 8"]),
     ],
 )
 def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):

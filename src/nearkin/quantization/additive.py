@@ -29,10 +29,10 @@ import numpy as np
 from nearkin._check import check_queries
 from nearkin._faiss import nearest_rows
 from nearkin._types import ArrayLike
+from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import principal_axes, reached
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.quantization.codebooks import ClusterSums
 
 LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
 INNER = "ip"  # a ranking: for searches by inner product
@@ -71,7 +71,6 @@ class Defaults:
     fewest_rows: float = 1e-2  # total row weight of a centroid; below it the centroid is not refitted
     near: int = 8  # neighbours of a row
     differing: int = 2_048  # rows whose differences from their neighbours are measured
-    norm_iterations: int = 20  # of k-means for the values of norms
     scaled_queries: int = 1_024  # from which FAISS estimates the divisor of its tables of norms
     group: int = 8_192  # rows searched for neighbours; more would take longer than the codebooks
 
@@ -166,28 +165,28 @@ def _bits(n_centroids: int) -> int:
 
 @dataclass(frozen=True)
 class CodeSums:
-    """`cells`: sums and counts of the rows that chose each centroid; `pairs` (M K, M K) float32: how many rows chose
-    each pair of centroids, B^T B for codes as indicators B; `n`: rows."""
+    """`sums` (M, K, w) and `counts` (M, K) of the rows that chose each centroid; `pairs` (M K, M K) float32: how many
+    rows chose each pair of centroids, B^T B for codes as indicators B; `n`: rows."""
 
-    cells: ClusterSums
+    sums: np.ndarray
+    counts: np.ndarray
     pairs: np.ndarray
     n: float
 
     @classmethod
     def of(cls, X: np.ndarray, codes: np.ndarray, n_centroids: int) -> Self:
         """Sums of rows X (n, w) and their codes (n, M)."""
-        cells = ClusterSums(codes.shape[1], n_centroids, X.shape[1]).update(X, codes)
-        return cls(cells, _pairs(codes, n_centroids), float(len(X)))
+        cells = CellSums(codes.shape[1], n_centroids, X.shape[1]).update(X, codes)
+        return cls(*cells.totals(), _pairs(codes, n_centroids), float(len(X)))
 
     def after(self, older: Self, weight: float) -> Self:
-        """These sums plus `weight` times `older`; the arrays of `older` are overwritten."""
-        cells, pairs = older.cells.decay(weight).merge(self.cells), older.pairs
-        pairs *= np.float32(weight)
-        pairs += self.pairs
-        return type(self)(cells, pairs, weight * older.n + self.n)
+        """These sums plus `weight` times `older`."""
+        pairs = np.float32(weight) * older.pairs + self.pairs
+        sums, counts = (weight * old + new for old, new in ((older.sums, self.sums), (older.counts, self.counts)))
+        return type(self)(sums, counts, pairs, weight * older.n + self.n)
 
     def only(self, columns: np.ndarray) -> Self:
-        return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
+        return replace(self, sums=self.sums[:, :, columns])
 
     def refit(
         self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int | None = None
@@ -201,13 +200,13 @@ class CodeSums:
         cannot rise. A centroid that no row chose stays.
         """
         (M, K, _), n = codebooks.shape, self.n
-        counts, flat = self.cells.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
+        counts, flat = self.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
         noise = error * n / max(n - M * K, n / 4)
         for _ in range((sweeps or DEFAULTS.sweeps) if M > 1 else 1):
             for m in range(M):
                 own = slice(m * K, (m + 1) * K)
                 others = self.pairs[own] @ flat - counts[m] * flat[own]
-                sums, chosen = self.cells.sums[m] - others, counts[m] > DEFAULTS.fewest_rows
+                sums, chosen = self.sums[m] - others, counts[m] > DEFAULTS.fewest_rows
                 mean = sums / np.where(chosen, counts[m], 1)
                 weight = np.float64(0)
                 if shrink:
@@ -343,7 +342,7 @@ class Part:
     def gather(self, X: np.ndarray, codes: np.ndarray, memory: float) -> None:
         """Take up the sums of rows and codes as `code` gives them; those of rounds before count `memory` times."""
         sums = CodeSums.of(X, codes, self.codebooks.shape[1])
-        if memory and self.sums is not None and self.sums.cells.sums.shape == sums.cells.sums.shape:
+        if memory and self.sums is not None and self.sums.sums.shape == sums.sums.shape:
             sums = sums.after(self.sums, memory)
         self.sums = sums
 

@@ -125,13 +125,11 @@ class AxisQuantizer(AbstractLengthCodes):
         for byte, group in enumerate(groups):
             self.levels_[byte, : len(group)] = levels = _levels(variances[group])
             self.rotation_[:, byte * width : byte * width + len(group)] = axes[:, group]
-            values = np.sort(axes[:, group[levels > 1]].T @ some.T)
-            for place, (axis, count) in enumerate(zip(group, levels, strict=True)):
-                stride = int(np.prod(levels[:place]))
-                grid = (
-                    _grid(values[np.count_nonzero(levels[:place] > 1)], count) if count > 1 else np.zeros(1, np.float32)
-                )
-                self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + centre[axis]
+            self.codebooks_[byte, :, : len(group)] = centre[group]  # all that axes of one value have
+            used = np.flatnonzero(levels > 1)
+            for place, values in zip(used, np.sort(axes[:, group[used]].T @ some.T), strict=True):
+                digits = np.arange(_CODES) // np.prod(levels[:place]) % levels[place]
+                self.codebooks_[byte, :, place] += learned_grid(values, levels[place])[digits]
         self.lengths_ = length_levels(rows, self.mean_) if with_length else np.empty(0, np.float32)
 
     def _check_loaded(self) -> None:
@@ -208,7 +206,7 @@ def _gains() -> list[float]:
     return (-np.diff(errors) / np.log2(np.arange(2, _CODES + 1) / np.arange(1, _CODES))).tolist()
 
 
-def _grid(values: np.ndarray, count: int) -> np.ndarray:
+def learned_grid(values: np.ndarray, count: int) -> np.ndarray:
     """The `count` ascending points that round sorted values (n,) with the least squared error (Lloyd 1982)."""
     points = np.quantile(values, (np.arange(count) + 0.5) / count)
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])

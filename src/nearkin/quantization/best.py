@@ -56,7 +56,6 @@ class Defaults:
     longest: int = 32  # most codebooks of a residual code: longer ones are searched too slowly
     cheap: int = 16  # codebooks up to which it runs first; a longer one if other long sums are near the best
     chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes, tried in turn
-    short: int = 2  # codebooks of the additive codes tried last
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
@@ -378,9 +377,9 @@ def _candidates(
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], by_length: bool = False) -> Candidates:
-    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes: the shortest
-    where long ones do not pay. With `by_length` the first one is also tried with codes that hold the rows' lengths, and
-    the form that is ahead is that of all others."""
+    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes. With `by_length`
+    the first one is also tried with codes that hold the rows' lengths, and the form that is ahead is that of all
+    others."""
     length, forms = dict[str, int](), ["", ", lengths"] if by_length else [""]
 
     def tried(name: str, chain: int, made: Callable[..., VectorCodes]) -> Candidates:
@@ -406,8 +405,6 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], 
     pays = all(kept[name] >= _level(max(kept.values())) for name in list(length)[-1:])  # the longer of the two
     if DEFAULTS.cheap < units <= DEFAULTS.longest and pays:
         yield from residual
-    if length.get(max(kept, key=lambda name: kept[name]), 1) <= DEFAULTS.chains[0]:
-        yield from chained(DEFAULTS.short)
 
 
 def _chain(units: int, target: int, used: set[int]) -> int:

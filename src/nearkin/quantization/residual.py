@@ -34,6 +34,7 @@ from nearkin.quantization.additive import (
     start,
     steady_numbers,
 )
+from nearkin.quantization.axis import learned_grid
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
@@ -192,7 +193,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
         if self.norm_bits in LEARNED_NORMS:
-            self.norm_values_ = learn_values(norms, 2**self.norm_bits)
+            # FAISS's equal steps kept .146 of ten neighbours of Student t(2), a learned grid .500
+            self.norm_values_ = learned_grid(np.sort(norms), 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
             judge, origin = faiss_bridge.scan_judge(X, "l2"), self.norm_origin_
             exact = faiss_bridge.scan_recall(judge, self, self.to_faiss())
@@ -502,17 +504,6 @@ class ResidualQuantizer(ProductResidualQuantizer):
     n_splits: int = field(default=1, init=False)
     rotation: str | None = field(default=None, init=False)
     max_iter: int = field(default=18, kw_only=True)
-
-
-def learn_values(norms: np.ndarray, count: int) -> np.ndarray:
-    """Values (count,) float32 near the squared norms (n,): k-means from their quantiles. FAISS's equal steps kept .146
-    of ten neighbours of Student t(2), these .500."""
-    values = np.quantile(norms, (np.arange(count) + 0.5) / count)
-    for _ in range(DEFAULTS.norm_iterations):
-        cells = np.searchsorted((values[1:] + values[:-1]) / 2, norms)
-        sizes = np.bincount(cells, minlength=count)
-        values = np.where(sizes, np.bincount(cells, norms, count) / np.maximum(sizes, 1), values)
-    return values.astype(np.float32)
 
 
 def fill_values(quantizer: faiss.AdditiveQuantizer, values: np.ndarray) -> None:

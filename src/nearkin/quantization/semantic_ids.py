@@ -350,13 +350,12 @@ class _Load:
 
     def add(self, ids: np.ndarray) -> None:
         for depth in self.limits:
-            values, counts = np.unique(_numbered(ids, self.codes, depth), return_counts=True)
-            self.held[depth].update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            self.held[depth].update(_numbered(ids, self.codes, depth).tolist())
 
     def room(self, keys: np.ndarray, depth: int) -> np.ndarray:
         """Rows that the prefixes numbered `keys` still take, (m,)."""
-        values, places = np.unique(keys, return_inverse=True)
-        return np.array([self.limits[depth] - self.held[depth][key] for key in values.tolist()], np.int64)[places]
+        limit, held = self.limits[depth], self.held[depth]
+        return np.array([limit - held[key] for key in keys.tolist()], np.int64)
 
 
 def _numbered(ids: np.ndarray, codes: int, depth: int | None = None) -> np.ndarray:
