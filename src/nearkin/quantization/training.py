@@ -72,29 +72,31 @@ DEFAULTS = Defaults()
 
 class Space(NamedTuple):
     """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are learned at
-    first. The codebooks along the other axes are learned in the last k-means."""
+    first. The codebooks along the other axes are learned in the last k-means. Without axes: the d columns themselves.
+    """
 
-    axes: np.ndarray
     width: int
+    axes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self | None:
-        """For centred rows X (n, d) and product codes; None where rows are short or too few axes could be left out."""
-        if X.shape[1] < DEFAULTS.space_from:
-            return None
+    def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self:
+        """For centred rows X (n, d) and product codes; all columns where too few axes could be left out."""
+        d = X.shape[1]
+        if d < DEFAULTS.space_from:
+            return cls(d)
         X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process must have the same axes
         axes, variances = principal_axes(X)
         width = n_subspaces * -(-reached(variances, n_subspaces * np.log2(n_centroids)) // n_subspaces)
-        return cls(axes, width) if width <= DEFAULTS.space_share * len(axes) else None
+        return cls(width, axes) if width <= DEFAULTS.space_share * d else cls(d)
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows X (n, d) along these axes, (n, width)."""
-        return np.ascontiguousarray(X @ self.axes[:, : self.width])
+        return X if self.axes is None else np.ascontiguousarray(X @ self.axes[:, : self.width])
 
     @property
     def wider(self) -> "Space":
         """The same axes, of which more are learned along."""
-        return Space(self.axes, min(DEFAULTS.wider * self.width, len(self.axes)))
+        return self if self.axes is None else Space(min(DEFAULTS.wider * self.width, len(self.axes)), self.axes)
 
     def grown(self, state: State) -> State:
         """The same rotation and codebooks along these `width` axes, of which `state` has some of the first."""
@@ -102,7 +104,7 @@ class Space(NamedTuple):
 
     def widened(self, state: State) -> State:
         """The same rotation and codebooks over all columns."""
-        return _joined(state, self.axes)
+        return state if self.axes is None else _joined(state, self.axes)
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # independent of the draws of `init`
-    space = None  # where axes may be left out: for the default rule of updates and rows that count alike
+    space = Space(d)  # axes may be left out only with the default updates and rows that count alike
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
     starts = start_rotation(plan, rows, own, space)
@@ -217,13 +219,13 @@ def _alternated(
     shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
-    first = kmeans(start.seen(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
+    first = kmeans(start.space.rows(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
     energy = _energy(rows.X, shard)
 
-    def along(space: Space | None, state: State, update: Update | None, rounds: int, tol: float = plan.tol) -> State:
+    def along(space: Space, state: State, update: Update | None, rounds: int, tol: float = plan.tol) -> State:
         """Rounds with the rows along that space; what it leaves out is part of the error."""
-        seen = rows if space is None else replace(rows, X=space.rows(rows.X))
-        left_out = 0.0 if space is None else energy - _energy(seen.X, shard)
+        seen = replace(rows, X=space.rows(rows.X))
+        left_out = energy - _energy(seen.X, shard)
 
         def whole(step: int, entry: Fields) -> None:
             error = entry["distortion"] + left_out
@@ -233,15 +235,14 @@ def _alternated(
         return refine(seen, state, update, rounds, tol=tol, beyond=beyond, callback=whole)
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
-    wide = 0 if start.wider is None else plan.max_iter // DEFAULTS.wide_rounds
+    wide, wider = plan.max_iter // DEFAULTS.wide_rounds if start.widens else 0, start.space.wider
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
-    if start.wider is not None:
-        state = along(start.wider, start.wider.grown(state), exact_update, wide)
-    last = start.wider if start.space is None or start.wider is not None else start.space.wider
-    if last is None or last.width == len(last.axes):
-        return along(None, start.widened(state), None, DEFAULTS.last_iterations, 0.0)
-    state = state if last is start.wider else last.grown(state)
-    return last.widened(along(last, state, None, DEFAULTS.last_iterations, 0.0))
+    if wide:
+        state = along(wider, wider.grown(state), exact_update, wide)
+    everything = Space(rows.X.shape[1])
+    if wider.width == everything.width:
+        return along(everything, start.space.widened(state), None, DEFAULTS.last_iterations, 0.0)
+    return wider.widened(along(wider, wider.grown(state), None, DEFAULTS.last_iterations, 0.0))
 
 
 def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
@@ -268,38 +269,30 @@ def _joined(state: State, axes: np.ndarray) -> State:
 
 @dataclass(frozen=True)
 class Start:
-    """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached.
+    """rotation (w, w) of the rows along the w axes of `space`, and what each raced start had reached.
 
-    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them.
+    With `widens` the last rounds should learn along more of the same axes.
     """
 
     rotation: np.ndarray
-    space: Space | None
-    wider: Space | None = None
+    space: Space
+    widens: bool = False
     distortion: dict[str, float] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)
 
-    def seen(self, X: np.ndarray) -> np.ndarray:
-        """Rows X (n, d) in the form that is learned from, (n, d')."""
-        return X if self.space is None else self.space.rows(X)
 
-    def widened(self, state: State) -> State:
-        """The learned state for rows of all d columns."""
-        return state if self.space is None else self.space.widened(state)
-
-
-def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space | None) -> list[Start]:
-    """Starts for centred rows, best first, in `space` unless it is None.
+def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space) -> list[Start]:
+    """Starts for centred rows, best first, in `space`.
 
     `init="auto"` runs a few rounds from each start on a subsample, and returns the one of highest recall of the
     queries, or of held-out rows, with those close to it. If rows have weights or are too few, the least distortion
     decides, and one start is returned. Every process runs the race on the same subsample.
     """
-    narrow, starts = rows.X if space is None else space.rows(rows.X), {}
+    narrow, starts = space.rows(rows.X), {}
     for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
-            along = space if plan.max_iter >= DEFAULTS.identity_rounds else None
-            starts[name] = _identity(rows, plan.n_subspaces, along)
+            narrows = plan.max_iter >= DEFAULTS.identity_rounds and rows.X.shape[1] >= DEFAULTS.identity_from
+            starts[name] = _identity(rows, plan.n_subspaces, space if narrows else Space(rows.X.shape[1]))
         elif name == "pca":  # another order of sums may change axes of nearly equal variance
             starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
@@ -307,26 +300,26 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
     return [starts[plan.init]] if plan.init != "auto" else _race(starts, rows, plan, generator)
 
 
-def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
+def _identity(rows: TrainingRows, n_subspaces: int, space: Space) -> Start:
     """The given axes: right where they carry meaning, as in SIFT or images.
 
     Where columns are many, as near to that as a rotation along `space` can be: by Procrustes its axes are fitted to the
     first principal axes of each block of columns, those that come next to the blocks' next ones. The last rounds have
     the next axes too, as variances do not show in full what columns of a block have in common.
     """
-    d = rows.X.shape[1]
-    if space is None or d < DEFAULTS.identity_from:
-        return Start(np.eye(d, dtype=np.float32), None)
+    start = np.eye(space.width, dtype=np.float32)
+    if space.axes is None:
+        return Start(start, space)
     X = rows.shard.whole(rows.X)
-    columns, blocks = np.arange(d).reshape(n_subspaces, -1), np.zeros_like(space.axes)
+    columns, blocks = np.arange(X.shape[1]).reshape(n_subspaces, -1), np.zeros_like(space.axes)
     for block in columns:
         blocks[np.ix_(block, block)] = principal_axes(X[:, block])[0]
-    axes, wider = space.axes.copy(), space.wider.width
-    for first, last in pairwise((0, space.width, wider)):
+    axes = space.axes.copy()
+    for first, last in pairwise((0, space.width, space.wider.width)):
         some = space.axes[:, first:last]
         targets = blocks[:, columns[:, first // n_subspaces : last // n_subspaces].ravel()]
         axes[:, first:last] = some @ nearest_orthogonal(some.T @ targets)
-    return Start(np.eye(space.width, dtype=np.float32), Space(axes, space.width), Space(axes, wider))
+    return Start(start, space._replace(axes=axes), widens=True)
 
 
 def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
@@ -352,7 +345,7 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     by_neighbours = weights is None and len(judged.X) >= 2 * fewest
     judge = _judge(judged.X, rows.queries, DEFAULTS.queries) if by_neighbours else None
     seed = draw_seed(generator)
-    seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
+    seen = {name: replace(train, X=start.space.rows(train.X)) for name, start in starts.items()}
     race: dict[str, State] = {}
     for name, start in starts.items():
         Z, rounds = seen[name].X @ start.rotation, DEFAULTS.race_iterations
@@ -361,12 +354,12 @@ def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: n
     for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, exact_update, rounds)
-            Z = starts[name].seen(judged.X)
+            Z = starts[name].space.rows(judged.X)
             left_out = max(0.0, _energy(judged.X, judged.shard) - _energy(Z, judged.shard))
             Z = Z @ state.rotation
             error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged.weights)
             if judge:
-                kept[name] = _recall(judge, starts[name].widened(state))
+                kept[name] = _recall(judge, starts[name].space.widened(state))
         lowest, most = min(error[name] for name in race), max(kept[name] for name in race)
         near = (name for name in race if judge and kept[name] >= most - DEFAULTS.near)
         going = {*near, *(name for name in race if error[name] <= DEFAULTS.hopeless * lowest)}
