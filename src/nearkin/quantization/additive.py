@@ -14,9 +14,6 @@ error of unseen rows:
 - The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
   1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
   are too short, most for long rows, which then crowd among the neighbours of short ones.
-
-If centroids are nearly as many as rows, the rounds may diverge: the start, refitted once, is kept if it codes rows
-better by more than a tenth.
 """
 
 from collections.abc import Iterator
@@ -54,8 +51,6 @@ class Defaults:
     first_beam: int = 2  # beam width of the first encoding of a row, which measures its error
     memory: float = 0.7  # weight of one round's sums in the next round
     coded_twice: int = 3  # number of last rounds that encode rows twice
-    diverged: float = 1.1  # if the error exceeds this multiple of the refitted start's, the start is kept
-    judged_rows: int = 4_096  # rows of that comparison
     train_beam: int = 2  # beam width in the rounds; wider beams cost more and overfit
     share: float = 0.65  # share of |e|^2 added to distances; 1 is right on average, not for the nearest rows
     shrink: float = 0.25  # share of the empirical Bayes shrinkage, in the rounds
@@ -462,23 +457,17 @@ def learn(
         bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
         near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
     parts = _parts(X, near, rotation, settings, seed)
-    ends: list[tuple[np.ndarray, list[Part]]] = []
     for index in range(settings.rounds):
         last = index == settings.rounds - 1
         rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
         error, codes = _round(parts, rows @ rotation, settings, index)
         callback(index + 1, {"objective": error, "distortion": error, "total": settings.rounds})
-        if index == 0 or last:  # the refitted start is the fallback if the rounds diverge
-            ends.append((rotation, [part.whole() for part in parts]))
-        if turns and not last:
+        if last:
+            parts = [part.whole() for part in parts]
+        elif turns:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
             cross = rows.T @ decoded / np.float32(len(rows))
             rotation = nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
-    rotation, parts = ends[-1] if ends else (rotation, parts)
-    if len(ends) == 2 and not settings.has_lengths:  # a column of lengths raises the error of the others
-        judged = _augmented(X, near, settings.smoothing, generator)[: DEFAULTS.judged_rows]
-        errors = [_error(judged @ R, end) for R, end in ends]
-        rotation, parts = ends[0 if errors[1] > DEFAULTS.diverged * errors[0] else 1]
     codebooks, metrics, norms = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
     norms = norms if parts[0].has_lengths else np.empty(0, np.float32)
     return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0, norms)
@@ -528,15 +517,6 @@ def _augmented(
         return X
     fresh, taken = near.drawn(generator), generator.random((len(X), 1)) < smoothing
     return np.where(taken, fresh, X)
-
-
-def _error(Z: np.ndarray, parts: list[Part]) -> float:
-    """The mean squared error of rotated rows Z (n, d') by codes of a narrow beam."""
-    error = 0.0
-    for part, own in zip(parts, _split(Z, len(parts)), strict=True):
-        codes = part.code(own, DEFAULTS.train_beam, True)[1]
-        error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
-    return error
 
 
 def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:

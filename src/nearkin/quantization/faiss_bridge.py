@@ -1,6 +1,7 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import faiss
 import numpy as np
@@ -88,13 +89,9 @@ def empty_index(
             )
         index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
     else:
-        lists = faiss.IndexFlat(d, code)
-        lists.add(np.ascontiguousarray(coarse_centroids, np.float32))
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
-        index = kind(lists, d, len(coarse_centroids), M, bits, code)
-        index.own_fields = True
+        index = with_lists(kind, coarse_centroids, metric, M, bits, code)
         index.by_residual = True  # our codebooks encode residuals; FAISS's fast scan encodes whole rows by default
-        lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True
     if coarse_centroids is not None and metric == "l2":
@@ -102,6 +99,28 @@ def empty_index(
     if rotation is None:
         return index
     return behind_rotation(rotation, index)
+
+
+def with_lists(kind: type[Any], centroids: np.ndarray, metric: str, *shape: int) -> faiss.IndexIVF:
+    """An inverted file of FAISS's class `kind` with lists of centroids (L, d') searched by the metric; `shape` are the
+    arguments of `kind` after the number of lists."""
+    lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
+    lists.add(np.ascontiguousarray(centroids, np.float32))
+    index = kind(lists, lists.d, lists.ntotal, *shape)
+    index.own_fields = True
+    lists.this.disown()  # the index deletes them
+    return index
+
+
+def lists_of(index: faiss.Index, rotation: np.ndarray | None) -> np.ndarray | None:
+    """Centroids (L, d) of an index's lists before the rotation (d, d'), None without lists; ValueError if its codes are
+    not those of residuals."""
+    if not isinstance(index, faiss.IndexIVF):
+        return None
+    if not index.by_residual:
+        raise ValueError("index has by_residual=False; only an inverted file of residuals' codes can be read")
+    centroids = index.quantizer.reconstruct_n(0, index.nlist)
+    return centroids if rotation is None else centroids @ rotation.T
 
 
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
@@ -132,9 +151,9 @@ def _without_ids(index: faiss.Index) -> faiss.Index:
     return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexIDMap) else index
 
 
-def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
-    """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
-    "coarse_centroids" (L, d), which FAISS stores rotated and which are rotated back here.
+def read_index(index: faiss.Index) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Codebooks (M, K, d/M) of a trained FAISS index, and, where it has them, its rotation (d, d) and coarse centroids
+    (L, d), which FAISS stores rotated and which are rotated back here.
 
     Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
     another kind, ValueError for one that is not trained or whose transform is not a rotation.
@@ -147,15 +166,8 @@ def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
         raise TypeError(f"index is a faiss.{type(index).__name__}; it must be a PQ or IVF + PQ index, rotated or not")
     codec = index.pq
     codebooks = faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)
-    arrays = {"codebooks": np.ascontiguousarray(codebooks[:, ~(codebooks == _FAR).all((0, 2))])}
-    if rotation is not None:
-        arrays["rotation"] = rotation
-    if isinstance(index, faiss.IndexIVF):
-        if not index.by_residual:
-            raise ValueError("index has by_residual=False; only IVF + PQ on residuals can be read")
-        centroids = index.quantizer.reconstruct_n(0, index.nlist)
-        arrays["coarse_centroids"] = centroids if rotation is None else centroids @ rotation.T
-    return arrays
+    used = ~(codebooks == _FAR).all((0, 2))
+    return np.ascontiguousarray(codebooks[:, used]), rotation, lists_of(index, rotation)
 
 
 def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:

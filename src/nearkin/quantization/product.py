@@ -254,7 +254,7 @@ class ProductQuantizer(ReconstructingTransformer):
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
-        return cls.from_arrays(**faiss_bridge.read_index(index))
+        return cls.from_arrays(*faiss_bridge.read_index(index))
 
     @classmethod
     def from_arrays(

@@ -388,11 +388,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, K, -1) for part in parts])
         made.norms_ = np.array([coder.norm_min, coder.norm_max], np.float32)
         made.rotation_ = np.eye(inner.d, dtype=np.float32) if R is None else R
-        if isinstance(inner, faiss.IndexIVF):
-            if not inner.by_residual:
-                raise ValueError("index has by_residual=False; only an inverted file of residuals' codes can be read")
-            made.coarse_centroids_ = inner.quantizer.reconstruct_n(0, inner.nlist) @ made.rotation_.T
-            made.n_lists = inner.nlist
+        if (lists := faiss_bridge.lists_of(inner, R)) is not None:
+            made.coarse_centroids_, made.n_lists = lists, len(lists)
         made.n_features_in_, made.history_, made.n_iter_ = len(made.rotation_), [], 0
         if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and inner.metric_type == faiss.METRIC_L2:
             made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, faiss_bridge.SCANNED)
@@ -429,11 +426,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             index = self._kind(False, fast)(splits * width, *shape)
         else:
             centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
-            lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
-            lists.add(np.ascontiguousarray(centroids, np.float32))
-            index = self._kind(True, fast)(lists, lists.d, lists.ntotal, *shape)
-            index.own_fields = True
-            lists.this.disown()
+            index = faiss_bridge.with_lists(self._kind(True, fast), centroids, metric, *shape)
         coder = faiss.downcast_AdditiveQuantizer(index.aq)
         fill(coder, codebooks, self.beam_size)
         coder.norm_min, coder.norm_max = map(float, self.norms_)
