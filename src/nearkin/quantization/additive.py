@@ -172,7 +172,7 @@ class CodeSums:
     def of(cls, X: np.ndarray, codes: np.ndarray, n_centroids: int) -> Self:
         """Sums of rows X (n, w) and their codes (n, M)."""
         cells = CellSums(codes.shape[1], n_centroids, X.shape[1]).update(X, codes)
-        return cls(*cells.totals(), _pairs(codes, n_centroids), float(len(X)))
+        return cls(cells.sums, cells.counts, _pairs(codes, n_centroids), float(len(X)))
 
     def after(self, older: Self, weight: float) -> Self:
         """These sums plus `weight` times `older`."""
