@@ -60,6 +60,7 @@ class Pgvector(Target):
         about |= {"vectors": kept, "fingerprint": source.fingerprint()}  # the description in the table's comment
         judge = source if form == "bit" or not kept else Source(exact_index(source.index))
         with connecting(self.dsn) as connection, connection.transaction():
+            # a second export under this name waits here until the first one has ended
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])
             _need_extension(connection)
             fresh = self._is_fresh(connection, about)
@@ -128,6 +129,7 @@ class Pgvector(Target):
         index = f"{'code' if form == 'bit' else 'vector'} {form}_{source.index.metric}_ops"
         types = {name: kind.partition("(")[0] for name, kind in columns.items()}
         _copy(connection, new, source, types, callback)
+        # keys and graphs of a full table take less time than those that grow with every row
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw ({index})")
         if self._known(connection) is not None:

@@ -484,6 +484,7 @@ class Index:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         self._searched.forget()
         before, kept, length = len(self), self.kept, self.row_length
+        # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         if len(X):
             length = self._length_with(X)
             kept = None if kept is None else kept.with_rows(X)

@@ -349,7 +349,7 @@ class Survey:
                 "shown": [self.items.ids[item] for item in self.form.shuffled(shown, self._rng)], "of": of,
             }  # fmt: skip
             self._note(event, durable=False)  # a question lost in a power cut is asked again
-            rater.planned = self._choose(rater)
+            rater.planned = self._choose(rater)  # the page loads its pictures while this one is answered
             return self.questions[-1]
 
     def answer(self, key: str, number: int, choice: int, seconds: float = 0.0, hidden: float = 0.0) -> None:
@@ -429,6 +429,7 @@ class Survey:
 
     def _choose(self, rater: Rater) -> tuple[str, Shown, int | None]:
         """Reason and items of the next question, and the one that it repeats."""
+        # one draw, from which each share takes its part: together they are at most 1
         draw, plan = float(self._rng.random()), self.plan
         if len(rater.answered) + (rater.open is not None) < plan.practice:
             return "practice", self._drawn(rater), None

@@ -220,9 +220,10 @@ class Collection:
         """The neighbours of queries Q (q, d) without the rows in `seen[q]`, as `nearkin search --left-id` does."""
         seen = seen or [frozenset()] * len(Q)
         k = min(self.k + max(map(len, seen), default=0), len(self))
-        depths = None, *self.oversamples
+        depths = None, *self.oversamples  # the codes alone, then every place of the page's slider
         searches = [[view.index.search(Q, k, oversample=depth) for depth in depths] for view in self.views]
         exact = [] if self.exact is None else [self.exact.index.search(Q, k)[1]]
+        # all rows of any list get all scores: the page compares what one search found with what another one missed
         together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
         true = None if self.exact is None else self.exact.scores(Q, together)
         coded = [view.scores(Q, together) for view in self.views]
