@@ -13,10 +13,7 @@ derivative is -A: its eq. 4 with that map moves opposite to exp.
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import comb
-from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,33 +25,6 @@ from nearkin.linalg.skew import left_skew
 # f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
 THIRD = (1 - 0.5**0.5) / 2
 FOURTH = THIRD**2
-
-
-class Fit(NamedTuple):
-    """Inverse roots: (1 + x)^(-1/2) is 1 - x / 2 + x^2 (a + b x + c x^2) for |x| <= reach, up to an error.
-
-    With the polynomial p, |(1 + x) p(x)^2 - 1| <= slack x^2. So a matrix with E = M^T M - I, ||E^2||_F <= reach^2, is
-    orthonormal after M <- M p(E) up to ||M^T M - I||_F <= slack ||E^2||_F.
-    """
-
-    a: float
-    b: float
-    c: float
-    reach: float
-    slack: float
-
-
-@lru_cache
-def inverse_root(dtype: torch.dtype) -> Fit:
-    """Return the fit in Chebyshev's nodes that leaves about `retraction.TOLERANCE`; the series reaches less far."""
-    reach = 0.12 if dtype == torch.float32 else 0.0145
-    # the series over x^2: binom(-1/2, j) = (-1/4)^j binom(2 j, j)
-    rest = np.polynomial.Polynomial([(-0.25) ** j * comb(2 * j, j) for j in range(2, 30)])
-    a, b, c = np.polynomial.Chebyshev.interpolate(rest, 2, [-reach, reach]).convert(kind=np.polynomial.Polynomial).coef
-    x = np.linspace(-reach, reach, 400)  # without 0
-    slack = np.abs((1 + x) * (1 - x / 2 + x**2 * (a + b * x + c * x**2)) ** 2 - 1) / x**2
-    return Fit(float(a), float(b), float(c), reach, float(slack.max()))
-
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k) after products alone
@@ -255,11 +225,11 @@ def newton_schulz_orthonormalize(
 
     One step, enough if M came from a short one, is POGO's rule; it squares the error: E = M^T M - I becomes
     (E^3 - 3 E^2) / 4. If E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
-    / 8 for one small product more, and two further terms (`inverse_root`) leave about E^5 / 8 for another. A step so
-    long that the iteration might not converge (||E^2||_F >= 1, which bounds E's eigenvalues) is made by `far`, by
-    default QR. `enough` is the error at the end, by default `TOLERANCE`.
+    / 8 for one small product more, again and again after a long step. A step so long that the iteration might not
+    converge (||E^2||_F >= 1, which bounds E's eigenvalues) is made by `far`, by default QR. `enough` is the error at
+    the end, by default `TOLERANCE`.
     """
-    fit, left = inverse_root(M.dtype), (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
+    left = (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
     while True:
         E = deviation(M)
         size = largest_norm(E)
@@ -269,12 +239,9 @@ def newton_schulz_orthonormalize(
         rest = largest_norm(square)
         if not rest < 1:
             return (far or qr_orthonormalize)(M)
+        M = plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)
         # 5 E^3 / 8 + ... is below 0.78 ||E^3|| for ||E|| < 1/2, and ||E^3|| <= ||E^2||^(3/2)
         if size <= 0.5 and 0.75 * rest**1.5 <= left:
-            return plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)
-        low, high = fit.a * square - 0.5 * E, fit.b * E + fit.c * square
-        M = plus_product(M, M, plus_product(low, square, high))
-        if rest <= fit.reach**2 and fit.slack * rest <= left:
             return M
 
 
