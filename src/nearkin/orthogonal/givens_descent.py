@@ -131,11 +131,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         turn_rows(
             rows, gradient, moment, self._draw(rows, moment, group), group, state, exact=group["angle"] == "exact"
         )
-        if not columns:
-            return rows
-        if M is not G:
-            M.copy_(moment.mT)
-        return rows.mT
+        if M is not G and moment is not M:  # a copy has turned
+            M.copy_(moment.mT if columns else moment)
+        return rows.mT if columns else rows
 
     def _draw(self, X: Tensor, M: Tensor, group: Record) -> list[list[torch.Tensor]]:
         """The matchings of each matrix."""
