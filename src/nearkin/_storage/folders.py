@@ -49,7 +49,7 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
     manifest = read_manifest(path)
     if found not in KINDS and found != kind and manifest is None:
         raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
-    if manifest is not None and not manifest.growing and (strangers := manifest.strangers()):
+    if manifest is not None and (strangers := manifest.strangers()):
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
 
@@ -92,27 +92,27 @@ def check_inputs(out: StrPath, inputs: Iterable[StrPath]) -> None:
 
 
 @contextmanager
-def saving_folder(path: StrPath, kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
+def saving_folder(path: StrPath, kind: str, config: Fields) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
     An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
-    manifest of all files is written last; files may come later where the folder is `growing`.
+    manifest of all files is written last.
     """
-    with replacing_folder(path, kind, growing=growing) as folder:
+    with replacing_folder(path, kind) as folder:
         folder.mkdir()
         record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
         (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        write_manifest(folder, kind, FORMAT_VERSION, growing=True)  # so that it can be read while it is made
+        write_manifest(folder, kind, FORMAT_VERSION)  # of the config alone: a folder can be read while it is made
         yield folder
 
 
 @contextmanager
-def replacing_folder(path: StrPath, kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
+def replacing_folder(path: StrPath, kind: str | None = None) -> Iterator[Path]:
     """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
     check_target(path, kind)
     with replacing(path) as fresh:
         yield fresh
-        write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION, growing)
+        write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION)
         check_target(path, kind)  # again: the work between may have taken hours
         _keep_users_files(Path(path), fresh)
 

@@ -42,22 +42,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The files of one folder. Of a `growing` folder, such as a checkpoint, only those that it began with."""
+    """The files of one folder."""
 
     folder: Path
     kind: str
-    growing: bool
     files: dict[str, Entry]
 
     def verify(self, name: str, file: BinaryIO | None = None) -> None:
-        """ValueError if the file, open or not, is not what was written; files added to a growing folder pass."""
+        """ValueError if the file, open or not, is not what was written."""
         path = self.folder / name
         if name not in self.files:
-            if not self.growing:
-                raise ValueError(
-                    f"{path} is not in {MANIFEST}; it is of another folder, remove it or copy the folder again"
-                )
-            return
+            raise ValueError(
+                f"{path} is not in {MANIFEST}; it is of another folder, remove it or copy the folder again"
+            )
         entry = self.files[name]
         with _opened(path) if file is None else nullcontext(file) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -87,10 +84,9 @@ class Manifest:
 def users_files(folder: Path) -> list[Path]:
     """Paths in a saved folder of what nearkin did not put there: hidden files, empty folders, a report.html.
 
-    Visible files that a manifest does not list are here too; without one, or in a growing folder, they are ours.
+    Visible files that a manifest does not list are here too; without one they are ours.
     """
     manifest, found = read_manifest(folder), list[Path]()
-    complete = manifest is not None and not manifest.growing
     ours = {MANIFEST, *(() if manifest is None else manifest.files)}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
@@ -98,7 +94,7 @@ def users_files(folder: Path) -> list[Path]:
         links = [name for name in folders if Path(place, name).is_symlink()]
         for path in (inside / name for name in [*names, *links]):
             name, hidden = path.as_posix(), any(part.startswith(".") for part in path.parts)
-            users = not _is_added(folder / name) if name in ADDED else hidden or complete
+            users = not _is_added(folder / name) if name in ADDED else hidden or manifest is not None
             if users and name not in ours:
                 found.append(path)
         if not names and not folders:
@@ -128,11 +124,12 @@ def is_verifying() -> bool:
     return _verified.get()
 
 
-def write_manifest(folder: Path, kind: str, version: int, growing: bool = False) -> None:
+def write_manifest(folder: Path, kind: str, version: int) -> None:
     """List all files under `folder` with their checksums; the last file of a save."""
     paths = {name: folder / name for name in _names(folder)}
     files = {name: {"bytes": path.stat().st_size, "crc32": checksums_of(path)} for name, path in paths.items()}
-    record = {"kind": kind, "format_version": version, "growing": growing, "block": BLOCK, "files": files}
+    # "growing" is for earlier readers: they knew folders that files are added to later
+    record = {"kind": kind, "format_version": version, "growing": False, "block": BLOCK, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
@@ -149,7 +146,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         for name, entry in files.items():
             if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or ".." in name.split("/"):
                 raise ValueError(f"the entry of {name} contradicts itself")
-        return Manifest(folder, str(record["kind"]), bool(record["growing"]), files)
+        return Manifest(folder, str(record["kind"]), files)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} cannot be read ({error}); {_DAMAGED}") from error
 

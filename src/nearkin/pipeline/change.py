@@ -148,9 +148,8 @@ def _check(folder: Path, callback: Callback) -> Record:
             read_parts(folder)
         except ValueError as error:
             found.append(str(error))
-    others = [] if manifest.growing else manifest.strangers()
     sizes = [entry.bytes for entry in manifest.files.values()]
-    return _record(folder, manifest.kind, version, sizes, found or damaged) | {"others": others}
+    return _record(folder, manifest.kind, version, sizes, found or damaged) | {"others": manifest.strangers()}
 
 
 def _record(folder: Path, kind: str | None, version: int | None, sizes: list[int], damaged: list[str]) -> Record:
