@@ -22,6 +22,7 @@ from typing import NamedTuple, Self
 
 import faiss
 import numpy as np
+from scipy.sparse import csr_array
 
 from nearkin._check import check_queries
 from nearkin._faiss import nearest_rows
@@ -537,10 +538,7 @@ def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:
 
 def _pairs(codes: np.ndarray, K: int) -> np.ndarray:
     """B^T B (M K, M K) float32: how many rows chose each pair of centroids."""
-    M = codes.shape[1]
-    pairs = np.empty((M, K, M, K), np.float32)
-    for m in range(M):
-        for other in range(m, M):
-            both = np.bincount(codes[:, m].astype(np.int64) * K + codes[:, other], minlength=K * K).reshape(K, K)
-            pairs[m, :, other], pairs[other, :, m] = both, both.T
-    return pairs.reshape(M * K, M * K)
+    n, M = codes.shape
+    places = (codes + K * np.arange(M)).ravel()
+    B = csr_array((np.ones(n * M, np.float32), places, M * np.arange(n + 1)), shape=(n, M * K))
+    return (B.T @ B).toarray()  # whole numbers, so exact
