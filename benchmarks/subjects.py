@@ -83,6 +83,7 @@ _SUBJECTS = (
     ),
     Subject("end_to_end", "End to end", ("--quick --sets ml100k --parts quality --seeds 1",)),
     Subject("scale", "Beyond one machine", ("--quick --only rates",), ("", "export")),
+    Subject("defaults", "Tuned numbers"),
     Subject("gpu", "On a GPU", ("--device cpu --small",), ()),
     Subject("papers", "The papers' tables and figures", (), ("--run --own",)),  # last: it reads what the others wrote
 )

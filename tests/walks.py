@@ -1,6 +1,6 @@
 """Walks: how often a reader who follows one call through nearkin opens a file.
 
-    python -m tests.walks             the five walks
+    python -m tests.walks             every walk
     python -m tests.walks two-tower   one of them, stop by stop
 
 A walk is the trace of a call: the functions of nearkin that it enters, each once, in the order of first entry. What
@@ -110,7 +110,7 @@ def length(functions: list[Function]) -> Length:
 
 @contextmanager
 def walks() -> Iterator[dict[str, tuple[str, Callable[[], object]]]]:
-    """The five walks by name: the room that their reader is in, and the call."""
+    """The walks by name: the room that their reader is in, and the call."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 8)).astype(np.float32)
     answers = rng.integers(0, 12, size=(200, 3))
@@ -119,12 +119,15 @@ def walks() -> Iterator[dict[str, tuple[str, Callable[[], object]]]]:
     pairs = nk.Interactions.from_pairs(rng.integers(0, 60, 900), rng.integers(0, 40, 900))
     towers, points = nk.TwoTower(n_components=4, random_state=0), nk.OrdinalEmbedding(random_state=0)
     quantizer = nk.ProductQuantizer(2, n_centroids=16, random_state=0)
+    residual = nk.quantization.ResidualQuantizer(4, n_centroids=16, random_state=0)
     index = nk.Index.build(X, nk.ProductQuantizer(2, n_centroids=16, random_state=0))
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
         file = open_vectors(f"{folder}/X.npy")
         yield {
             "quantizer": ("quantization", lambda: quantizer.fit(X)),
+            "residual": ("quantization", lambda: residual.fit(X)),
+            "best": ("quantization", lambda: nk.quantization.best(X, 4, random_state=0)),
             "ordinal": ("embedding/ordinal", lambda: points.fit(answers)),
             "two-tower": ("embedding/two_tower", lambda: towers.fit(pairs)),
             "compress": (

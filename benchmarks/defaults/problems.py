@@ -1,0 +1,221 @@
+"""Small problems that show what a tuned number is worth: one figure in points of a fit by default settings.
+
+Higher is better. Each runs in seconds on one thread; the figures of docs/benchmarks.md come from larger ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faiss
+import numpy as np
+
+import nearkin as nk
+from benchmarks.codecs.pairs import LEARNED, fitted
+from benchmarks.codecs.pairs import loaded as pairs_loaded
+from benchmarks.codecs.problems import NEIGHBOURS, load, other_queries
+from benchmarks.hashing.problems import network_features
+from benchmarks.ordinal.problems import synthetic
+from benchmarks.ordinal.questions import truths
+from nearkin import Rotation
+from nearkin._faiss import nearest_rows
+from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, triplet_error
+from nearkin.quantization import (
+    IndexingLayer,
+    NormExplicitQuantizer,
+    PairMap,
+    ProductResidualQuantizer,
+    ResidualQuantizer,
+    best,
+)
+
+CACHE = Path(__file__).parents[1] / ".cache"
+_LEARNED, _SEARCHED = 8_192, 10_000
+_LEFTS = 6_000  # of Gowalla, of 29,858
+
+
+class Problem(NamedTuple):
+    """`run(data, seed)` is the figure, in points of `unit`; `seeds`: how many runs are averaged."""
+
+    unit: str
+    run: Callable[[Path, int], float]
+    seeds: int = 2
+
+
+@cache
+def _rows(name: str, data: Path) -> Any:
+    return load(name, data, None if name == "vocabulary" else _LEARNED, None if name == "vocabulary" else _SEARCHED)
+
+
+def codes(name: str, make: Callable[[int], Any], data: Path, seed: int) -> float:
+    """Recall 10@10 of an index of codes; `make(seed)` is a quantizer, or learns one from rows (n, d)."""
+    problem, made = _rows(name, data), make(seed)
+    quantizer = made.fit(problem.learned) if hasattr(made, "fit") else made(problem.learned)
+    index = nk.Index.build(problem.searched, quantizer, metric=problem.metric)
+    return 100 * recall_k_at_k(index.search(problem.queries, NEIGHBOURS)[1], problem.truth, NEIGHBOURS)
+
+
+def raced(n_bytes: int, known: bool, seed: int) -> Callable[[np.ndarray], Any]:
+    def learn(X: np.ndarray) -> Any:
+        rows: dict[str, Any] = {} if known else {"n_rows": 100 * len(X)}
+        return best(X, n_bytes, random_state=seed, **rows).quantizer
+
+    return learn
+
+
+def turned(name: str, codec: str, data: Path, seed: int) -> float:
+    """Recall 10@10 of signs of rotated rows by FAISS's binary index, or of rotated rows in FAISS's product codes."""
+    problem = _rows(name, data)
+    rotation = Rotation(codec, center=codec == "sign", random_state=seed)
+    rotation.fit(problem.learned, queries=other_queries(name, data))
+    X, Q = rotation.transform(problem.searched), rotation.transform(problem.queries)
+    if codec == "sign":
+        index = faiss.IndexBinaryFlat(X.shape[1])
+        index.add(np.packbits(X > 0, axis=1))
+        found = index.search(np.packbits(Q > 0, axis=1), NEIGHBOURS)[1]
+    else:
+        plain = nk.ProductQuantizer(int(codec[2:]), rotation=None, random_state=seed)
+        plain.fit(rotation.transform(problem.learned))
+        found = nearest_rows(plain.decode(plain.encode(X)), Q, NEIGHBOURS)
+    return 100 * recall_k_at_k(found, problem.truth, NEIGHBOURS)
+
+
+def mapped(name: str, data: Path, seed: int) -> float:
+    """Share of answers among the ten nearest of mapped rows in 8 bytes."""
+    X, Q, answer = pairs_loaded(data, name, seed)
+    generator = np.random.default_rng(seed)
+    order, rows = generator.permutation(len(Q)), generator.permutation(len(X))[:LEARNED]
+    asked, known = order[:1_500], order[1_500:]
+    maps = PairMap(8, random_state=seed)
+    maps.fit(X, Q[known], np.column_stack([np.arange(len(known)), answer[known]]))
+    Z = maps.transform(X)
+    quantizer = fitted(Z[rows], 8, seed)
+    found = nearest_rows(quantizer.decode(quantizer.encode(Z)), maps.transform_queries(Q[asked]), 10)
+    return 100 * float((found == answer[asked, None]).any(axis=1).mean())
+
+
+def item_ids(name: str, data: Path, seed: int) -> float:
+    """Share of the variance that three codes of 64 values keep."""
+    X = _rows(name, data).learned
+    ids = nk.SemanticIds(levels=3, codes=64, random_state=seed).fit(X)
+    kept = ids.decode(ids.assign(X))
+    return 100 * (1 - float(np.square(X - kept).sum() / np.square(X - X.mean(axis=0)).sum()))
+
+
+def labelled(name: str, data: Path, seed: int) -> float:
+    """Mean average precision of labels, OgE of 32 bits with labels given."""
+    if name == "network":
+        features = network_features(data, CACHE)
+        parts = features.base, features.base_labels, features.queries, features.query_labels
+        base, labels, queries, asked = (part[:6_000] for part in parts)
+    else:
+        with np.load(data / "cifar10_gist512.npz") as z:
+            X, y, tested = z["X"].astype(np.float32), z["y"], z["test"].astype(bool)
+        base, labels, queries, asked = X[~tested][:6_000], y[~tested][:6_000], X[tested][:1_000], y[tested][:1_000]
+    hasher = nk.OgE(n_bits=32, random_state=seed).fit(base, labels)
+    histograms = hamming_histograms(hasher.encode(queries), hasher.encode(base), asked, labels)
+    return 100 * float(histograms.average_precision().mean())
+
+
+@cache
+def _pairs(name: str, data: Path, seed: int) -> Any:
+    if name == "ml100k":
+        return nk.data.split_random(nk.read_interactions(data / "ml100k.npz", min_weight=4), random_state=seed)
+    with np.load(data / "gowalla.npz") as z:
+        some = (z["user"] < _LEFTS) & (z["split"] < 2)  # the test part stays unseen
+        pairs = nk.Interactions.from_pairs(z["user"][some], z["item"][some])
+    return nk.data.split_random(pairs, random_state=seed)
+
+
+def recommended(name: str, settings: dict[str, Any], data: Path, seed: int) -> float:
+    """Recall@20 of pairs held out."""
+    parts = _pairs(name, data, seed)
+    model = nk.TwoTower(64, random_state=seed, **settings).fit(parts.train, validation=parts.valid)
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    return 100 * ranking_metrics(P, Q, parts.test, seen=parts.train, k=20, metrics=("recall",))["recall@20"]
+
+
+def joined(name: str, data: Path, seed: int) -> float:
+    """Recall@20 through an index of 8 bytes that is learned with the towers."""
+    return recommended(name, {"loss": "all-pairs", "index": IndexingLayer(64, 8, random_state=seed)}, data, seed)
+
+
+def updated(name: str, data: Path, seed: int) -> float:
+    """Recall@20 after `partial_fit` of a tenth of the pairs."""
+    parts = _pairs(name, data, seed)
+    late = np.random.default_rng(seed).random(len(parts.train)) < 0.1
+    model = nk.TwoTower(64, loss="all-pairs", random_state=seed).fit(parts.train.take(~late))
+    model.partial_fit(parts.train.take(late))
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    return 100 * ranking_metrics(P, Q, parts.test, seen=parts.train, k=20, metrics=("recall",))["recall@20"]
+
+
+def ordered(noise: float, loss: str, data: Path, seed: int) -> float:
+    """Share of 10,000 held-out comparisons that an embedding of 100 points in 10 dimensions orders right."""
+    del data
+    train, test = synthetic(100, 5_000, seed, noise=noise)
+    return 100 - 100 * triplet_error(nk.OrdinalEmbedding(10, loss=loss, random_state=seed).fit(train).embedding_, test)
+
+
+def questioned(name: str, data: Path, seed: int) -> float:
+    """The same of an embedding after 14 answers an object, a fifth of them wrong, to questions it chose."""
+    truth = next(truth for truth in truths(data, seed) if truth.name == name)
+    n, rng = len(truth.distances), np.random.default_rng([seed, 2])
+    answers, test = truth.random(4 * n, rng), truth.random(5_000, np.random.default_rng([seed, 1]), 0.0)
+    for _ in range(6):
+        model = nk.OrdinalEmbedding(truth.p, loss="t-ste", random_state=seed).fit(answers)
+        more = truth.answers(model.next_queries(2 * n, rule="information-gain"), rng)
+        answers = replace(answers, indices=np.concatenate([answers.indices, more.indices]))
+    return 100 - 100 * triplet_error(model.embedding_, test)
+
+
+_RECALL, _ANSWERS, _RIGHT, _PAIRS = "recall 10@10", "answers in the first ten", "comparisons right", "recall@20"
+
+
+def _codes(name: str, make: Callable[..., Any], *arguments: Any, **settings: Any) -> Problem:
+    return Problem(_RECALL, partial(codes, name, lambda seed: make(*arguments, random_state=seed, **settings)))
+
+
+PROBLEMS = {
+    "product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8),
+    "product, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 16),
+    "product, MNIST, 16 bytes": _codes("mnist", nk.ProductQuantizer, 16),
+    "residual, SIFT, 8 bytes": _codes("sift", ResidualQuantizer, 8),
+    "residual, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8),
+    "residual, MNIST, 8 bytes": _codes("mnist", ResidualQuantizer, 8),
+    "lengths, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8, ranking="lengths"),
+    "lengths, MNIST, 2 x 8": _codes("mnist", ProductResidualQuantizer, 2, 8, ranking="lengths"),
+    "known rows, word vectors, 8 bytes": _codes("vocabulary", ResidualQuantizer, 8, ranking="known"),
+    "norm-explicit, GIST, 16 bytes": _codes("gist", NormExplicitQuantizer, 16),
+    "norm-explicit, heavy tails, 16 bytes": _codes("heavy", NormExplicitQuantizer, 16),
+    "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(raced, 8, False)), 1),
+    "best, GIST, 16 bytes": Problem(_RECALL, partial(codes, "gist", partial(raced, 16, False)), 1),
+    "best, known word vectors, 8 bytes": Problem(_RECALL, partial(codes, "vocabulary", partial(raced, 8, True)), 1),
+    "signs, sentences": Problem(_RECALL, partial(turned, "sentences", "sign")),
+    "signs, SIFT": Problem(_RECALL, partial(turned, "sift", "sign")),
+    "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16")),
+    "rotation for product codes, SIFT": Problem(_RECALL, partial(turned, "sift", "pq8")),
+    "pairs, sentences, 8 bytes": Problem(_ANSWERS, partial(mapped, "sentences")),
+    "pairs, glosses, 8 bytes": Problem(_ANSWERS, partial(mapped, "glosses")),
+    "semantic ids, sentences": Problem("variance kept", partial(item_ids, "sentences")),
+    "semantic ids, GIST": Problem("variance kept", partial(item_ids, "gist")),
+    "OgE with labels, network features": Problem("mAP of labels", partial(labelled, "network")),
+    "OgE with labels, GIST": Problem("mAP of labels", partial(labelled, "gist")),
+    "pairs of MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {})),
+    "pairs of Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {}), 1),
+    "softmax, MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {"loss": "cosine-softmax"})),
+    "softmax, Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {"loss": "cosine-softmax"}), 1),
+    "all pairs, MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {"loss": "all-pairs"})),
+    "all pairs, Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {"loss": "all-pairs"})),
+    "updates, MovieLens": Problem(_PAIRS, partial(updated, "ml100k")),
+    "updates, Gowalla, a fifth": Problem(_PAIRS, partial(updated, "gowalla")),
+    "joint index, MovieLens": Problem(_PAIRS, partial(joined, "ml100k")),
+    "joint index, Gowalla, a fifth": Problem(_PAIRS, partial(joined, "gowalla"), 1),
+    "STE": Problem(_RIGHT, partial(ordered, 0.0, "ste"), 3),
+    "STE, a tenth wrong": Problem(_RIGHT, partial(ordered, 0.1, "ste"), 3),
+    "t-STE, a tenth wrong": Problem(_RIGHT, partial(ordered, 0.1, "t-ste"), 3),
+    "questions, plane": Problem(_RIGHT, partial(questioned, "plane"), 5),
+    "questions, clusters": Problem(_RIGHT, partial(questioned, "clusters"), 5),
+}

@@ -1,0 +1,132 @@
+"""What every tuned number is worth: each field of every `Defaults` moved, and what a default fit then reaches.
+
+    python -m benchmarks defaults                                          all of them, an hour or two
+    python -m benchmarks defaults quantization.additive                    those of one module
+    python -m benchmarks defaults quantization.additive.memory=0,.5,.9     one of them, at these values
+
+Without values a number is halved and doubled, and set to what switches it off where `OTHERS` has that. A row has two
+problems on different data, the figure of the present value and of the others in points, and the CPU seconds of one fit
+(one thread, two seeds). Differences below about .5 are noise. Writes results/defaults.json, a row at a time.
+"""
+
+import ast
+import importlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nearkin
+from benchmarks.defaults.fields import OTHERS, problems_of
+from benchmarks.defaults.problems import PROBLEMS
+from benchmarks.harness import cpu_seconds, limit_threads, save
+from benchmarks.options import RESULTS, parser
+from benchmarks.table import Results
+
+SRC = Path(nearkin.__file__).parent
+
+
+class Field(NamedTuple):
+    """A tuned number by its module below `nearkin` and its name."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+    @property
+    def holder(self) -> Any:
+        """The `Defaults` that a fit reads."""
+        return importlib.import_module(f"nearkin.{self.module}").DEFAULTS
+
+    @property
+    def value(self) -> Any:
+        return getattr(self.holder, self.name)
+
+    @contextmanager
+    def moved(self, value: Any) -> Iterator[None]:
+        """The value in place of the default."""
+        before, holder = self.value, self.holder
+        object.__setattr__(holder, self.name, value)
+        try:
+            yield
+        finally:
+            object.__setattr__(holder, self.name, before)
+
+
+def all_fields() -> list[Field]:
+    """The fields of every `Defaults`, without importing anything."""
+    found = []
+    for file in sorted(SRC.rglob("*.py")):
+        module = ".".join(file.relative_to(SRC).with_suffix("").parts)
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name == "Defaults":
+                found += [Field(module, ast.unparse(part.target)) for part in node.body if isinstance(part, ast.AnnAssign)]
+    return found
+
+
+def others(field: Field) -> tuple[Any, ...]:
+    """Values to compare with the present one."""
+    if str(field) in OTHERS:
+        return OTHERS[str(field)]
+    value = field.value
+    if isinstance(value, float):
+        return value / 2, value * 2
+    if not isinstance(value, int):
+        raise ValueError(f"{field} is {value!r}; a value that is no number needs its alternatives in OTHERS")
+    return max(1, value // 2), value * 2
+
+
+def wanted(words: list[str]) -> Iterator[tuple[Field, tuple[Any, ...]]]:
+    """The fields that words name, "MODULE", "MODULE.FIELD" or "MODULE.FIELD=VALUE,VALUE", and the values to try."""
+    fields = all_fields()
+    for word in words or ["" for _ in fields[:1]]:
+        name, _, values = word.partition("=")
+        named = [field for field in fields if not name or name in (field.module, str(field))]
+        if not named:
+            raise SystemExit(f"no module or field {name!r} has tuned numbers; there are {', '.join(map(str, fields))}")
+        for field in named:
+            yield field, ast.literal_eval(f"({values},)") if values else others(field)
+
+
+@cache
+def figure(problem: str, data: Path, seeds: int) -> tuple[float, float]:
+    """The mean over seeds, and CPU seconds, of the defaults as they are."""
+    runs = [cpu_seconds(lambda seed=seed: PROBLEMS[problem].run(data, seed)) for seed in range(seeds)]
+    return sum(value for _, value in runs) / seeds, min(seconds for seconds, _ in runs)
+
+
+def measured(field: Field, values: tuple[Any, ...], data: Path, seeds: int | None) -> Iterator[dict[str, Any]]:
+    """A row for each problem of a field."""
+    for problem in problems_of(str(field)):
+        n = seeds or PROBLEMS[problem].seeds
+        points, seconds = figure(problem, data, n)
+        row = {"field": str(field), "value": repr(field.value), "problem": problem, "unit": PROBLEMS[problem].unit}
+        row |= {"seeds": n, "figure": points, "seconds": seconds, "others": {}}
+        for value in values:
+            if value != field.value:
+                with field.moved(value):
+                    found, taken = figure.__wrapped__(problem, data, n)
+                row["others"][repr(value)] = [found, taken]
+        yield row
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("fields", nargs="*", metavar="FIELD", help="MODULE, MODULE.FIELD or MODULE.FIELD=VALUE,VALUE")
+    options.add_argument("--seeds", type=int, help="runs of each problem (default: the problem's own number)")
+    given = options.parse_args()
+    limit_threads(given.threads)
+    for field, values in wanted(given.fields or (["quantization.additive.memory=0"] if given.quick else [])):
+        for row in measured(field, values, given.data, 1 if given.quick else given.seeds):
+            key = (row["field"], row["problem"])
+            rows = [old for old in Results(RESULTS).read("defaults") or [] if (old["field"], old["problem"]) != key]
+            save("defaults", [*rows, row], threads=given.threads, data=given.data)
+            print(time.strftime("%H:%M"), row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
