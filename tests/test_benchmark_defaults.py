@@ -56,7 +56,7 @@ def test_words_name_fields() -> None:
     ]
     assert {field.module for field, _ in wanted(["quantization.additive"])} == {"quantization.additive"}
     assert len(list(wanted([]))) == len(FIELDS)
-    with pytest.raises(SystemExit, match="no module or field 'quantization.no_such'"):
+    with pytest.raises(SystemExit, match=r"no module or field 'quantization\.no_such'"):
         list(wanted(["quantization.no_such"]))
 
 

@@ -21,6 +21,9 @@ from benchmarks.ordinal.problems import synthetic
 from benchmarks.ordinal.questions import truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
+from nearkin.data.comparisons.reading import orient
+from nearkin.embedding import AllPairs
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, triplet_error
 from nearkin.quantization import (
     IndexingLayer,
@@ -49,11 +52,14 @@ def _rows(name: str, data: Path) -> Any:
     return load(name, data, None if name == "vocabulary" else _LEARNED, None if name == "vocabulary" else _SEARCHED)
 
 
-def codes(name: str, make: Callable[[int], Any], data: Path, seed: int) -> float:
-    """Recall 10@10 of an index of codes; `make(seed)` is a quantizer, or learns one from rows (n, d)."""
+def codes(name: str, make: Callable[[int], Any], data: Path, seed: int, metric: str = "") -> float:
+    """Recall 10@10 of an index of codes; `make(seed)` is a quantizer, or learns one from rows (n, d).
+
+    `metric`: "ip" for rows of one length, whose neighbours are the same.
+    """
     problem, made = _rows(name, data), make(seed)
     quantizer = made.fit(problem.learned) if hasattr(made, "fit") else made(problem.learned)
-    index = nk.Index.build(problem.searched, quantizer, metric=problem.metric)
+    index = nk.Index.build(problem.searched, quantizer, metric=metric or problem.metric)
     return 100 * recall_k_at_k(index.search(problem.queries, NEIGHBOURS)[1], problem.truth, NEIGHBOURS)
 
 
@@ -96,6 +102,17 @@ def mapped(name: str, data: Path, seed: int) -> float:
     return 100 * float((found == answer[asked, None]).any(axis=1).mean())
 
 
+def bridged(name: str, data: Path, seed: int) -> float:
+    """Recall 10@10 among old vectors of new vectors through a bridge: all columns to the first two thirds of them."""
+    problem = _rows(name, data)
+    columns = 2 * problem.d // 3
+    X, Q = problem.searched, problem.queries
+    bridge = nk.Bridge(random_state=seed).fit(problem.learned[:4_000, :columns], problem.learned[:4_000])
+    truth = nearest_rows(unit_rows(X[:, :columns]), unit_rows(Q[:, :columns]), NEIGHBOURS)
+    found = nearest_rows(unit_rows(X[:, :columns]), unit_rows(bridge.transform(Q)), NEIGHBOURS)
+    return 100 * recall_k_at_k(found, truth, NEIGHBOURS)
+
+
 def item_ids(name: str, data: Path, seed: int) -> float:
     """Share of the variance that three codes of 64 values keep."""
     X = _rows(name, data).learned
@@ -119,8 +136,21 @@ def labelled(name: str, data: Path, seed: int) -> float:
     return 100 * float(histograms.average_precision().mean())
 
 
+def hashed(name: str, method: str, data: Path, seed: int) -> float:
+    """Recall of 100 exact neighbours among the 100 nearest codes of 32 bits."""
+    problem = _rows(name, data)
+    hasher = getattr(nk, method)(n_bits=32, random_state=seed).fit(problem.learned[:4_000])
+    index = nk.Index.build(problem.searched, hasher, metric="hamming")
+    truth = nearest_rows(problem.searched, problem.queries, 100)
+    return 100 * recall_k_at_k(index.search(problem.queries, 100)[1], truth, 100)
+
+
 @cache
 def _pairs(name: str, data: Path, seed: int) -> Any:
+    if name.startswith("planted"):
+        wide = name == "planted, wide"
+        made = nk.data.planted_interactions(1_200, 800 if wide else 400, rank=16 if wide else 8, random_state=seed)
+        return nk.data.split_random(made.interactions, random_state=seed)
     if name == "ml100k":
         return nk.data.split_random(nk.read_interactions(data / "ml100k.npz", min_weight=4), random_state=seed)
     with np.load(data / "gowalla.npz") as z:
@@ -132,9 +162,21 @@ def _pairs(name: str, data: Path, seed: int) -> Any:
 def recommended(name: str, settings: dict[str, Any], data: Path, seed: int) -> float:
     """Recall@20 of pairs held out."""
     parts = _pairs(name, data, seed)
-    model = nk.TwoTower(64, random_state=seed, **settings).fit(parts.train, validation=parts.valid)
-    P, Q = model.left_embeddings_, model.right_embeddings_
-    return 100 * ranking_metrics(P, Q, parts.test, seen=parts.train, k=20, metrics=("recall",))["recall@20"]
+    model = nk.TwoTower(**{"n_components": 64, "random_state": seed} | settings)
+    return _recall(model.fit(parts.train, validation=parts.valid), parts)
+
+
+def _recall(model: nk.TwoTower, parts: Any, P: np.ndarray | None = None) -> float:
+    P = model.left_embeddings_ if P is None else P
+    found = ranking_metrics(P, model.right_embeddings_, parts.test, seen=parts.train, k=20, metrics=("recall",))
+    return 100 * found["recall@20"]
+
+
+def folded(name: str, settings: dict[str, Any], data: Path, seed: int) -> float:
+    """Recall@20 of held-out pairs, each left embedded by its pairs as if it were new."""
+    parts = _pairs(name, data, seed)
+    model = nk.TwoTower(64, random_state=seed, **settings).fit(parts.train)
+    return _recall(model, parts, model.embed_left(parts.train.matrix()))
 
 
 def joined(name: str, data: Path, seed: int) -> float:
@@ -146,17 +188,28 @@ def updated(name: str, data: Path, seed: int) -> float:
     """Recall@20 after `partial_fit` of a tenth of the pairs."""
     parts = _pairs(name, data, seed)
     late = np.random.default_rng(seed).random(len(parts.train)) < 0.1
-    model = nk.TwoTower(64, loss="all-pairs", random_state=seed).fit(parts.train.take(~late))
-    model.partial_fit(parts.train.take(late))
-    P, Q = model.left_embeddings_, model.right_embeddings_
-    return 100 * ranking_metrics(P, Q, parts.test, seen=parts.train, k=20, metrics=("recall",))["recall@20"]
+    model = nk.TwoTower(64, loss="all-pairs", random_state=seed).fit(parts.train.select(~late))
+    return _recall(model.partial_fit(parts.train.select(late)), parts)
 
 
-def ordered(noise: float, loss: str, data: Path, seed: int) -> float:
-    """Share of 10,000 held-out comparisons that an embedding of 100 points in 10 dimensions orders right."""
+def ordered(noise: float, settings: dict[str, Any], p: int, data: Path, seed: int) -> float:
+    """Share of 10,000 held-out comparisons that an embedding of 100 points orders right; `p` dimensions are true."""
     del data
-    train, test = synthetic(100, 5_000, seed, noise=noise)
-    return 100 - 100 * triplet_error(nk.OrdinalEmbedding(10, loss=loss, random_state=seed).fit(train).embedding_, test)
+    train, test = synthetic(100, 5_000, seed, p=p, noise=noise)
+    model = nk.OrdinalEmbedding(**{"n_components": p, "random_state": seed} | settings)
+    return 100 - 100 * triplet_error(model.fit(train).embedding_, test)
+
+
+def rated(name: str, data: Path, seed: int) -> float:
+    """The same of 30 answers an object by eight raters, two of whom answer at random, the others a tenth wrong."""
+    truth = next(truth for truth in truths(data, seed) if truth.name == name)
+    rng = np.random.default_rng([seed, 4])
+    answers = truth.random(30 * len(truth.distances), rng, 0.0)
+    who = rng.integers(0, 8, len(answers))
+    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
+    answers = replace(answers, indices=orient(answers.indices, ~wrong), annotators=who)
+    model = nk.OrdinalEmbedding(truth.p, random_state=seed).fit(answers, raters="estimated")
+    return 100 - 100 * triplet_error(model.embedding_, truth.random(5_000, np.random.default_rng([seed, 1]), 0.0))
 
 
 def questioned(name: str, data: Path, seed: int) -> float:
@@ -174,10 +227,27 @@ def questioned(name: str, data: Path, seed: int) -> float:
 _RECALL, _ANSWERS, _RIGHT, _PAIRS = "recall 10@10", "answers in the first ten", "comparisons right", "recall@20"
 
 
-def _codes(name: str, make: Callable[..., Any], *arguments: Any, **settings: Any) -> Problem:
-    return Problem(_RECALL, partial(codes, name, lambda seed: make(*arguments, random_state=seed, **settings)))
+def _codes(name: str, make: Callable[..., Any], *arguments: Any, metric: str = "", **settings: Any) -> Problem:
+    def made(seed: int) -> Any:
+        return make(*arguments, random_state=seed, **settings)
+
+    return Problem(_RECALL, partial(codes, name, made, metric=metric))
 
 
+WAYS: tuple[tuple[str, Callable[..., float], dict[str, Any]], ...] = (
+    ("default", recommended, {}),
+    ("softmax", recommended, {"loss": "cosine-softmax"}),
+    ("all pairs", recommended, {"loss": "all-pairs"}),
+    ("all pairs, 96 columns", recommended, {"loss": "all-pairs", "n_components": 96}),
+    ("Adam", recommended, {"loss": "all-pairs", "solver": "adam"}),
+    ("batches", recommended, {"loss": "in-batch-softmax", "solver": "adam"}),
+    ("SOGram", recommended, {"loss": "all-pairs", "solver": "sogram"}),
+    ("L-BFGS", recommended, {"loss": "all-pairs", "solver": "l-bfgs"}),
+    ("Gauss-Newton", recommended, {"loss": "all-pairs", "solver": "gauss-newton"}),
+    ("Gauss-Newton, both sides", recommended, {"loss": "all-pairs", "solver": "gauss-newton-joint"}),
+    ("new rows, softmax", folded, {"loss": "cosine-softmax"}),
+    ("new rows, logistic loss", folded, {"loss": AllPairs(pair_loss="logistic")}),
+)
 PROBLEMS = {
     "product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8),
     "product, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 16),
@@ -203,19 +273,42 @@ PROBLEMS = {
     "semantic ids, GIST": Problem("variance kept", partial(item_ids, "gist")),
     "OgE with labels, network features": Problem("mAP of labels", partial(labelled, "network")),
     "OgE with labels, GIST": Problem("mAP of labels", partial(labelled, "gist")),
-    "pairs of MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {})),
-    "pairs of Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {}), 1),
-    "softmax, MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {"loss": "cosine-softmax"})),
-    "softmax, Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {"loss": "cosine-softmax"}), 1),
-    "all pairs, MovieLens": Problem(_PAIRS, partial(recommended, "ml100k", {"loss": "all-pairs"})),
-    "all pairs, Gowalla, a fifth": Problem(_PAIRS, partial(recommended, "gowalla", {"loss": "all-pairs"})),
+    "new vectors to old ones, sentences": Problem(_RECALL, partial(bridged, "sentences")),
+    "new vectors to old ones, GIST": Problem(_RECALL, partial(bridged, "gist")),
+    "k-means hashing, SIFT": Problem("recall 100@100", partial(hashed, "sift", "KMeansHash")),
+    "k-means hashing, GIST": Problem("recall 100@100", partial(hashed, "gist", "KMeansHash")),
+    "binary autoencoder, SIFT": Problem("recall 100@100", partial(hashed, "sift", "BinaryAutoencoder")),
+    "binary autoencoder, GIST": Problem("recall 100@100", partial(hashed, "gist", "BinaryAutoencoder")),
+    "by inner product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, metric="ip"),
+    "by inner product, sentences, 24 bytes": _codes("sentences", nk.ProductQuantizer, 24, metric="ip"),
+    "in lists, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, n_lists=64),
+    "in lists, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 16, n_lists=64),
+    **{
+        f"{what}, {where}": Problem(_PAIRS, partial(run, name, settings), seeds)
+        for what, run, settings in WAYS
+        for where, name, seeds in (
+            ("MovieLens", "ml100k", 2),
+            ("Gowalla, a fifth", "gowalla", 1),
+            ("planted features", "planted", 2),
+            ("wide planted features", "planted, wide", 2),
+        )
+    },
     "updates, MovieLens": Problem(_PAIRS, partial(updated, "ml100k")),
     "updates, Gowalla, a fifth": Problem(_PAIRS, partial(updated, "gowalla")),
     "joint index, MovieLens": Problem(_PAIRS, partial(joined, "ml100k")),
     "joint index, Gowalla, a fifth": Problem(_PAIRS, partial(joined, "gowalla"), 1),
-    "STE": Problem(_RIGHT, partial(ordered, 0.0, "ste"), 3),
-    "STE, a tenth wrong": Problem(_RIGHT, partial(ordered, 0.1, "ste"), 3),
-    "t-STE, a tenth wrong": Problem(_RIGHT, partial(ordered, 0.1, "t-ste"), 3),
+    **{
+        f"{what}{', a tenth wrong' * bool(noise)}": Problem(_RIGHT, partial(ordered, noise, settings, p), 3)
+        for what, settings, p in (
+            ("STE", {"loss": "ste"}, 10),
+            ("STE in the plane", {"loss": "ste"}, 2),
+            ("STE by SVRG-SBB", {"loss": "ste", "solver": "svrg-sbb"}, 10),
+            ("STE, dimension chosen", {"loss": "ste", "n_components": "auto"}, 4),
+        )
+        for noise in (0.0, 0.1)
+    },
+    "raters, plane": Problem(_RIGHT, partial(rated, "plane"), 5),
+    "raters, clusters": Problem(_RIGHT, partial(rated, "clusters"), 5),
     "questions, plane": Problem(_RIGHT, partial(questioned, "plane"), 5),
     "questions, clusters": Problem(_RIGHT, partial(questioned, "clusters"), 5),
 }
