@@ -1,10 +1,12 @@
 """Which problems show a tuned number, and what to compare it with where half and twice as much would not do."""
 
+import re
 from typing import Any
 
 PRODUCT = ("product, SIFT, 8 bytes", "product, GIST, 16 bytes")
 RESIDUAL = ("residual, SIFT, 8 bytes", "residual, GIST, 8 bytes")
 LENGTHS = ("lengths, GIST, 8 bytes", "lengths, MNIST, 2 x 8")
+FAR = ("product with far rows, SIFT, 8 bytes", "product with far rows, GIST, 16 bytes")
 SIGNS = ("signs, sentences", "signs, SIFT")
 IN_LISTS = ("in lists, SIFT, 8 bytes", "in lists, GIST, 16 bytes")
 BY_PRODUCT = ("by inner product, SIFT, 8 bytes", "by inner product, sentences, 24 bytes")
@@ -16,7 +18,7 @@ SVRG = ("STE by SVRG-SBB", "STE by SVRG-SBB, a tenth wrong")
 
 def pairs(way: str) -> tuple[str, str]:
     """A way to learn from pairs on two data sets."""
-    return f"{way}, MovieLens", f"{way}, Gowalla, a fifth"
+    return f"{way}, MovieLens", f"{way}, Gowalla, a twelfth"
 
 
 def features(way: str) -> tuple[str, str]:
@@ -41,17 +43,17 @@ PROBLEMS_OF = {
     "embedding.two_tower.cosine_softmax": pairs("softmax"),
     "embedding.two_tower.cosine_softmax.steps": pairs("new rows, softmax"),
     "embedding.two_tower.cosine_softmax.still": pairs("new rows, softmax"),
-    "embedding.two_tower.fitting": ("updates, MovieLens", "updates, Gowalla, a fifth"),
-    "embedding.two_tower.fitting.sampled": pairs("batches"),
+    "embedding.two_tower.fitting": ("updates, MovieLens", "updates, Gowalla, a twelfth"),
+    "embedding.two_tower.fitting.sampled": features("batches"),
     "embedding.two_tower.gradient": features("Gauss-Newton"),
     "embedding.two_tower.gradient.steps": pairs("Adam"),
     "embedding.two_tower.gradient.rate": pairs("Adam"),
-    "embedding.two_tower.gradient.epochs": pairs("batches"),
-    "embedding.two_tower.gradient.batch": pairs("batches"),
-    "embedding.two_tower.gradient.batch_rate": pairs("batches"),
+    "embedding.two_tower.gradient.epochs": features("batches"),
+    "embedding.two_tower.gradient.batch": features("batches"),
+    "embedding.two_tower.gradient.batch_rate": features("batches"),
     "embedding.two_tower.gradient.inner_steps": features("L-BFGS"),
     "embedding.two_tower.gradient.joint_steps": features("Gauss-Newton, both sides"),
-    "embedding.two_tower.joint": ("joint index, MovieLens", "joint index, Gowalla, a fifth"),
+    "embedding.two_tower.joint": ("joint index, MovieLens", "joint index, Gowalla, a twelfth"),
     "embedding.two_tower.objective": pairs("all pairs"),
     "hashing.baselines": AUTOENCODER,
     "hashing.baselines.rotations": KMEANS_HASH,
@@ -64,11 +66,26 @@ PROBLEMS_OF = {
     "quantization.additive": RESIDUAL,
     "quantization.additive.length": LENGTHS,
     "quantization.additive.restoring": LENGTHS,
+    "quantization.axis": ("axes, sentences, 96 bytes", "axes, GIST, 128 bytes"),
     "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 16 bytes"),
+    "quantization.codebooks": ("product, GIST, 16 bytes", "product, MNIST, 16 bytes"),
+    "quantization.codebooks.coarse_iterations": IN_LISTS,
+    "quantization.codebooks.far": FAR,
+    "quantization.codebooks.far_iterations": FAR,
+    "quantization.codebooks.far_share": FAR,
+    "quantization.codebooks.queries": (
+        "product with queries, sentences, 24 bytes",
+        "product with queries, GIST, 16 bytes",
+    ),
     "quantization.engine_rotation": SIGNS,
+    "quantization.faiss_bridge": ("product of 4 bits, SIFT, 8 bytes", "product of 4 bits, GIST, 16 bytes"),
+    "quantization.layer": ("joint index, MovieLens", "joint index, Gowalla, a twelfth"),
     "quantization.norm_explicit": ("norm-explicit, GIST, 16 bytes", "norm-explicit, heavy tails, 16 bytes"),
     "quantization.order": SIGNS,
     "quantization.pair_map": ("pairs, sentences, 8 bytes", "pairs, glosses, 8 bytes"),
+    "quantization.product": ("product by batches, SIFT, 8 bytes", "product by batches, GIST, 16 bytes"),
+    "quantization.rotation": ("Givens rotation, SIFT, 8 bytes", "Givens rotation, GIST, 16 bytes"),
+    "quantization.scalar": ("scalars of 4 bits, sentences", "scalars of 4 bits, GIST"),
     "quantization.semantic_ids": ("semantic ids, sentences", "semantic ids, GIST"),
     "quantization.training": PRODUCT,
     "solvers.finite_sum": SVRG,
@@ -76,6 +93,12 @@ PROBLEMS_OF = {
 }
 
 OTHERS: dict[str, tuple[Any, ...]] = {
+    "embedding.bridge.shrinkage": ((1e-3,), (1e-1,)),
+    "embedding.ordinal.answers.dimensions": ((2, 4, 8, 16), tuple(range(1, 21))),
+    "embedding.two_tower.als.dampings": ((-6, -6, 1), (-3, 0, 4)),
+    "quantization.pair_map.ridges": ((1.0,), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)),
+    "quantization.pair_map.powers": ((0.0,), (0.25,)),
+    "quantization.scalar.clipped": ((0.0,), (1e-3,)),
     "quantization.additive.memory": (0.0, 0.35),
     "quantization.additive.coded_twice": (1, 6),
     "quantization.additive.diverged": (1e9,),
@@ -97,6 +120,10 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "embedding.two_tower.choice.imputed": ((0.2, 0.2), (0.3, 0.3)),
     "embedding.two_tower.choice.strengths": ((0.25,), (0.5, 0.125)),
 }
+
+HALVED = re.compile(
+    r"(^|\.|_)(rows|queries|lefts|pairs|sample|depth|neighbours)$"
+)  # limits: more would only take longer
 
 
 def problems_of(field: str) -> tuple[str, ...]:

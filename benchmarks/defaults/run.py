@@ -4,7 +4,7 @@
     python -m benchmarks defaults quantization.additive                    those of one module
     python -m benchmarks defaults quantization.additive.memory=0,.5,.9     one of them, at these values
 
-Without values a number is halved and doubled, and set to what switches it off where `OTHERS` has that. A row has two
+Without values a number is halved and doubled, a limit of rows halved, and some have their own values in `OTHERS`. A row has two
 problems on different data, the figure of the present value and of the others in points, and the CPU seconds of one fit
 (one thread, two seeds). Differences below about .5 are noise. Writes results/defaults.json, a row at a time.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nearkin
-from benchmarks.defaults.fields import OTHERS, problems_of
+from benchmarks.defaults.fields import HALVED, OTHERS, problems_of
 from benchmarks.defaults.problems import PROBLEMS
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser
@@ -79,7 +79,7 @@ def others(field: Field) -> tuple[Any, ...]:
         return value / 2, value * 2
     if not isinstance(value, int):
         raise ValueError(f"{field} is {value!r}; a value that is no number needs its alternatives in OTHERS")
-    return max(1, value // 2), value * 2
+    return (max(1, value // 2), value * 2)[: 1 if HALVED.search(field.name) else 2]
 
 
 def wanted(words: list[str]) -> Iterator[tuple[Field, tuple[Any, ...]]]:
