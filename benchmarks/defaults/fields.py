@@ -18,7 +18,7 @@ SVRG = ("STE by SVRG-SBB", "STE by SVRG-SBB, a tenth wrong")
 
 def pairs(way: str) -> tuple[str, str]:
     """A way to learn from pairs on two data sets."""
-    return f"{way}, MovieLens", f"{way}, Gowalla, a twelfth"
+    return f"{way}, MovieLens", f"{way}, Gowalla, a part"
 
 
 def features(way: str) -> tuple[str, str]:
@@ -43,7 +43,7 @@ PROBLEMS_OF = {
     "embedding.two_tower.cosine_softmax": pairs("softmax"),
     "embedding.two_tower.cosine_softmax.steps": pairs("new rows, softmax"),
     "embedding.two_tower.cosine_softmax.still": pairs("new rows, softmax"),
-    "embedding.two_tower.fitting": ("updates, MovieLens", "updates, Gowalla, a twelfth"),
+    "embedding.two_tower.fitting": ("updates, MovieLens", "updates, Gowalla, a part"),
     "embedding.two_tower.fitting.sampled": features("batches"),
     "embedding.two_tower.gradient": features("Gauss-Newton"),
     "embedding.two_tower.gradient.steps": pairs("Adam"),
@@ -53,7 +53,7 @@ PROBLEMS_OF = {
     "embedding.two_tower.gradient.batch_rate": features("batches"),
     "embedding.two_tower.gradient.inner_steps": features("L-BFGS"),
     "embedding.two_tower.gradient.joint_steps": features("Gauss-Newton, both sides"),
-    "embedding.two_tower.joint": ("joint index, MovieLens", "joint index, Gowalla, a twelfth"),
+    "embedding.two_tower.joint": ("joint index, MovieLens", "joint index, Gowalla, a part"),
     "embedding.two_tower.objective": pairs("all pairs"),
     "hashing.baselines": AUTOENCODER,
     "hashing.baselines.rotations": KMEANS_HASH,
@@ -67,7 +67,7 @@ PROBLEMS_OF = {
     "quantization.additive.length": LENGTHS,
     "quantization.additive.restoring": LENGTHS,
     "quantization.axis": ("axes, sentences, 96 bytes", "axes, GIST, 128 bytes"),
-    "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 16 bytes"),
+    "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 8 bytes"),
     "quantization.codebooks": ("product, GIST, 16 bytes", "product, MNIST, 16 bytes"),
     "quantization.codebooks.coarse_iterations": IN_LISTS,
     "quantization.codebooks.far": FAR,
@@ -79,7 +79,7 @@ PROBLEMS_OF = {
     ),
     "quantization.engine_rotation": SIGNS,
     "quantization.faiss_bridge": ("product of 4 bits, SIFT, 8 bytes", "product of 4 bits, GIST, 16 bytes"),
-    "quantization.layer": ("joint index, MovieLens", "joint index, Gowalla, a twelfth"),
+    "quantization.layer": ("joint index, MovieLens", "joint index, Gowalla, a part"),
     "quantization.norm_explicit": ("norm-explicit, GIST, 16 bytes", "norm-explicit, heavy tails, 16 bytes"),
     "quantization.order": SIGNS,
     "quantization.pair_map": ("pairs, sentences, 8 bytes", "pairs, glosses, 8 bytes"),

@@ -4,9 +4,9 @@
     python -m benchmarks defaults quantization.additive                    those of one module
     python -m benchmarks defaults quantization.additive.memory=0,.5,.9     one of them, at these values
 
-Without values a number is halved and doubled, a limit of rows halved, and some have their own values in `OTHERS`. A row has two
-problems on different data, the figure of the present value and of the others in points, and the CPU seconds of one fit
-(one thread, two seeds). Differences below about .5 are noise. Writes results/defaults.json, a row at a time.
+Without values a number is halved and doubled, a limit of rows halved, and some have their own values in `OTHERS`. A row
+is one of two problems on different data: the figure in points, and the CPU seconds of a fit, at the present value and at
+the others (one thread, one to five seeds). Differences below about .5 are noise. Writes results/defaults.json.
 """
 
 import ast
