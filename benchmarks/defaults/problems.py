@@ -94,8 +94,7 @@ def queried(name: str, n_bytes: int, data: Path, seed: int) -> float:
 
 def raced(n_bytes: int, known: bool, seed: int) -> Callable[[np.ndarray], Any]:
     def learn(X: np.ndarray) -> Any:
-        rows: dict[str, Any] = {} if known else {"n_rows": 100 * len(X)}
-        return best(X, n_bytes, random_state=seed, **rows).quantizer
+        return best(X, n_bytes, n_rows=len(X) if known else 100 * len(X), random_state=seed).quantizer
 
     return learn
 
@@ -298,10 +297,8 @@ PROBLEMS = {
     "scalars of 4 bits, GIST": Problem(_RECALL, partial(codes, "gist", lambda _: ScalarQuantizer(4)), 1),
     "residual, SIFT, 8 bytes": _codes("sift", ResidualQuantizer, 8),
     "residual, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8),
-    "residual, MNIST, 8 bytes": _codes("mnist", ResidualQuantizer, 8),
     "lengths, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8, ranking="lengths"),
     "lengths, MNIST, 2 x 8": _codes("mnist", ProductResidualQuantizer, 2, 8, ranking="lengths"),
-    "known rows, word vectors, 8 bytes": _codes("vocabulary", ResidualQuantizer, 8, ranking="known"),
     "norm-explicit, GIST, 16 bytes": _codes("gist", NormExplicitQuantizer, 16),
     "norm-explicit, heavy tails, 16 bytes": _codes("heavy", NormExplicitQuantizer, 16),
     "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(raced, 8, False)), 1),
@@ -309,8 +306,8 @@ PROBLEMS = {
     "best, known word vectors, 8 bytes": Problem(_RECALL, partial(codes, "vocabulary", partial(raced, 8, True)), 1),
     "signs, sentences": Problem(_RECALL, partial(turned, "sentences", "sign"), 1),
     "signs, SIFT": Problem(_RECALL, partial(turned, "sift", "sign")),
-    "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16")),
-    "rotation for product codes, SIFT": Problem(_RECALL, partial(turned, "sift", "pq8")),
+    "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16"), 1),
+    "rotation for product codes, SIFT": Problem(_RECALL, partial(turned, "sift", "pq8"), 1),
     "pairs, sentences, 8 bytes": Problem(_ANSWERS, partial(mapped, "sentences"), 1),
     "pairs, glosses, 8 bytes": Problem(_ANSWERS, partial(mapped, "glosses"), 1),
     "semantic ids, sentences": Problem("variance kept", partial(item_ids, "sentences")),

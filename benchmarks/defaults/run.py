@@ -5,8 +5,8 @@
     python -m benchmarks defaults quantization.additive.memory=0,.5,.9     one of them, at these values
 
 Without values a number is halved and doubled, a limit of rows halved, and some have their own values in `OTHERS`. A row
-is one of two problems on different data: the figure in points, and the CPU seconds of a fit, at the present value and at
-the others (one thread, one to five seeds). Differences below about .5 are noise. Writes results/defaults.json.
+is one of two problems on different data: the figure in points, and the CPU seconds of a fit, at the default and at the
+other values (one thread, one to five seeds). Differences below about .5 are noise. Writes results/defaults.json.
 """
 
 import ast
