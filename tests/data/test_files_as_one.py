@@ -101,3 +101,14 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         open_vectors([tmp_path / "a.npy", tmp_path / "a.npy"])
     with pytest.raises(ValueError, match="the list of files is empty"):
         open_vectors([])
+
+
+def test_a_description_notices_a_changed_row_anywhere_in_a_mapped_file(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+    found = set()
+    for row in (None, 0, 9, 15):
+        Y = X.copy()
+        Y[slice(0) if row is None else row] += 1
+        np.save(tmp_path / "X.npy", Y)
+        found.add(open_vectors(tmp_path / "X.npy").describe())
+    assert len(found) == 4

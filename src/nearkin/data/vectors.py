@@ -149,8 +149,9 @@ class VectorFile:
         digest = hashlib.sha256()
         for name in self.files:
             digest.update(os.path.basename(name).encode() + b"\0")
-        few = next(self._rows.blocks(16, 0, self._rows.shape[0]))  # the first rows: others may take a pass
-        digest.update(np.ascontiguousarray(few).tobytes())
+        last = self._rows.shape[0] - 1
+        few = np.unique(np.linspace(0, min(last, 15) if self._rows.streamed else last, 16).astype(np.int64))
+        digest.update(np.ascontiguousarray(self._rows.take(few)).tobytes())
         count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
         return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {digest.hexdigest()[:12]}"
 

@@ -26,6 +26,7 @@ class FileRows:
     take: Callable[[np.ndarray], np.ndarray]  # rows by increasing number, at least one
     about: str = ""
     ids: Callable[[], np.ndarray] | None = None
+    streamed: bool = False  # rows are read from the beginning of the file, whichever are wanted
 
 
 def check_dtype(name: str, dtype: np.dtype) -> None:
@@ -125,7 +126,7 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
             start += len(block)
         return X
 
-    return FileRows(shape, dtype, some, take)
+    return FileRows(shape, dtype, some, take, streamed=True)
 
 
 def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
@@ -151,7 +152,8 @@ def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
         return np.concatenate([part.take(numbers[a:b] - start) for part, start, a, b in wanted if a < b])
 
     shape = (int(starts[-1]), parts[first].shape[1])
-    return FileRows(shape, parts[first].dtype, blocks, take, parts[0].about, _joined_ids(parts))
+    streamed = any(part.streamed for part in parts)
+    return FileRows(shape, parts[first].dtype, blocks, take, parts[0].about, _joined_ids(parts), streamed)
 
 
 def _joined_ids(parts: list[FileRows]) -> Callable[[], np.ndarray] | None:
