@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import BlockRotation
+from nearkin.orthogonal.retraction import cayley
 
 
 def moved(d: int, block_size: int, norm: float = 0.5, dtype: torch.dtype = torch.float32) -> BlockRotation:
@@ -95,7 +96,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: BlockRotation(4, 2)(torch.ones(3, 5)), ValueError, r"x has shape \(3, 5\)"),
     (lambda: BlockRotation(4, 2).merge(nn.Linear(3, 4)), ValueError, r"layer.weight has shape \(4, 3\)"),
     (lambda: BlockRotation(4, 2).merge(nn.Linear(4, 3), "both"), ValueError, "side is 'both'"),
-    (lambda: moved(4, 2, torch.nan, torch.float32).rotations(), ValueError, "weight contains NaN or infinity"),
+    (lambda: cayley(torch.full((1, 2, 2), torch.nan)), ValueError, "a skew matrix contains NaN or infinity"),
 ]
 
 

@@ -141,7 +141,7 @@ def test_random_pairs_turn_what_lies_in_order_in_memory() -> None:
     assert not by_columns.is_contiguous()
 
 
-@pytest.mark.parametrize("n_matchings", [1, 2])
+@pytest.mark.parametrize("n_matchings", [1, 2])  # one in a single compiled call, two by the general path
 def test_steps_are_counted(n_matchings: int) -> None:
     p = nn.Parameter(haar_orthogonal(8, 8, random_state=0))
     optimizer = GivensDescent([p], 0.1, selection="random", n_matchings=n_matchings, random_state=0)
@@ -154,7 +154,7 @@ def test_steps_are_counted(n_matchings: int) -> None:
 @pytest.mark.parametrize("side", ["auto", "left", "right"])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("shape", [(6, 6), (7, 7), (40, 40), (9, 4), (4, 9), (1, 1)])
-def test_a_greedy_step_is_that_of_a_batch_of_one(shape: tuple[int, int], turned: bool, side: str) -> None:
+def test_the_compiled_greedy_step_is_that_of_a_batch_of_one(shape: tuple[int, int], turned: bool, side: str) -> None:
     d, k = shape
     if side == "right" and d != k:
         return
@@ -164,8 +164,10 @@ def test_a_greedy_step_is_that_of_a_batch_of_one(shape: tuple[int, int], turned:
     G = torch.randn(d, k, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     p, batch = nn.Parameter(X), nn.Parameter(X.clone()[None])
     p.grad, batch.grad = G, G[None]
-    for q in (p, batch):
-        GivensDescent([q], 0.1, "greedy", side=side).step()
+    compiled, slow = (GivensDescent([q], 0.1, "greedy", side=side) for q in (p, batch))
+    assert compiled._compiled_step(p, compiled.param_groups[0])
+    assert not slow._compiled_step(batch, slow.param_groups[0])
+    slow.step()
     torch.testing.assert_close(p.detach(), batch.detach()[0], rtol=0, atol=1e-13)
 
 

@@ -11,6 +11,7 @@ from nearkin.orthogonal.retraction import (
     FOURTH,
     RETRACTIONS,
     TOLERANCE,
+    inverse_polynomial,
     left_step,
     newton_schulz_orthonormalize,
     right_step,
@@ -154,3 +155,13 @@ def test_long_tall_steps_are_those_of_the_full_matrix(retraction: str, shape: tu
     W, identity = t * left_skew(X, G), torch.eye(len(X), dtype=X.dtype)
     full = torch.linalg.solve(identity + W / 2, identity - W / 2) if retraction == "cayley" else torch.matrix_exp(-W)
     torch.testing.assert_close(left_step(X, G, t, retraction), full @ X, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("degree", [3, 5])
+@pytest.mark.parametrize("power", [-9, -4, 0, 8])
+def test_the_polynomial_of_an_inverse_leaves_what_it_says(power: int, degree: int) -> None:
+    coefficients, error = inverse_polynomial(power, degree)
+    u = torch.linspace(-(2.0 ** (power / 2)), 0, 1001, dtype=torch.float64)
+    left = 1 - (1 - u) * sum(c * u**i for i, c in enumerate(coefficients))
+    assert float(left.abs().max()) == pytest.approx(error, rel=1e-3, abs=1e-14)
+    assert coefficients[0] == pytest.approx(1, abs=1e-14)

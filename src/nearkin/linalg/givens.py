@@ -158,16 +158,20 @@ def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) ->
 def descend_in_order(
     X: np.ndarray,  # (d, k), changed in place
     G: np.ndarray,  # (d, k)
-    order: np.ndarray,  # different rows in pairs of neighbours
+    order: np.ndarray,  # different rows in pairs of neighbours; a last one without partner stays
     length: float,
 ) -> bool:
-    """Rotate pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, without any change, if an
-    angle is not finite. The last rows of X, which are still in the cache, turn first."""
+    """Rotate pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T; False, without any change, if G or
+    an angle is not finite. All angles come first, which tests G on the way: a separate test and a single pass take
+    longer. The last rows of X, which are still in the cache, turn first."""
     theta, total = np.empty(len(order) // 2), 0.0
     for p in range(len(theta)):
         i, j = order[2 * p], order[2 * p + 1]
         theta[p] = length * row_entry(X[i], X[j], G[i], G[j])
-        total += theta[p] * 0  # NaN for an infinite angle
+        total += theta[p] * 0
+    if len(order) % 2:
+        for c in range(G.shape[1]):
+            total += G[order[-1], c] * 0
     if total != 0:
         return False
     for p in range(len(theta) - 1, -1, -1):

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from nearkin._check import check_choice, check_instance, check_integer
 from nearkin.orthogonal.optimizer import DTYPES
-from nearkin.orthogonal.retraction import cayley_step
+from nearkin.orthogonal.retraction import cayley, plus_identity
 
 SIDES = ("inputs", "outputs")
 
@@ -123,11 +123,8 @@ class _Cayley(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
         wide = entries if entries.dtype == torch.float64 else entries.float()
-        if not bool(torch.isfinite(wide).all()):
-            raise ValueError("weight contains NaN or infinity: it gives no rotation; lower lr")
         signed = torch.cat([wide, -wide, wide.new_zeros(len(wide), 1)], 1)
-        Q, identity = signed.index_select(1, places).view(-1, s, s), torch.eye(s, dtype=wide.dtype, device=wide.device)
-        R = cayley_step(identity.expand_as(Q), Q, -2.0)
+        R = cayley(signed.index_select(1, places).view(-1, s, s))
         ctx.save_for_backward(R, above)
         ctx.dtype = entries.dtype
         return R
@@ -136,6 +133,6 @@ class _Cayley(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         R, above = ctx.saved_tensors
-        P = R.mT + torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
+        P = plus_identity(R.mT.clone(), 1)
         G = torch.bmm(torch.bmm(P, gradients[0]), P)
         return ((G - G.mT).flatten(1).index_select(1, above) / 2).to(ctx.dtype), None, None, None

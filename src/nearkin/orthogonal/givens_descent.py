@@ -2,24 +2,29 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
+from nearkin._compile import cached_njit
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import descend_in_order, rotate_rows
+from nearkin.linalg.givens import descend_in_order, rotate_columns_kernel, rotate_rows, rotate_rows_kernel
 from nearkin.linalg.skew import for_kernels, left_skew, left_skew_entries
 from nearkin.orthogonal.matching import (
     SELECTIONS,
+    greedy_pairs,
     heavy_matchings,
     most_matchings,
     random_matchings,
+    uniform_components,
 )
 from nearkin.orthogonal.optimizer import (
     AbstractOrthogonalOptimizer,
@@ -117,84 +122,148 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 f"edge-disjoint matchings of {d} axes"
             )
 
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
+        if more or group["n_matchings"] > 1 or X.ndim > 2:
+            return False
+        if X.shape[0] < X.shape[1] or _rotates_columns(X, group):
+            X, G = X.mT, G.mT
+        if group["selection"] == "greedy":
+            return _turn_heaviest(X, G, group["lr"])
+        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
+            X, G = X.mT, G.mT
+        if group["selection"] != "random" or not X.is_contiguous() or self.generator.device != X.device:
+            return False
+        order = torch.randperm(len(X), generator=self.generator)
+        return descend_in_order(X.numpy(), G.contiguous().numpy(), order.numpy(), group["lr"])
+
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        M = first_moment(G, group, state)
+        moved, M = X, first_moment(G, group, state)
         if M is not G and group["angle"] == "exact":
             raise ValueError(
                 "angle is 'exact' and momentum was set after the optimizer was made; give the scheduler "
                 "cycle_momentum=False"
             )
-        # the columns of X are the rows of its transpose, which turn in order of memory once it is laid out so
-        columns = _turns_columns(X, group)
-        rows, gradient, moment = (T.mT.contiguous() if columns else T.contiguous() for T in (X, G, M))
-        moment = gradient if M is G else moment
-        turn_rows(
-            rows, gradient, moment, self._draw(rows, moment, group), group, state, exact=group["angle"] == "exact"
-        )
-        if M is not G and moment is not M:  # a copy has turned
-            M.copy_(moment.mT if columns else moment)
-        return rows.mT if columns else rows
+        right, plain = _rotates_columns(X, group), M is G
+        if right:  # the columns of X are the rows of its transpose, a view
+            X, G = X.mT, G.mT
+            M = G if plain else M.mT
+        if right or group["selection"] != "random":
+            self._turn_one_by_one(X, G, M, group, state)
+            return moved
+        d, count = X.shape[1], group["n_matchings"]
+        if count == 1:
+            drawn = [uniform_components(d, 2, self.generator) for _ in X]
+        else:
+            drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in X]
+        turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact")
+        return moved
 
-    def _draw(self, X: Tensor, M: Tensor, group: Record) -> list[list[torch.Tensor]]:
-        """The matchings of each matrix."""
-        count, selection = group["n_matchings"], group["selection"]
-        if selection == "random":
-            return [random_matchings(X.shape[1], count, self.generator) for _ in X]
-        return [heavy_matchings(W, count, selection) for W in left_skew(X, M).abs()]  # one product for the batch
+    def _turn_one_by_one(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
+        """Pairs by weight, or random ones: the matchings of one matrix after those of the other."""
+        weighted = group["selection"] != "random"
+        Omega = left_skew(X, M) if weighted else X[:, :0, :0]  # one product for the batch
+        chosen = [self._choose(X[b], G[b], M[b], Omega[b], group) for b in range(len(X))]
+        length = step_length([raw for _, _, raw in chosen], group, state)
+        for b, (matchings, values, _) in enumerate(chosen):
+            theta = angles(values, length[b] if isinstance(length, Tensor) else length)
+            for pairs, turns in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
+                for moved in (X,) if M is G else (X, M):
+                    rotate_rows(moved[b], pairs, turns)
+
+    def _choose(
+        self, X: Tensor, G: Tensor, M: Tensor, Omega: Tensor, group: Record
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
+        if group["selection"] == "random":
+            matchings = [pairs.to(X.device) for pairs in random_matchings(len(X), group["n_matchings"], self.generator)]
+            pairs = torch.cat(matchings)
+            values = left_skew_entries(X, M, pairs)
+        else:
+            matchings = heavy_matchings(Omega.abs(), group["n_matchings"], group["selection"])
+            pairs = torch.cat(matchings)
+            values = Omega[pairs[:, 0], pairs[:, 1]]
+        raw = values if M is G or group.get("betas") is None else left_skew_entries(X, G, pairs)
+        if group["angle"] == "exact":
+            values = _circle_minimum(values, (X * G).sum(1), pairs)
+        return matchings, values, raw
 
 
-def _turns_columns(X: Tensor, group: Record) -> bool:
-    if group["side"] != "auto":
-        return group["side"] == "right"
-    # a step by random pairs costs no product, so that what is in order in memory turns; with a moment always the rows
-    by_columns = not (X.is_contiguous() or group["momentum"] or group.get("betas"))
-    return X.shape[-2] == X.shape[-1] and (group["selection"] != "random" or by_columns)
+def _rotates_columns(X: Tensor, group: Record) -> bool:
+    by_weight = group["side"] == "auto" and group["selection"] != "random"
+    return group["side"] == "right" or (by_weight and X.shape[-2] == X.shape[-1])
+
+
+def _turn_heaviest(X: Tensor, G: Tensor, lr: float) -> bool:
+    """Turn the heaviest pairs of rows of X (d, k), whose transpose may be what is contiguous; False, without any
+    change, if G is not finite."""
+    Omega = left_skew(X, G)
+    W = Omega.abs()
+    if not math.isfinite(float(W.sum())):
+        return False
+    if X.is_contiguous():
+        return _turn_greedy(X.numpy(), Omega.numpy(), W.numpy(), lr, False)
+    # columns of the transpose turn the other way
+    return X.mT.is_contiguous() and _turn_greedy(X.mT.numpy(), Omega.numpy(), W.numpy(), -lr, True)
+
+
+@cached_njit()
+def _turn_greedy(V: np.ndarray, Omega: np.ndarray, W: np.ndarray, length: float, columns: bool) -> bool:
+    pairs, total = greedy_pairs(W), 0.0
+    s, tau = np.empty(len(pairs), V.dtype), np.empty(len(pairs), V.dtype)
+    for p in range(len(pairs)):
+        theta = length * Omega[pairs[p, 0], pairs[p, 1]]
+        s[p], tau[p] = np.sin(theta), np.tan(theta / 2)
+        total += theta * 0
+    if total != 0:
+        return False
+    if columns:
+        rotate_columns_kernel(V, pairs, s, tau)
+    else:
+        rotate_rows_kernel(V, pairs, s, tau)
+    return True
 
 
 def turn_rows(
-    X: Tensor,  # (b, d, k), contiguous, changed in place
-    G: Tensor,  # (b, d, k), contiguous
+    X: Tensor,  # (b, d, k), changed in place
+    G: Tensor,  # (b, d, k)
     M: Tensor,  # (b, d, k): G, or its moment, which is rotated with X
-    drawn: Sequence[Sequence[Tensor]],  # for each matrix rounds of disjoint components (l, s)
+    drawn: Sequence[Tensor],  # for each matrix components (rounds l, s): those of one round are disjoint
     group: Record,
     state: Record,
     *,
     scales: Sequence[float] = (),  # factors of the entries of each matrix; default 1
+    rounds: int = 1,
     exact: bool = False,  # of pairs: by the angle that minimises <G, X>
 ) -> None:
     """X <- exp(-lr Omega_c) X for the blocks Omega_c of all matrices' components, those of a round in one call."""
-    (d, k), s, rounds = X.shape[1:], drawn[0][0].shape[1], len(drawn[0])
-    rows, gradient, moment = (T.view(-1, k) for T in (X, G, M))  # of all matrices, in their own memory
-    components = torch.cat([part + n * d for n, own in enumerate(drawn) for part in own]).to(X.device)
+    b, s = len(X), drawn[0].shape[1]
+    rows = X.view(-1, X.shape[-1])  # of all matrices, in X's own memory
+    components = torch.cat([part + n * X.shape[1] for n, part in enumerate(drawn)]).to(X.device)
     if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) <= 1 and for_kernels(X):
         length = group["lr"] * (scales[0] if scales else 1.0)
-        if not descend_in_order(rows.numpy(), gradient.numpy(), components.numpy().reshape(-1), length):
+        if not descend_in_order(rows.numpy(), G.view(rows.shape).numpy(), components.numpy().reshape(-1), length):
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
         return
     entries, turn = (left_skew_entries, rotate_rows) if s == 2 else (skew_blocks, turn_blocks)
-    counts = [sum(len(part) for part in own) for own in drawn]
+    block, ones = ((), ()) if s == 2 else ((s, s), (1, 1))
 
-    def spread(numbers: Sequence[float] | Tensor) -> Tensor:
-        """A number of each matrix, for each of its components."""
-        of_matrix = torch.as_tensor(numbers, dtype=X.dtype, device=X.device)
-        # with the total given, the host does not wait for the device
-        repeated = of_matrix.repeat_interleave(torch.tensor(counts, device=X.device), output_size=sum(counts))
-        return repeated if s == 2 else repeated[:, None, None]
+    def read(V: Tensor) -> Tensor:
+        found = entries(rows, V.view(rows.shape), components).view(b, -1, *block)
+        return found * torch.tensor(scales, dtype=X.dtype, device=X.device).view(b, 1, *ones) if scales else found
 
-    factor = spread(scales) if scales else 1.0
-    Omega = entries(rows, moment, components) * factor
-    raw = Omega if group.get("betas") is None else entries(rows, gradient, components) * factor
+    Omega = read(M)
+    raw = Omega if group.get("betas") is None else read(G)
     if exact:
-        Omega = _circle_minimum(Omega, (rows * gradient).sum(1), components)
-    length = step_length(raw.split(counts), group, state)
-    length = spread(length) if isinstance(length, Tensor) else length
-    turns = angles(Omega, length) if s == 2 else expm1(-(Omega * length))
-    sizes = [len(part) for own in drawn for part in own]
-    pieces = list(zip(components.split(sizes), turns.split(sizes), strict=True))
-    for number in range(rounds):
-        parts, part_turns = (torch.cat(found) for found in zip(*pieces[number::rounds], strict=True))
-        for moved in (rows,) if M is G else (rows, moment):
-            turn(moved, parts, part_turns)
+        Omega = _circle_minimum(Omega.flatten(), (rows * G.view(rows.shape)).sum(1), components).view(b, -1)
+    length = step_length(list(raw), group, state)
+    if isinstance(length, Tensor):
+        length = length.view(b, 1, *ones)
+    turns = angles(Omega, length) if s == 2 else expm1(-(Omega * length).flatten(0, 1))
+    components, turns = components.view(b, rounds, -1, s), turns.view(b, rounds, -1, *block)
+    for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
+        for moved in (X,) if M is G else (X, M):
+            turn(moved.view(rows.shape), parts.flatten(0, 1), part.flatten(0, 1))
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:

@@ -110,9 +110,9 @@ def uniform_components(d: int, s: int, generator: torch.Generator) -> torch.Tens
 
 
 def random_matchings(d: int, count: int, generator: torch.Generator) -> list[torch.Tensor]:
-    """Return `count` edge-disjoint matchings, not sorted: rounds of a round-robin tournament of shuffled players."""
+    """Return `count` edge-disjoint matchings: rounds of a round-robin tournament of shuffled players."""
     if count == 1:
-        return [uniform_components(d, 2, generator)]
+        return [random_matching(d, generator)]
     players = torch.randperm(d, generator=generator, device=generator.device)
     schedule = round_robin(d)
     rounds = torch.randperm(len(schedule), generator=generator, device=generator.device)[:count]
@@ -130,16 +130,14 @@ def heavy_matchings(
     """
     if len(W) == 1:
         return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
-    matchings = [WEIGHTED[selection](W, check_input=False)]
-    if count == 1:
-        return matchings
-    rest, used = W.clone(), max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max))  # taken last
-    for _ in range(1, count):
-        i, j = matchings[-1].unbind(-1)
-        rest[i, j] = rest[j, i] = used
+    rest, matchings = W.clone(), list[torch.Tensor]()
+    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max))  # never preferred to a free edge
+    for _ in range(count):
         pairs = WEIGHTED[selection](rest, check_input=False)
         i, j = pairs.unbind(-1)
         matchings.append(pairs[rest[i, j] >= 0])
+        i, j = matchings[-1].unbind(-1)
+        rest[i, j] = rest[j, i] = used
     return matchings
 
 

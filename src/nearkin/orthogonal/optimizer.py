@@ -13,20 +13,28 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import _profiler_enabled  # pyright: ignore[reportPrivateImportUsage]
 from torch.autograd.graph import increment_version
 from torch.nn.utils import get_total_norm
 from torch.optim.optimizer import ParamsT
+from torch.optim.optimizer import _global_optimizer_post_hooks as _GLOBAL_POST
+from torch.optim.optimizer import _global_optimizer_pre_hooks as _GLOBAL_PRE
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -37,6 +45,7 @@ BATCHED = 64 * 64  # parameters of one shape up to this size are one batch
 # "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of its
 # own above this side: with another core busy, a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
 COMPILED = 80 * 80
+PRODUCTS = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
 def as_tall(
@@ -56,15 +65,10 @@ def as_tall(
     return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
 
 
-def from_tall(
-    X: Tensor,  # (b, d, k), or (n b, d, k)
-    p: Tensor,
-    layout: str,
-    *n: int,
-) -> Tensor:
-    """Return tall matrices in the shape of p, or of `n` such parameters together: the inverse of `as_tall`."""
+def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
+    """Return tall matrices X (b, d, k) in the shape of p: the inverse of `as_tall`."""
     shape = p.flatten(1).shape if layout == "convolution" else p.shape
-    return (X if shape[-2] >= shape[-1] else X.mT).reshape(*n, *p.shape)
+    return (X if shape[-2] >= shape[-1] else X.mT).reshape(p.shape)
 
 
 def working_dtype(p: Tensor) -> torch.dtype:
@@ -132,20 +136,35 @@ def stacked(tensors: Sequence[Tensor], layout: str) -> Tensor:
     return as_tall(whole.flatten(2) if layout == "convolution" else whole).contiguous()
 
 
-def joined(states: Sequence[Record]) -> Record:
-    """One state for the batch: tensors, whose first axis is that of matrices, concatenated, the rest once."""
-    return {
-        name: torch.cat([state[name] for state in states]) if isinstance(value, Tensor) else value
-        for name, value in states[0].items()
-    }
+def stacked_state(states: Sequence[Record]) -> Record:
+    """One state for the batch: tensors of matrices (b, d, k) or of numbers (b,) concatenated, the rest once."""
+    joint = dict(states[0])
+    for name, value in states[0].items():
+        if isinstance(value, Tensor):
+            whole = torch.stack([state[name] for state in states])
+            joint[name] = whole.flatten(0, max(whole.ndim - 3, 1 if whole.ndim == 2 else 0))
+    return joint
 
 
-def parted(state: Record, states: Sequence[Record]) -> None:
-    """Write into each of `states` its equal part of the batch's state: the inverse of `joined`."""
-    for name, value in state.items():
-        parts = value.chunk(len(states)) if isinstance(value, Tensor) else [value] * len(states)
-        for own, part in zip(states, parts, strict=True):
-            own[name] = part.clone() if isinstance(part, Tensor) else part  # own memory, not the batch's, is saved
+def unstacked_state(joint: Record, states: Sequence[Record], b: int, *, squeezed: bool) -> None:
+    """Copy into each state its part for b matrices; `squeezed`: the state of a single matrix has no batch axis."""
+    for name, value in joint.items():
+        if not isinstance(value, Tensor):
+            for state in states:
+                state[name] = value
+            continue
+        shape = value.shape[1:] if squeezed and b == 1 and value.ndim == 3 else (b, *value.shape[1:])
+        parts = value.reshape(len(states), *shape).unbind()
+        if name in states[0]:
+            _copy([state[name] for state in states], parts)
+            continue
+        for state, part in zip(states, parts, strict=True):
+            state[name] = part.clone()  # each saves its own memory and not that of the batch
+
+
+def _copy(targets: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copy each value into its target, in one call."""
+    torch._foreach_copy_(list(targets), list(values))  # pyright: ignore[reportPrivateImportUsage]
 
 
 @dataclass(frozen=True)
@@ -167,6 +186,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
     """
 
+    _squeezed = False  # whether a single matrix moves without its axis of batches, as products of matrices are faster
+
     def __init__(self, params: ParamsT, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
         self.callback = callback
@@ -174,6 +195,20 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         # "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down
         # where they find the name, and the momentum where they do not.
         super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
+
+    @staticmethod
+    def profile_hook_step(func: Callable[P, R]) -> Callable[P, R]:
+        """torch's wrapper of `step` for profilers and hooks, called only if there is one: it takes 6 microseconds, a
+        third of a step by random pairs at d = 64."""
+        hooked = torch.optim.Optimizer.profile_hook_step(func)
+
+        @wraps(func)
+        def step(*arguments: P.args, **named: P.kwargs) -> R:
+            own = cast(torch.optim.Optimizer, arguments[0])
+            hooks = own._optimizer_step_pre_hooks or own._optimizer_step_post_hooks or _GLOBAL_PRE or _GLOBAL_POST
+            return (hooked if hooks or _profiler_enabled() else func)(*arguments, **named)
+
+        return step
 
     def add_param_group(self, param_group: Record) -> None:
         """Add parameters with other options; each is checked to be orthogonal now."""
@@ -203,42 +238,72 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
         for group in self.param_groups:
             _check_scheduled(group)
-        check_gradients(active, self._steps + 1)
-        for group, params in batches_by_shape(active, self.state):
+        if len(active) != 1:
+            check_gradients(active, self._steps + 1)
+        left = [(group, p) for group, p in active if not self._compiled_step(p, group)]
+        if left and len(active) == 1:  # else done above; a compiled step tests its gradient on the way
+            check_gradients(active, self._steps + 1)
+        for group, params in batches_by_shape(left, self.state):
             self._step_batch(params, group)
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
         return loss
 
+    def _compiled_step(self, p: Tensor, group: Record) -> bool:
+        """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
+        test failed."""
+        G, state = p.grad, self.state[p]
+        if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad:
+            return False
+        if group["maximize"] or group["layout"] != "matrix" or not for_kernels(p):
+            return False
+        state["step"] = state.get("step", 0) + 1
+        if self._move_compiled(p.detach(), G, group, state):
+            increment_version(p)
+            return True
+        state["step"] -= 1
+        return False
+
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        """`_move` in place by compiled loops, of X and G (..., d, k) in the CPU's memory; `_compiled_step` has more."""
+        del X, G, group, state
+        return False
+
     @torch.no_grad()
     def _step_batch(self, params: list[Tensor], group: Record) -> None:
         """Move parameters of one shape at once; a single one in its own memory where that is possible."""
         p, layout, states = params[0], group["layout"], [self.state[p] for p in params]
-        gradients = [p.grad for p in params if p.grad is not None]
         if len(params) == 1:
-            state, X = states[0], _working_copy(p, states[0], layout)
-            G = as_tall(gradients[0], layout).to(X.dtype)
+            state, G = states[0], as_tall(p.grad, layout)  # type: ignore[arg-type]
+            X = _working_copy(p, state, layout).contiguous()
+            G = G.to(X.dtype).contiguous()
         else:
-            state, X, G = joined(states), stacked(params, layout), stacked(gradients, layout)
+            state, X = stacked_state(states), stacked(params, layout)
+            G = stacked([p.grad for p in params if p.grad is not None], layout)
         state["step"] = state.get("step", 0) + 1
-        moved = self._move(X, -G if group["maximize"] else G, group, state)
+        G = -G if group["maximize"] else G
+        if self._squeezed and len(X) == 1:
+            moved = self._move(X[0], G[0], group, state)[None]
+        else:
+            moved = self._move(X, G, group, state)
         if group["stabilize_every"] and state["step"] % group["stabilize_every"] == 0:
             moved = newton_schulz(moved)
         if len(params) > 1:
-            parted(state, states)
+            unstacked_state(state, states, len(X) // len(params), squeezed=self._squeezed)
+            shape = p.flatten(1).shape if layout == "convolution" else p.shape
+            matrices = moved if shape[-2] >= shape[-1] else moved.mT
+            _copy(params, matrices.reshape(len(params), *p.shape).unbind())
+            return
         if "master" in state:
             state["master"].copy_(moved)
-        if moved.data_ptr() == p.data_ptr():
-            increment_version(p)  # compiled loops write without torch's knowledge
-            return
-        values = list(from_tall(moved, p, layout, len(params)).unbind())
-        torch._foreach_copy_(params, values)  # pyright: ignore[reportPrivateImportUsage]
+        if moved.data_ptr() != p.data_ptr():
+            p.copy_(from_tall(moved, p, layout))
 
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        """Return the next point (b, d, k) from X, which may be changed in place, and the gradient G, which may not.
-        Both may be views whose rows are not in order in memory. Tensors of `state` have the same first axis."""
+        """Return the next point (b, d, k), or (d, k) if `_squeezed`, from X, which may be changed in place, and the
+        gradient G, which may not."""
 
     @abstractmethod
     def _check_group(self, group: Record, X: Tensor) -> None:
@@ -283,7 +348,7 @@ def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
     if group.get("betas") is None and not group["momentum"]:
         return G
     if "momentum" not in state:
-        state["momentum"] = torch.zeros_like(G, memory_format=torch.contiguous_format)
+        state["momentum"] = torch.zeros_like(G)
     if group.get("betas") is None:
         return state["momentum"].mul_(group["momentum"]).add_(G)
     beta = group["betas"][0]

@@ -12,7 +12,7 @@ from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 from nearkin.orthogonal.retraction import RETRACTIONS, left_step, newton_schulz_unseen, right_step
-from nearkin.orthogonal.small_step import descend_small, is_small
+from nearkin.orthogonal.small_step import NOT_FINITE, TOO_LONG, descend_small, is_small
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -28,9 +28,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
-    retraction: "exp" follows the geodesic; "cayley" and "qr" stay on the manifold, each with its own factorisation;
-        "polar" is the nearest orthonormal matrix; "newton-schulz" uses products only (POGO's rule; more of them when a
-        step is long);
+    retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
+        factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, corrected when the error exceeds rounding. The
         fastest on square parameters; on tall ones it is "exp". "auto" is "taylor" for square parameters and
         "newton-schulz" for others. After a step by one of these three ||X^T X - I||_F / sqrt(k) is below 1e-6 in
@@ -60,6 +59,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     True
     """
 
+    _squeezed = True
+
     def __init__(
         self,
         params: ParamsT,
@@ -88,32 +89,48 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
                 "'newton-schulz' (and so 'auto') with plain momentum makes its steps without looking at numbers"
             )
 
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        often = group["stabilize_every"]
+        taylor = _retraction(X, group) == "taylor" and not group.get("capturable")
+        if not taylor or not is_small(X) or not G.is_contiguous() or (often and state["step"] % often == 0):
+            return False
+        found = descend_small(X, G, group, state)
+        if found == TOO_LONG:
+            tall = X.view(-1, *X.shape[-2:])
+            tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))
+        return found != NOT_FINITE
+
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        square = X.shape[-2] == X.shape[-1]
-        name = group["retraction"]
-        name = ("taylor" if square else "newton-schulz") if name == "auto" else name
-        if group.get("capturable"):  # no number is read from the device
+        if group.get("capturable"):
+            square = X.shape[-2] == X.shape[-1]  # no number is read from the device
             M = first_moment(right_skew(X, G) if square else G, group, state)
             step = X @ M if square else M - X @ (M.mT @ X)
             return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
-        if not square:
-            M = first_moment(G, group, state)
-            raw = [] if group.get("betas") is None else list(drop_normal(X, G))
-            length = step_length(raw, group, state)
-            if isinstance(length, Tensor):
-                M, length = M * length[:, None, None], 1.0
-            return left_step(X, M, length, name)
-        if name == "taylor" and is_small(X):
-            if descend_small(X, G, group, state):
-                return X
-            direction = _direction(right_skew(X, G), group, state)  # too long a step; the moments are up to date
-        else:
-            direction = _skew_direction(right_skew(X, G), group, state)
-        return right_step(X, *direction, name)
+        return _descend(X, G, group, state)
+
+
+def _retraction(X: Tensor, group: Record) -> str:
+    name = group["retraction"]
+    if name != "auto":
+        return name
+    return "taylor" if X.shape[-2] == X.shape[-1] else "newton-schulz"
+
+
+def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
+    if X.shape[-2] == X.shape[-1]:
+        direction, length = _skew_direction(right_skew(X, G), group, state)
+        return right_step(X, direction, length, _retraction(X, group))
+    M = first_moment(G, group, state)
+    batch = (-1, *X.shape[-2:])
+    raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
+    length = step_length(raw, group, state)
+    if isinstance(length, Tensor):
+        M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
+    return left_step(X, M, length, _retraction(X, group))
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
-    """Return (direction, length) from the skew gradient A, with moments entry by entry."""
+    """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
     first_moment(A, group, state)
     if group.get("betas") is not None:
         if "second_moment" not in state:

@@ -1,12 +1,16 @@
 """SGDG, Cayley SGD with momentum, by the name and the arguments that quantization toolkits use for it."""
 
+import numpy as np
+import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
+from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
-from nearkin.orthogonal.retraction import left_step, right_step
+from nearkin.orthogonal.retraction import TOLERANCE, inverse_polynomial, left_step, right_step
+from nearkin.orthogonal.small_step import combine, correct, is_small, signs_array
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -56,6 +60,8 @@ class SGDG(AbstractOrthogonalOptimizer):
         shared = {"lr": lr, "momentum": momentum, "stabilize_every": 0, "layout": "matrix"}
         super().__init__(params, {**shared, **own, **euclidean}, 0, None)
 
+    _squeezed = True
+
     def _check_group(self, group: Record, X: Tensor) -> None:
         if not group["stiefel"]:
             raise ValueError(
@@ -67,6 +73,17 @@ class SGDG(AbstractOrthogonalOptimizer):
                 f"omega is {group['omega']!r} and grad_clip is {group['grad_clip']!r}; they must be 0 and None, clip "
                 "gradients by torch.nn.utils.clip_grad_norm_"
             )
+
+    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+        if X.ndim > 2 or X.dtype != torch.float32 or not is_small(X) or not G.is_contiguous():
+            return False
+        V = state.get("momentum", torch.zeros_like(X)) if group["momentum"] else X[:0]
+        inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
+        numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), np.float32)
+        moved = _cayley_step(X.numpy(), G.numpy(), V.numpy(), numbers, signs_array(len(X), X.dtype))
+        if moved and group["momentum"]:
+            state["momentum"] = V
+        return moved
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         square = X.shape[-2] == X.shape[-1]
@@ -80,3 +97,41 @@ class SGDG(AbstractOrthogonalOptimizer):
         if square:  # from the left is from the right for the transpose
             return right_step(X.mT, alpha * W, 1.0, "cayley").mT
         return left_step(X, -alpha * H, 1.0, "cayley")
+
+
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
+def _cayley_step(X: np.ndarray, G: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray) -> bool:
+    """`SGDG._move` of X (d, d) and its momentum V (d, d), or (0, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X, Q = alpha W / 2.
+    False, and nothing is changed, if G is not finite or Y not on the manifold."""
+    d, number = len(X), X.dtype.type
+    lr, momentum, tolerance, a0, a1, a2, a3, a4, a5 = numbers
+    zero, one, two, size, total = number(0), number(1), number(2), number(0), number(0)
+    work = np.empty((7, d, d), X.dtype)
+    P, Q, S, T, U, Y, WX = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    combine(momentum, V if len(V) else G, -one, G, T)  # without V the momentum is 0
+    np.dot(T, X.T, P)
+    for j in range(d):
+        column = zero
+        for i in range(d):
+            Q[j, i] = (P[j, i] - P[i, j]) / two  # W: its rows have the sums of its columns
+            column += abs(Q[j, i])
+            total += P[j, i]
+        size = max(size, column)
+    np.dot(Q, X, WX)
+    combine(number(min(lr / 2, CONTRACTION / (size + 1e-8))), Q, zero, Q, Q)
+    np.dot(Q, Q, U)
+    np.dot(U, U, P)
+    combine(a5, U, zero, U, T, a4)
+    np.dot(P, T, S)
+    combine(one, S, a3, U, S, a2)
+    np.dot(P, S, T)
+    combine(one, T, a1, U, T, a0)
+    np.dot(T, X, S)
+    np.dot(Q, S, P)
+    combine(two, S, two, P, Y)
+    combine(one, Y, -one, X, Y)
+    if not (np.isfinite(total) and correct(Y, P, S, signs, tolerance)):
+        return False
+    combine(one, Y, zero, Y, X)
+    combine(one, WX[: len(V)], zero, WX[: len(V)], V)
+    return True

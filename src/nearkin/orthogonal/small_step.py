@@ -16,6 +16,8 @@ from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.optimizer import COMPILED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
 
+DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
+
 
 def is_small(M: Tensor) -> bool:
     """Whether `descend_small` takes M (..., d, k)."""
@@ -24,12 +26,15 @@ def is_small(M: Tensor) -> bool:
 
 
 def descend_small(
-    X: Tensor,  # (b, d, d), as `is_small` has it; changed
-    G: Tensor,  # (b, d, d)
+    X: Tensor,  # (..., d, d), as `is_small` has it; changed
+    G: Tensor,  # (..., d, d), contiguous
     group: Record,
     state: Record,  # moments of the skew gradient; changed
-) -> bool:
-    """Move X by "taylor"; False if the step is too long for it: the moments, not X, are then up to date."""
+) -> int:
+    """Move X by "taylor", or return TOO_LONG for it: the moments, not X, are then up to date.
+
+    NOT_FINITE: products with the gradient are not, and nothing was changed.
+    """
     betas, step, names = group.get("betas"), state["step"], list[str]()
     decay, gain, beta2, scale = group["momentum"], 1.0, 0.0, 0.0  # M <- decay M + gain A; v averages squares by beta2
     length = group["lr"]
@@ -39,17 +44,17 @@ def descend_small(
         names = ["momentum", "second_moment"]
     elif group["momentum"]:
         names = ["momentum"]
-    x, g = X.numpy(), G.contiguous().numpy()
+    x, g = (T.numpy().reshape(-1, *T.shape[-2:]) for T in (X, G))
     for name in names:
         if name not in state:
-            state[name] = torch.zeros_like(X)
-    m, v = [*(state[name].numpy() for name in names), x[:0], x[:0]][:2]
+            state[name] = torch.zeros(x.shape if len(x) > 1 else x.shape[1:], dtype=X.dtype)
+    m, v = [*(state[name].numpy().reshape(x.shape) for name in names), x[:0], x[:0]][:2]
     numbers = np.array((length, decay, gain, beta2, scale, group["eps"], TOLERANCE[X.dtype]), x.dtype)
-    return _square_step(x, g, m, v, numbers, _signs_array(x.shape[-1], X.dtype))
+    return _square_step(x, g, m, v, numbers, signs_array(x.shape[-1], X.dtype))
 
 
 @lru_cache(maxsize=64)
-def _signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
+def signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
     """`probing_signs` (k,) for compiled steps."""
     return probing_signs(k, dtype, torch.device("cpu")).view(-1).numpy()
 
@@ -57,24 +62,31 @@ def _signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
-) -> bool:
-    d, fits, tolerance = X.shape[1], True, numbers[6]
-    Y, A = np.empty_like(X), np.zeros((d, d), X.dtype)
-    E, P = np.empty((d, d), X.dtype), np.empty((d, d), X.dtype)
-    for b in range(len(X)):  # all of them, so that all moments are up to date
-        np.dot(X[b].T, G[b], P)
-        _turn(P, A, M[b : b + 1], V[b : b + 1], numbers)
-        fits &= _follow_series(X[b], A, Y[b], P, tolerance) and _correct(Y[b], A, E, signs, tolerance)
-    if fits:
-        for b in range(len(X)):
-            for i in range(d):
-                for j in range(d):
-                    X[b, i, j] = Y[b, i, j]
-    return fits
+) -> int:
+    d, total, tolerance = X.shape[1], X.dtype.type(0), numbers[6]
+    P, Y, A, E = np.empty_like(X), np.empty_like(X), np.zeros((d, d), X.dtype), np.empty((d, d), X.dtype)
+    for b in range(len(X)):
+        np.dot(X[b].T, G[b], P[b])
+        for i in range(d):
+            for j in range(d):
+                total += P[b, i, j]
+    if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
+        return NOT_FINITE
+    fits = True
+    for b in range(len(X)):
+        _turn(P[b], A, M[b : b + 1], V[b : b + 1], numbers)
+        fits &= _follow_series(X[b], A, Y[b], P[b], tolerance) and correct(Y[b], A, E, signs, tolerance)
+    if not fits:
+        return TOO_LONG
+    for b in range(len(X)):
+        for i in range(d):
+            for j in range(d):
+                X[b, i, j] = Y[b, i, j]
+    return DONE
 
 
 @cached_njit()
-def _correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tolerance: float) -> bool:
+def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tolerance: float) -> bool:
     """Newton-Schulz steps until Y (d, d) is on the manifold up to the tolerance; whether it is near enough for them."""
     for _ in range(4):
         error = _distance(Y, signs, E[0])
@@ -84,7 +96,7 @@ def _correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tol
         for i in range(len(E)):
             E[i, i] -= 1
         np.dot(Y, E, P)
-        _combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y)
+        combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y)
     return False
 
 
@@ -144,18 +156,19 @@ def _follow_series(
         return False
     if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
         high = np.empty_like(X)
-        _combine(number(THIRD), B, number(FOURTH), Y, P)
+        combine(number(THIRD), B, number(FOURTH), Y, P)
         np.dot(Y, P, high)
-        _combine(one, B, one, high, B)
-    _combine(one, B, half, Y, B)
+        combine(one, B, one, high, B)
+    combine(one, B, half, Y, B)
     np.dot(X, B, P)
-    _combine(one, X, one, P, Y)
+    combine(one, X, one, P, Y)
     return True
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray) -> None:
-    """result <- a E + b F."""
+def combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray, c: float = 0.0) -> None:
+    """result <- a E + b F + c I."""
     for i in range(len(E)):
         for j in range(E.shape[1]):
             result[i, j] = a * E[i, j] + b * F[i, j]
+        result[i, i] += c

@@ -14,8 +14,6 @@ printed, Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in it
 counted twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of e's matching.
 """
 
-# pyright: reportConstantRedefinition=false
-
 import math
 from collections.abc import Callable
 
@@ -101,12 +99,11 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             )
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        X, G = X.contiguous(), G.contiguous()
         M = first_moment(G, group, state)
         s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = self._draw(X, M, s, group)
         scales = [scale for _, scale in drawn] if group["scale"] == "unbiased" else []
-        turn_rows(X, G, M, [[parts] for parts, _ in drawn], group, state, scales=scales)
+        turn_rows(X, G, M, [parts for parts, _ in drawn], group, state, scales=scales)
         return X
 
     def _draw(self, X: Tensor, M: Tensor, s: int, group: Record) -> list[tuple[Tensor, float]]:
