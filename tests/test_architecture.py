@@ -12,7 +12,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "_fields": -4, "_types": -3, "_check": -2, "_compile": -2,
     "_guard": -2, "_lazy": -2,
     "_pairs": -1,
-    "records": 0, "_random": 0, "_faiss": 0, "_storage": 0, "statistics": 0,
+    "records": 0, "_faiss": 0, "_storage": 0, "statistics": 0,
     "cell_sums": 0.5, "contracts": 0.5, "_distributed": 0.5,
     "linalg": 1, "_estimators": 1, "_shards": 1,
     "orthogonal": 2, "solvers": 2,

@@ -3,8 +3,15 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin._check import check_choice, check_integer, check_real, check_vectors
-from nearkin._random import draw_seed, numpy_generator, torch_generator
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_real,
+    check_vectors,
+    draw_seed,
+    numpy_generator,
+    torch_generator,
+)
 
 
 def test_numbers():

@@ -10,7 +10,7 @@ is a stop at a file that was open before, so stops = files + returns.
 
 A walk is counted twice. "all" follows everything. "room" is what the reader of one room follows: the functions of that
 room (`embedding/two_tower`, ...), and of every other room those that are called from it, its doors, without what is
-behind them. Files that stand beside the rooms (`_check`, `_random`, `_distributed`, `records`, `contracts`, ...) hold
+behind them. Files that stand beside the rooms (`_check`, `_distributed`, `records`, `contracts`, ...) hold
 the words that all rooms share; they are no stops there.
 """
 

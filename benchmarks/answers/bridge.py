@@ -23,7 +23,7 @@ import nearkin as nk
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser, peer_python
 from nearkin.metrics.graded import DEPTH, NDCG, RECALL, graded_values
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 
 PEERS = ("wordllama", "e5")
 ENTRIES, QUERIES, PAIRS, BYTES, K = 12_000, 2_000, 4_000, 48, 10

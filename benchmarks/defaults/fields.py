@@ -7,6 +7,7 @@ PRODUCT = ("product, SIFT, 8 bytes", "product, GIST, 16 bytes")
 RESIDUAL = ("residual, SIFT, 8 bytes", "residual, GIST, 8 bytes")
 LENGTHS = ("lengths, GIST, 8 bytes", "lengths, MNIST, 2 x 8")
 FAR = ("product with far rows, SIFT, 8 bytes", "product with far rows, GIST, 16 bytes")
+KNOWN = ("known rows, word vectors, 8 bytes", "known rows, GIST, 8 bytes")
 SIGNS = ("signs, sentences", "signs, SIFT")
 IN_LISTS = ("in lists, SIFT, 8 bytes", "in lists, GIST, 16 bytes")
 BY_PRODUCT = ("by inner product, SIFT, 8 bytes", "by inner product, sentences, 24 bytes")
@@ -84,6 +85,7 @@ PROBLEMS_OF = {
     "quantization.layer": ("joint index, MovieLens", "joint index, Gowalla, a part"),
     "quantization.norm_explicit": ("norm-explicit, GIST, 16 bytes", "norm-explicit, heavy tails, 16 bytes"),
     "quantization.order": SIGNS,
+    **{f"quantization.order.{name}": KNOWN for name in ("code_list_rows", "code_lists", "code_steps", "code_rate")},
     "quantization.pair_map": ("pairs, sentences, 8 bytes", "pairs, glosses, 8 bytes"),
     "quantization.product": ("product by batches, SIFT, 8 bytes", "product by batches, GIST, 16 bytes"),
     "quantization.rotation": ("Givens rotation, SIFT, 8 bytes", "Givens rotation, GIST, 16 bytes"),

@@ -92,6 +92,13 @@ def queried(name: str, n_bytes: int, data: Path, seed: int) -> float:
     return codes(name, lambda _: learn, data, seed)
 
 
+def known_rows(name: str, data: Path, seed: int) -> float:
+    """The same of residual codes of 8 bytes for an index of the rows that they are learned from."""
+    X, Q = (part[:_LEARNED] for part in (_rows(name, data).learned, _rows(name, data).queries))
+    index = nk.Index.build(X, ResidualQuantizer(8, ranking="known", random_state=seed))
+    return 100 * recall_k_at_k(index.search(Q, NEIGHBOURS)[1], nearest_rows(X, Q, NEIGHBOURS), NEIGHBOURS)
+
+
 def raced(n_bytes: int, known: bool, seed: int) -> Callable[[np.ndarray], Any]:
     def learn(X: np.ndarray) -> Any:
         return best(X, n_bytes, n_rows=len(X) if known else 100 * len(X), random_state=seed).quantizer
@@ -299,6 +306,8 @@ PROBLEMS = {
     "residual, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8),
     "lengths, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8, ranking="lengths"),
     "lengths, MNIST, 2 x 8": _codes("mnist", ProductResidualQuantizer, 2, 8, ranking="lengths"),
+    "known rows, word vectors, 8 bytes": Problem(_RECALL, partial(known_rows, "vocabulary"), 1),
+    "known rows, GIST, 8 bytes": Problem(_RECALL, partial(known_rows, "gist"), 1),
     "norm-explicit, GIST, 16 bytes": _codes("gist", NormExplicitQuantizer, 16),
     "norm-explicit, heavy tails, 16 bytes": _codes("heavy", NormExplicitQuantizer, 16),
     "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(raced, 8, False)), 1),

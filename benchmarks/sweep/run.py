@@ -20,7 +20,7 @@ from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
 from nearkin.contracts import Callback, ignore
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.sweep import METHODS, Bench, Race, Search, Trial, choose
 

@@ -1,6 +1,9 @@
-"""Checks of arguments: every message names the value, what is needed and what to type instead."""
+"""Checks of arguments: every message names the value, what is needed and what to type instead.
 
-from __future__ import annotations  # scikit-learn is named, not loaded
+A `random_state` becomes a NumPy or a torch generator here; no global state is read or written.
+"""
+
+from __future__ import annotations
 
 import math
 import warnings
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nearkin._fields import counted
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Seed
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -228,3 +231,33 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
     return check_finite(checked)  # pyright: ignore[reportArgumentType]
+
+
+if TYPE_CHECKING:
+    import torch
+
+
+def numpy_generator(random_state: Seed = None) -> np.random.Generator:
+    """Return a `numpy.random.Generator` from None, an int, a Generator (used unchanged) or a RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    if random_state is not None and not isinstance(random_state, int | np.integer | np.random.Generator):
+        raise TypeError(
+            f"random_state is {random_state!r}; it must be None, an integer, numpy.random.default_rng(...) "
+            "or a numpy.random.RandomState"
+        )
+    return np.random.default_rng(random_state)
+
+
+def draw_seed(generator: np.random.Generator) -> int:
+    """Draw a seed in [0, 2^31 - 1) for libraries such as FAISS or torch."""
+    return int(generator.integers(2**31 - 1))
+
+
+def torch_generator(random_state: Seed | torch.Generator = None) -> torch.Generator:
+    """Return a `torch.Generator` on the CPU from None, an int, a NumPy generator or a torch.Generator (unchanged)."""
+    import torch  # the only torch user at this level
+
+    if isinstance(random_state, torch.Generator):
+        return random_state
+    return torch.Generator().manual_seed(draw_seed(numpy_generator(random_state)))

@@ -7,9 +7,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from threadpoolctl import ThreadpoolController
 
-from nearkin._check import validate_vectors
+from nearkin._check import draw_seed, numpy_generator, validate_vectors
 from nearkin._distributed import ALONE, Group, current
-from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.neighbours import ExactNeighbours, Judge, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, Judge, without_own
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

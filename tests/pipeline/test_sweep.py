@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.contracts import Callback, ignore
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import Bench, Race, Search, Sweep, Trial, choose, frontier, lower_bound, sweep

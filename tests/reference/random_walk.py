@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nearkin._random import torch_generator
+from nearkin._check import torch_generator
 from nearkin.linalg.skew import random_skew
 
 

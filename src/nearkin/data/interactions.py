@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_instance, check_integer, check_real
+from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
-from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.data.column import PAIRS as SYNONYMS
 from nearkin.data.column import Column, normal

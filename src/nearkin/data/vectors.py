@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from nearkin._check import check_integer, not_finite, zero_rows
+from nearkin._check import check_integer, not_finite, numpy_generator, zero_rows
 from nearkin._fields import Extra, StrPath
-from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame

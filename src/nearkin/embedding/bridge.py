@@ -16,8 +16,7 @@ from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics.neighbours import ExactNeighbours, without_own
-from nearkin.metrics.retrieval import recall_k_at_k
+from nearkin.metrics.retrieval import ExactNeighbours, recall_k_at_k, without_own
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
 _METRICS = ("cosine", "ip", "l2")

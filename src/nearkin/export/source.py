@@ -14,7 +14,7 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import flat_codes, innermost
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept, normalised
-from nearkin.metrics.neighbours import exact_distances
+from nearkin.metrics.retrieval import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: rows that are searched for ties

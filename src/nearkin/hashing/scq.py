@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from nearkin._check import check_choice
-from nearkin._random import draw_seed
+from nearkin._check import check_choice, draw_seed
 from nearkin._shards import shared_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback

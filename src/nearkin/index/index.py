@@ -26,7 +26,7 @@ from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
 from nearkin.index.searching import Lengths, common_length, normalised
 from nearkin.linalg.orthonormal import has_length, row_length
 from nearkin.metrics import recall_k_at_k
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
@@ -574,7 +574,7 @@ def probing_curve(
     """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
 
     neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
-        or as `nearkin.metrics.neighbours` has them, where rows may lie at one distance.
+        or as `nearkin.metrics.retrieval` has them, where rows may lie at one distance.
     n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
     oversample: as in `Index.search`.
 

@@ -5,7 +5,7 @@
 import torch
 from torch import Tensor
 
-from nearkin._random import torch_generator
+from nearkin._check import torch_generator
 from nearkin._types import Seed
 from nearkin.linalg.orthonormal import unique_q
 

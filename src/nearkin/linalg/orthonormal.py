@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from nearkin._random import numpy_generator
+from nearkin._check import numpy_generator
 from nearkin._types import Seed
 from nearkin.linalg.procrustes import namespace
 

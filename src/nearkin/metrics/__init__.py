@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import distortion as distortion
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
-    from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.ranking import list_metrics as list_metrics
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import label_relevance as label_relevance
     from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
     from nearkin.metrics.retrieval import ndcg as ndcg
+    from nearkin.metrics.retrieval import neighbours_kept as neighbours_kept
     from nearkin.metrics.retrieval import precision as precision
     from nearkin.metrics.retrieval import recall as recall
     from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k

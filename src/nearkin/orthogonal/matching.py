@@ -14,9 +14,8 @@ import numpy as np
 import rustworkx
 import torch
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, numpy_generator
 from nearkin._compile import cached_njit
-from nearkin._random import numpy_generator
 from nearkin._types import Seed
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)

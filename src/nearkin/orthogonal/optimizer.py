@@ -25,8 +25,7 @@ from torch.optim.optimizer import ParamsT
 from torch.optim.optimizer import _global_optimizer_post_hooks as _GLOBAL_POST
 from torch.optim.optimizer import _global_optimizer_pre_hooks as _GLOBAL_PRE
 
-from nearkin._check import check_choice, check_integer, check_real
-from nearkin._random import torch_generator
+from nearkin._check import check_choice, check_integer, check_real, torch_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import parametrize
 
-from nearkin._random import torch_generator
+from nearkin._check import torch_generator
 from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal

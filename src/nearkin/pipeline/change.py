@@ -19,7 +19,7 @@ from nearkin.index.identifiers import positions
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import paired_interval
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
 from nearkin.pipeline.evaluate import exact_metric

@@ -11,10 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin._check import check_choice
+from nearkin._check import check_choice, numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
-from nearkin._random import numpy_generator
 from nearkin._storage import check_inputs, check_target, saving_folder
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient

@@ -20,7 +20,7 @@ from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values, paired_interval
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import ids_of, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements

@@ -22,7 +22,7 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.neighbours import without_own
+from nearkin.metrics.retrieval import without_own
 from nearkin.pipeline.ids import make_ids
 from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record

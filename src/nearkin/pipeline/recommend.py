@@ -17,8 +17,8 @@ from nearkin._storage import read_config
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.index.identifiers import named
 from nearkin.index.searching import normalised
-from nearkin.metrics.neighbours import without_own
 from nearkin.metrics.ranking import recommend
+from nearkin.metrics.retrieval import without_own
 from nearkin.pipeline import inputs
 from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
 from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers

@@ -26,7 +26,7 @@ from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import NDCG, graded_values
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method

@@ -23,14 +23,15 @@ from nearkin._check import (
     check_queries,
     check_real,
     check_vectors,
+    draw_seed,
     has_unit_rows,
+    numpy_generator,
 )
 from nearkin._faiss import nearest_codes
-from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore, takes_length
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN, LENGTHS
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer

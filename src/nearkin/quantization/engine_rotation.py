@@ -11,15 +11,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, validate_vectors
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed, validate_vectors
 from nearkin._estimators import SavedEstimator
-from nearkin._random import draw_seed
 from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer

@@ -9,7 +9,7 @@ import numpy as np
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
 from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit

@@ -12,16 +12,23 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, check_queries, validate_vectors
+from nearkin._check import (
+    check_choice,
+    check_codes,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    draw_seed,
+    validate_vectors,
+)
 from nearkin._distributed import alone
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES, at_length
-from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED, empty_index, packed
 from nearkin.quantization.product import ProductQuantizer

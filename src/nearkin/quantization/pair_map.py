@@ -14,10 +14,17 @@ from typing import NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_magnitude, check_queries, check_vectors, validate_vectors
+from nearkin._check import (
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_vectors,
+    draw_seed,
+    numpy_generator,
+    validate_vectors,
+)
 from nearkin._estimators import SavedEstimator
 from nearkin._faiss import nearest_rows
-from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.quantization.product import ProductQuantizer

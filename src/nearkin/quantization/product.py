@@ -10,10 +10,10 @@ from scipy.linalg import null_space
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
+from nearkin._check import numpy_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore

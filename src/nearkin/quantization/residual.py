@@ -9,9 +9,9 @@ from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
+from nearkin._check import draw_seed
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._random import draw_seed
 from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore

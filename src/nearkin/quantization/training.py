@@ -7,14 +7,14 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._random import draw_seed
 from nearkin._shards import Shard, serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import deal_axes, haar_rotation, principal_axes, reached
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.codebooks import (
     CoarseQuantizer,
     Prepared,

@@ -7,8 +7,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from nearkin import _check
-from nearkin._check import check_instance
-from nearkin._random import numpy_generator
+from nearkin._check import check_instance, numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.reading import orient
 from nearkin.records import Comparisons, as_quadruplets, nearer

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
-from nearkin._random import numpy_generator
+from nearkin._check import numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import count_contradictions, number_questions, question_folds

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
+from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
-from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed

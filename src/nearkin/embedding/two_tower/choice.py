@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._random import draw_seed
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.data.interactions import split_random

@@ -14,10 +14,9 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from nearkin._check import check_choice, check_integer, check_real
+from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
-from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex

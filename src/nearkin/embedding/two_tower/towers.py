@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from nearkin._check import check_integer, check_real, check_vectors
+from nearkin._check import check_integer, check_real, check_vectors, torch_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
-from nearkin._random import torch_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import PhasedIndex, TrainableIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss

@@ -15,9 +15,8 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from nearkin._check import check_choice, check_integer, check_real
+from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._random import draw_seed
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, PhasedIndex, TrainableIndex

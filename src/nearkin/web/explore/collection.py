@@ -21,8 +21,7 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept
-from nearkin.metrics.neighbours import ExactNeighbours, without_own
-from nearkin.metrics.retrieval import relevance
+from nearkin.metrics.retrieval import ExactNeighbours, relevance, without_own
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
 
