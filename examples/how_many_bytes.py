@@ -4,13 +4,14 @@ python examples/how_many_bytes.py --out docs/images
 """
 
 import argparse
+import tempfile
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin.pipeline.demo import METHODS, digits, run_demo
+from nearkin.pipeline.demo import METHODS, RECALL, digits, save_demo
 from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 
@@ -22,8 +23,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="folder for digits.png (default: no picture)")
     out = parser.parse_args().out
 
-    trials = run_demo(random_state=0)
-    recall = {name: {t.n_bytes: t.recall for t in trials if t.method == name} for name in METHODS.values()}
+    with tempfile.TemporaryDirectory() as folder:
+        trials, _ = save_demo(f"{folder}/demo", random_state=0)
+    recall = {name: {t["bytes"]: t[RECALL] for t in trials if t["method"] == name} for name in METHODS.values()}
     for name, by_size in recall.items():
         print(f"{name:14s}", "  ".join(f"{size:2d} bytes: {value:.3f}" for size, value in by_size.items()))
     if out is not None:
@@ -39,14 +41,14 @@ def draw(recall: dict[str, dict[int, float]]) -> Figure:
     plot_against_bytes(recall, "recall@10 against exact search", ax)
     ax.set_title("A learned rotation keeps more neighbours at the same size", loc="left", fontsize=10)
     right.suptitle("Query, its exact neighbours, and those through 4 bytes (64 times smaller)", fontsize=10, color=INK)
-    data = digits()
+    base, _, queries, labels = digits()
     codes = nk.ProductQuantizer(8, 16, "procrustes", random_state=0)  # 8 codes of half a byte
-    exact, found = (nk.Index.build(data.base, quantizer).search(data.queries, 10)[1] for quantizer in (None, codes))
+    exact, found = (nk.Index.build(base, quantizer).search(queries, 10)[1] for quantizer in (None, codes))
     axes = right.subplots(2 * len(QUERIES), 11)
     for row, digit in enumerate(QUERIES):
-        query = int(np.argmax(data.query_labels == digit))
+        query = int(np.argmax(labels == digit))
         for line, ids in enumerate((exact[query], found[query])):
-            images = [data.queries[query] if line == 0 else None, *data.base[ids]]
+            images = [queries[query] if line == 0 else None, *base[ids]]
             hits = [False, *np.isin(ids, exact[query]) & (line == 1)]
             for ax, image, hit in zip(axes[2 * row + line], images, hits, strict=True):
                 show(ax, image, hit)
