@@ -11,6 +11,7 @@ from nearkin._guard import Guard, interrupts_in_finalizers
 from tests.processes import Program
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 def test_a_child_forked_during_a_search_changes_its_index() -> None:
     """29 of 30 children waited for a search of a thread that they do not have, or for OpenMP's threads."""
     program = Program("tests.forking", env=os.environ | {"OMP_NUM_THREADS": "2"})
@@ -39,23 +40,24 @@ def test_a_fork_waits_for_the_end_of_a_change() -> None:
     thread.join()
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Windows has no such signals")
 @pytest.mark.parametrize("late", [0.0, 0.05])
 def test_ctrl_c_in_a_finalizer_is_not_lost_where_the_main_thread_is_late(late: float, monkeypatch) -> None:
-    """It was sent again once, after 10 ms, and lost where the hook that had started the timer still ran."""
+    """It was sent again once, after 10 ms, and lost where the hook that had started the sender still ran."""
 
     class Interrupted:
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
             time.sleep(0)
 
-    def start(*timer: float) -> None:
-        usual(*timer)
+    def start(thread: threading.Thread) -> None:
+        usual(thread)
         end = time.monotonic() + late
         while time.monotonic() < end:  # a signal that comes here is raised here
             pass
 
-    usual = signal.setitimer
-    monkeypatch.setattr(signal, "setitimer", start)
+    usual = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
     try:
         for _ in range(3):

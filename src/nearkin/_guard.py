@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 
-_PAUSE = 0.01  # seconds between two alarms
+_PAUSE = 0.01  # seconds between two signals
 _free = threading.Condition()
 """One for all guards, held for moments: so a fork, and a change of two indexes, can wait for all of them at once."""
 
@@ -97,7 +97,8 @@ def _in_child() -> None:
     _free.release()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 @contextmanager
@@ -146,16 +147,24 @@ def interrupts_in_finalizers() -> Iterator[None]:
 
 
 def _interrupt_after(hook: CodeType) -> None:
-    """Raise Ctrl-C when `hook`, in which it would be lost too, has returned: an alarm looks for that moment."""
+    """Send Ctrl-C to the main thread until it arrives when `hook`, in which it would be lost too, has returned."""
+    usual, arrived, main = signal.getsignal(signal.SIGINT), threading.Event(), threading.get_ident()
 
-    def look(number: int, frame: FrameType | None) -> None:
-        if not _runs_in(frame, hook):
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-            signal.raise_signal(signal.SIGINT)
+    def send() -> None:
+        while not arrived.wait(_PAUSE):
+            signal.pthread_kill(main, signal.SIGINT)
 
-    before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _PAUSE, _PAUSE)
+    def handle(number: int, frame: FrameType | None) -> None:
+        if arrived.is_set() or _runs_in(frame, hook):
+            return
+        arrived.set()
+        sender.join()  # then one more signal may be on its way, which ends at the line above
+        signal.signal(signal.SIGINT, usual)
+        (usual if callable(usual) else signal.default_int_handler)(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
 
 
 def _runs_in(frame: FrameType | None, code: CodeType) -> bool:

@@ -22,6 +22,7 @@ Array = TypeVar("Array", np.ndarray, torch.Tensor)
 Matching: TypeAlias = Callable[..., Any]  # weights (..., n, n) to pairs, an array's to an array, a tensor's to a tensor
 
 SELECTIONS = ("random", "greedy", "steepest")  # how pairs may be chosen, by name
+LANES = 32  # entries of a row that are compared at a time: twice a vector of float32
 _ASYMMETRIC = "W is not symmetric; pass the weights of unordered pairs, for example abs(A) of a skew A"
 
 
@@ -176,12 +177,23 @@ def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
 
 
 @cached_njit()
-def _heaviest_partner(W: np.ndarray, i: int, free: np.ndarray) -> int:
-    """First index of the largest W[i, j] of free axes j != i; the first of them if none is a number."""
-    found = -1
-    for j in range(W.shape[1]):
-        if free[j] and j != i and (found < 0 or W[i, j] > W[i, found]):
-            found = j
+def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray, lanes: np.ndarray) -> int:
+    """First index of the largest W[i, j] + bar[j], j != i, bar -inf for matched axes; the last index if all are NaN."""
+    row, n = W[i], W.shape[1]
+    lanes[:] = bar[i] = -np.inf
+    for start in range(0, n - n % LANES, LANES):  # the largest of each lane: a loop that becomes vector instructions
+        for c in range(LANES):
+            lanes[c] = max(lanes[c], row[start + c] + bar[start + c])
+    for j in range(n - n % LANES, n):
+        lanes[j % LANES] = max(lanes[j % LANES], row[j] + bar[j])
+    bar[i] = 0.0
+    best, found = lanes.max(), n - 1
+    for c in range(LANES):
+        if lanes[c] == best:
+            for j in range(c, found, LANES):
+                if row[j] + bar[j] == best and j != i:
+                    found = j
+                    break
     return found
 
 
@@ -190,25 +202,26 @@ def greedy_pairs(W: np.ndarray) -> np.ndarray:
     """`greedy_matching` of W (n, n), its pairs in no order; fewer than n // 2 pairs if W is not symmetric."""
     n = W.shape[0]
     pairs, count = np.empty((n // 2, 2), np.int64), 0
-    free, pointer = np.ones(n, np.bool_), np.full(n, -1)
+    bar, lanes = np.zeros(n, W.dtype), np.empty(LANES, W.dtype)
+    pointer = np.full(n, -1)
     first, after = pointer.copy(), pointer.copy()  # lists of the axes that point at j: first[j], after[first[j]], ...
     waiting, top = np.arange(n), n  # axes that look for a partner
     while top > 0 and count < n // 2:
         top -= 1
         i = waiting[top]
-        if not free[i]:
+        if bar[i] != 0.0:
             continue
-        j = _heaviest_partner(W, i, free)
+        j = _heaviest_partner(W, i, bar, lanes)
         if pointer[j] != i:
             pointer[i], after[i], first[j] = j, first[j], i
             continue
         pairs[count, 0], pairs[count, 1] = i, j
         count += 1
-        free[i] = free[j] = False
+        bar[i] = bar[j] = -np.inf
         for taken in (i, j):
             k = first[taken]
             while k >= 0:
-                if free[k]:
+                if bar[k] == 0.0:
                     waiting[top] = k
                     top += 1
                 k = after[k]
