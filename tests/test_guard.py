@@ -11,7 +11,6 @@ from nearkin._guard import Guard, interrupts_in_finalizers
 from tests.processes import Program
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 def test_a_child_forked_during_a_search_changes_its_index() -> None:
     """29 of 30 children waited for a search of a thread that they do not have, or for OpenMP's threads."""
     program = Program("tests.forking", env=os.environ | {"OMP_NUM_THREADS": "2"})
@@ -40,7 +39,6 @@ def test_a_fork_waits_for_the_end_of_a_change() -> None:
     thread.join()
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="Windows has no such signals")
 @pytest.mark.parametrize("late", [0.0, 0.05])
 def test_ctrl_c_in_a_finalizer_is_not_lost_where_the_main_thread_is_late(late: float, monkeypatch) -> None:
     """It was sent again once, after 10 ms, and lost where the hook that had started the sender still ran."""

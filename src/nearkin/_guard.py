@@ -97,8 +97,7 @@ def _in_child() -> None:
     _free.release()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 @contextmanager
