@@ -45,12 +45,9 @@ def loaded(folder: Path, data: str, seed: int) -> tuple[np.ndarray, np.ndarray, 
 def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]:
     """One seed at one size: the share of answers found in each way, and what the maps and the layer took."""
     X, Q, answer = loaded(folder, data, seed)
-    generator = np.random.default_rng(seed)
-    order, rows = generator.permutation(len(Q)), generator.permutation(len(X))[:LEARNED]
-    asked, known = order[:ASKED], order[ASKED:]
+    asked, known, rows = parts(len(Q), len(X), seed)
     start = time.process_time()
-    maps = PairMap(n_bytes, random_state=seed)
-    maps.fit(X, Q[known], np.column_stack([np.arange(len(known)), answer[known]]))
+    maps = learned_maps(X, Q[known], answer[known], n_bytes, seed)
     mapping = time.process_time() - start
     alone = np.eye(X.shape[1]) if maps.ridge_ is None else pair_maps(Q[known], X[answer[known]], maps.ridge_, 0.0)[0]
     plain, mapped = (fitted(part[rows], n_bytes, seed) for part in (X, maps.transform(X)))
@@ -69,6 +66,19 @@ def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]
         found = nearest_rows(codes.decode(codes.encode(part)), queries.astype(np.float32), 10)
         row[way] = float((found == answer[asked, None]).any(axis=1).mean())
     return row
+
+
+def parts(n_queries: int, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of queries that judge, of queries whose pairs are learned from, and of rows that codes learn from."""
+    generator = np.random.default_rng(seed)
+    order, rows = generator.permutation(n_queries), generator.permutation(n_rows)[:LEARNED]
+    return order[:ASKED], order[ASKED:], rows
+
+
+def learned_maps(X: np.ndarray, Q: np.ndarray, answer: np.ndarray, n_bytes: int, seed: int) -> PairMap:
+    """Maps learned from queries Q (m, d) and the numbers (m,) of their answers."""
+    maps = PairMap(n_bytes, random_state=seed)
+    return maps.fit(X, Q, np.column_stack([np.arange(len(Q)), answer]))
 
 
 def fitted(X: np.ndarray, n_bytes: int, seed: int) -> ProductQuantizer:

@@ -9,19 +9,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import faiss
 import numpy as np
 
 import nearkin as nk
-from benchmarks.codecs.pairs import LEARNED, fitted
-from benchmarks.codecs.pairs import loaded as pairs_loaded
+from benchmarks.codecs import pairs
 from benchmarks.codecs.problems import NEIGHBOURS, load, other_queries
+from benchmarks.engines.run import searched
 from benchmarks.hashing.problems import network_features
 from benchmarks.ordinal.problems import synthetic
-from benchmarks.ordinal.questions import truths
+from benchmarks.ordinal.questions import rated, truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
-from nearkin.data.comparisons.reading import orient
 from nearkin.embedding import AllPairs
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, triplet_error
@@ -29,7 +27,6 @@ from nearkin.quantization import (
     AxisQuantizer,
     IndexingLayer,
     NormExplicitQuantizer,
-    PairMap,
     ProductResidualQuantizer,
     ResidualQuantizer,
     ScalarQuantizer,
@@ -113,9 +110,7 @@ def turned(name: str, codec: str, data: Path, seed: int) -> float:
     rotation.fit(problem.learned, queries=other_queries(name, data))
     X, Q = rotation.transform(problem.searched), rotation.transform(problem.queries)
     if codec == "sign":
-        index = faiss.IndexBinaryFlat(X.shape[1])
-        index.add(np.packbits(X > 0, axis=1))
-        found = index.search(np.packbits(Q > 0, axis=1), NEIGHBOURS)[1]
+        found, _ = searched("FAISS binary", X, Q, data)
     else:
         plain = nk.ProductQuantizer(int(codec[2:]), rotation=None, random_state=seed)
         plain.fit(rotation.transform(problem.learned))
@@ -125,14 +120,11 @@ def turned(name: str, codec: str, data: Path, seed: int) -> float:
 
 def mapped(name: str, data: Path, seed: int) -> float:
     """Share of answers among the ten nearest of mapped rows in 8 bytes."""
-    X, Q, answer = pairs_loaded(data, name, seed)
-    generator = np.random.default_rng(seed)
-    order, rows = generator.permutation(len(Q)), generator.permutation(len(X))[:LEARNED]
-    asked, known = order[:1_500], order[1_500:]
-    maps = PairMap(8, random_state=seed)
-    maps.fit(X, Q[known], np.column_stack([np.arange(len(known)), answer[known]]))
+    X, Q, answer = pairs.loaded(data, name, seed)
+    asked, known, rows = pairs.parts(len(Q), len(X), seed)
+    maps = pairs.learned_maps(X, Q[known], answer[known], 8, seed)
     Z = maps.transform(X)
-    quantizer = fitted(Z[rows], 8, seed)
+    quantizer = pairs.fitted(Z[rows], 8, seed)
     found = nearest_rows(quantizer.decode(quantizer.encode(Z)), maps.transform_queries(Q[asked]), 10)
     return 100 * float((found == answer[asked, None]).any(axis=1).mean())
 
@@ -236,15 +228,10 @@ def ordered(noise: float, settings: dict[str, Any], p: int, data: Path, seed: in
     return 100 - 100 * triplet_error(model.fit(train).embedding_, test)
 
 
-def rated(name: str, data: Path, seed: int) -> float:
+def by_raters(name: str, data: Path, seed: int) -> float:
     """The same of 30 answers an object by eight raters, two of whom answer at random, the others a tenth wrong."""
     truth = next(truth for truth in truths(data, seed) if truth.name == name)
-    rng = np.random.default_rng([seed, 4])
-    answers = truth.random(30 * len(truth.distances), rng, 0.0)
-    who = rng.integers(0, 8, len(answers))
-    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
-    answers = replace(answers, indices=orient(answers.indices, ~wrong), annotators=who)
-    model = nk.OrdinalEmbedding(truth.p, random_state=seed).fit(answers, raters="estimated")
+    model = nk.OrdinalEmbedding(truth.p, random_state=seed).fit(rated(truth, 30, seed), raters="estimated")
     return 100 - 100 * triplet_error(model.embedding_, truth.random(5_000, np.random.default_rng([seed, 1]), 0.0))
 
 
@@ -357,8 +344,8 @@ PROBLEMS = {
         )
         for noise in (0.0, 0.1)
     },
-    "raters, plane": Problem(_RIGHT, partial(rated, "plane"), 5),
-    "raters, clusters": Problem(_RIGHT, partial(rated, "clusters"), 5),
+    "raters, plane": Problem(_RIGHT, partial(by_raters, "plane"), 5),
+    "raters, clusters": Problem(_RIGHT, partial(by_raters, "clusters"), 5),
     "questions, plane": Problem(_RIGHT, partial(questioned, "plane"), 5),
     "questions, clusters": Problem(_RIGHT, partial(questioned, "clusters"), 5),
 }

@@ -85,7 +85,7 @@ def others(field: Field) -> tuple[Any, ...]:
 def wanted(words: list[str]) -> Iterator[tuple[Field, tuple[Any, ...]]]:
     """The fields that words name, "MODULE", "MODULE.FIELD" or "MODULE.FIELD=VALUE,VALUE", and the values to try."""
     fields = all_fields()
-    for word in words or ["" for _ in fields[:1]]:
+    for word in words or [""]:
         name, _, values = word.partition("=")
         named = [field for field in fields if not name or name in (field.module, str(field))]
         if not named:
@@ -94,24 +94,26 @@ def wanted(words: list[str]) -> Iterator[tuple[Field, tuple[Any, ...]]]:
             yield field, ast.literal_eval(f"({values},)") if values else others(field)
 
 
-@cache
 def figure(problem: str, data: Path, seeds: int) -> tuple[float, float]:
-    """The mean over seeds, and CPU seconds, of the defaults as they are."""
+    """The mean over seeds, and CPU seconds, by the values that stand in `Defaults` now."""
     runs = [cpu_seconds(lambda seed=seed: PROBLEMS[problem].run(data, seed)) for seed in range(seeds)]
     return sum(value for _, value in runs) / seeds, min(seconds for seconds, _ in runs)
+
+
+at_defaults = cache(figure)
 
 
 def measured(field: Field, values: tuple[Any, ...], data: Path, seeds: int | None) -> Iterator[dict[str, Any]]:
     """A row for each problem of a field."""
     for problem in problems_of(str(field)):
         n = seeds or PROBLEMS[problem].seeds
-        points, seconds = figure(problem, data, n)
+        points, seconds = at_defaults(problem, data, n)
         row = {"field": str(field), "value": repr(field.value), "problem": problem, "unit": PROBLEMS[problem].unit}
         row |= {"seeds": n, "figure": points, "seconds": seconds, "others": {}}
         for value in values:
             if value != field.value:
                 with field.moved(value):
-                    found, taken = figure.__wrapped__(problem, data, n)
+                    found, taken = figure(problem, data, n)
                 row["others"][repr(value)] = [found, taken]
         yield row
 

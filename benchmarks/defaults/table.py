@@ -1,7 +1,7 @@
 """Every tuned number, and what a default fit loses without it."""
 
 from collections.abc import Iterable
-from itertools import chain, groupby, repeat
+from itertools import groupby
 
 from benchmarks.table import Results, Table, number
 
@@ -15,12 +15,12 @@ def tables(results: Results) -> Iterable[Table]:
     )
     rows = sorted(results.read("defaults") or [], key=lambda row: (row["field"], row["problem"]))
     for field, group in groupby(rows, key=lambda row: row["field"]):
-        for first, row in zip(chain((True,), repeat(False)), group, strict=False):
+        for i, row in enumerate(group):
             changes = (
                 f"{value}: {found - row['figure']:+.1f} ({taken / row['seconds']:.2g}x)"
                 for value, (found, taken) in row["others"].items()
             )
-            number_and_value = (f"`{field}`", f"`{row['value']}`") if first else ("", "")
+            number_and_value = ("", "") if i else (f"`{field}`", f"`{row['value']}`")
             where = f"{row['problem']} ({number(row['figure'])} {row['unit']})"
             table.rows.append([*number_and_value, where, "; ".join(changes)])
     if table.rows:

@@ -112,21 +112,26 @@ def choices(truth: Truth, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def rated(truth: Truth, per_object: int, seed: int) -> Comparisons:
+    """Answers of eight raters: 0 and 1 answer at random, the others err in a tenth."""
+    rng = np.random.default_rng([seed, 4])
+    answers = truth.random(per_object * len(truth.distances), rng, 0.0)
+    who = rng.integers(0, 8, len(answers))
+    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
+    return replace(answers, indices=orient(answers.indices, ~wrong), annotators=who)
+
+
 def raters(truth: Truth, seed: int) -> list[dict[str, Any]]:
     """Error with equal and with estimated weights, and without the two who toss coins; the others err in a tenth."""
     rows = []
     test = truth.random(5000, np.random.default_rng([seed, 1]), 0.0)
     for loss in ("ste", "t-ste"):
         for per_object in (10, 30):
-            rng = np.random.default_rng([seed, 4])
-            answers = truth.random(per_object * len(truth.distances), rng, 0.0)
-            who = rng.integers(0, 8, len(answers))
-            wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
-            answers = replace(answers, indices=orient(answers.indices, ~wrong), annotators=who)
+            answers = rated(truth, per_object, seed)
             model = nk.OrdinalEmbedding(truth.p, loss=loss, random_state=seed)
             errors = {
                 "equal": triplet_error(model.fit(answers).embedding_, test),
-                "known": triplet_error(model.fit(answers.take(who >= 2)).embedding_, test),
+                "known": triplet_error(model.fit(answers.take(answers.annotators >= 2)).embedding_, test),
                 "estimated": triplet_error(model.fit(answers, raters="estimated").embedding_, test),
             }
             weights = model.rater_reliability_ or {}
