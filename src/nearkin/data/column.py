@@ -228,6 +228,11 @@ def as_decimals(values: np.ndarray) -> np.ndarray | None:
         return None
 
 
+def is_number(cell: str) -> bool:
+    """Whether one cell is a number, as `as_decimals` reads it."""
+    return as_decimals(as_text([cell])) is not None
+
+
 def is_code(column: Column) -> bool:
     """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
     return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.values.tolist())

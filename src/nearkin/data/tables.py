@@ -28,6 +28,7 @@ from nearkin.data.column import (
     by_name,
     frame_columns,
     is_frame,
+    is_number,
     known,
     normal,
     text_column,
@@ -310,9 +311,9 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
        the only such line with a chance below 1 in n + 1, and 1 in 20 is enough.
     """
     if not len(body[0]):
-        return any(known(cell) for cell in first) and not any(_is_number(cell) for cell in first)
+        return any(known(cell) for cell in first) and not any(is_number(cell) for cell in first)
     numeric = [not column.is_text or as_decimals(column.values) is not None for column in body]
-    above = list(zip(map(_is_number, first), numeric, strict=True))
+    above = list(zip(map(is_number, first), numeric, strict=True))
     says_data = any(cell and column for cell, column in above)
     says_header = any(not cell and column for cell, column in above)
     recurs = any(_stands_in(cell, column) for cell, column in zip(first, body, strict=True))
@@ -334,10 +335,6 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
         f"{source} begins with {', '.join(map(repr, first[:4]))}, which may be names of columns or data; type "
         "header=True or header=False (on the command line --header or --no-header)"
     )
-
-
-def _is_number(cell: str) -> bool:
-    return as_decimals(np.array([cell], dtype=object)) is not None
 
 
 def _stands_in(cell: str, column: Column) -> bool:

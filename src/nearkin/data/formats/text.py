@@ -2,14 +2,14 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import count, islice
 
 import numpy as np
 
-from nearkin.data.column import as_text, names_rows, text_column, understood
+from nearkin.data.column import as_text, is_number, names_rows, text_column, understood
 from nearkin.data.files import EXCEL_MARK, Locator
 from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
 
@@ -18,51 +18,25 @@ _LOOK = 50  # lines that the layout is read off
 DELIMITER = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"\s*')
 _WHOLE = re.compile(r"0|[1-9]\d{0,17}")  # 0 or more, in canonical decimal
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The first line's cells, the name of a column of `ids` or None, and how cells and decimals are written."""
+    """How cells and decimals are written, the first line's cells, whether it is a header, and its first column ids."""
 
     delimiter: str | None
+    commas: bool
     names: list[str]
     header: bool
-    ids: str | None
-    commas: bool
-
-    @property
-    def d(self) -> int:
-        """Numbers in a row."""
-        return len(self.names) - (self.ids is not None)
-
-    def cut(self, line: str) -> tuple[str, str]:
-        """A line's id, "" without ids, and the text of its numbers, their decimal commas made points."""
-        name, rest = "", line
-        if self.ids is not None:
-            if (quoted := _QUOTED.match(line)) is not None:
-                name, rest = quoted[1].replace('""', '"'), line[quoted.end() + 1 :]
-            else:
-                first, *others = line.split(self.delimiter, 1)
-                name, rest = first.strip(), "".join(others)
-        return name, rest.replace(",", ".") if self.commas else rest
+    ids: bool
 
 
 def cells_of(line: str, delimiter: str | None) -> list[str]:
     """The cells of one line, without quotes and the blanks around them."""
     if delimiter is None:
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
-
-
-def is_number(cell: str, commas: bool = False) -> bool:
-    """Whether Python reads the cell as a float, without underscores; with `commas`, a comma may be the decimal mark."""
-    try:
-        float(cell.replace(",", ".") if commas else cell)
-    except ValueError:
-        return False
-    return "_" not in cell
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))]
 
 
 def layout_of(where: Locator, lines: list[str]) -> Layout:
@@ -77,38 +51,57 @@ def layout_of(where: Locator, lines: list[str]) -> Layout:
     if marked and all(_THOUSANDS.fullmatch(cell) for cell in marked):
         point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
         raise ValueError(f"{where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
-    commas = bool(marked)
-    first, second = table[0], table[1] if len(table) > 1 else None
-    header = _is_header(first, second, commas)
-    row = second if header else first
-    return Layout(delimiter, first, header, _ids(first, row, header, commas), commas)
+    names = table[0]
+    if marked:
+        table = [[cell.replace(",", ".") for cell in row] for row in table]
+    header = _is_header(table)
+    layout = Layout(delimiter, bool(marked), names, header, _has_ids(table, header))
+    rows = [row for row in table[header:] if len(row) == len(names)]
+    if not layout.ids and len(names) >= 3 and len(rows) >= 10:
+        _check_first(where, layout, rows)
+    return layout
 
 
-def _is_header(first: list[str], second: list[str] | None, commas: bool) -> bool:
-    numbers = [is_number(cell, commas) for cell in first]
+def _is_header(table: list[list[str]]) -> bool:
+    first, *rest = table
+    numbers = list(map(is_number, first))
     if all(numbers):
         return len(first) > 1 and _counts(first, 0)
     if len(first) == 1 or not all(numbers[1:]):
         return True
     if _counts(first[1:], 0) or _counts(first[1:], 1):  # an id's name above the column numbers that pandas writes
         return True
-    return second is not None and is_number(second[0], commas)
+    return bool(rest) and is_number(rest[0][0])
 
 
 def _counts(cells: list[str], start: int) -> bool:
     return cells == [str(i) for i in range(start, start + len(cells))]
 
 
-def _ids(first: list[str], row: list[str] | None, header: bool, commas: bool) -> str | None:
-    """The name of the first column if it names the rows: text before numbers, or whole numbers under a name of ids."""
-    if row is None:
-        return first[0] if header and len(first) > 1 and names_rows(first[0]) else None
-    if len(row) < 2 or not any(is_number(cell, commas) for cell in row[1:]):
-        return None
-    text = bool(row[0]) and not is_number(row[0], commas)
-    if text or (header and names_rows(first[0]) and _WHOLE.fullmatch(row[0])):
-        return first[0] if header else ""
-    return None
+def _has_ids(table: list[list[str]], header: bool) -> bool:
+    """Whether the first column names the rows: text before numbers, or whole numbers under a name of ids."""
+    named = header and len(table[0]) > 1 and names_rows(table[0][0])
+    if len(table) == header:
+        return named
+    name, *numbers = table[header]
+    text = bool(name) and not is_number(name)
+    return any(map(is_number, numbers)) and (text or (named and bool(_WHOLE.fullmatch(name))))
+
+
+def _check_first(where: Locator, layout: Layout, rows: list[list[str]]) -> None:
+    """ValueError where the first column may hold ids without a name: another whole number in every row, where the first
+    `rows` of the other columns have fractions or its numbers simply count."""
+    whole, *others = ([_WHOLE.fullmatch(cell) is not None for cell in column] for column in zip(*rows, strict=True))
+    counts = all(whole) and _counts([row[0] for row in rows], int(rows[0][0]))
+    if not all(whole) or (any(map(all, others)) and not counts):
+        return
+    first = [cells_of(line, layout.delimiter)[0] for _, line in _lines(where, layout.header)]
+    if len(set(first)) == len(first) and all(map(_WHOLE.fullmatch, first)):
+        how = f"call column {layout.names[0]!r}" if layout.header else "begin the file with a line of names and call it"
+        raise ValueError(
+            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
+            f"{how} id; for a coordinate, write 7.0 in place of 7"
+        )
 
 
 def open_text(where: Locator) -> FileRows:
@@ -119,65 +112,36 @@ def open_text(where: Locator) -> FileRows:
     the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
     that is no number, or the line of another width, and names what to type if the first column may be ids or not.
     """
-    lines = [line for _, line in islice(_lines(where, False), _LOOK)] or [""]
+    lines = [line for _, line in islice(_lines(where), _LOOK)] or [""]
     check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
     layout = layout_of(where, lines)
-    n = _count(where, layout, lines)
-    shape = check_layout(str(where), (n, layout.d), np.dtype(np.float64))
+    n = sum(1 for _ in _lines(where, layout.header))
+    shape = check_layout(str(where), (n, len(layout.names) - layout.ids), np.dtype(np.float64))
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
         found = _lines(where, layout.header)
+        converters = {0: lambda _: 0.0} if layout.ids else None
+        how = {"delimiter": layout.delimiter, "quotechar": '"', "converters": converters, "comments": None}
         while block := list(islice(found, rows)):
+            texts = [line.replace(",", ".") if layout.commas else line for _, line in block]
             try:
-                numbers = [layout.cut(line)[1] for _, line in block]
-                X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
+                X = np.loadtxt(texts, ndmin=2, **how).reshape(len(block), len(layout.names))
             except ValueError as error:
                 raise ValueError(_complaint(block, layout, where, error)) from error
-            if X.shape != (len(block), layout.d):
-                raise ValueError(_complaint(block, layout, where, None))
-            yield X
+            yield X[:, layout.ids :]
 
     def ids() -> np.ndarray:
-        names = [layout.cut(line)[0] for _, line in _lines(where, layout.header)]
+        names = [cells_of(line, layout.delimiter)[0] for _, line in _lines(where, layout.header)]
         return text_column("", names).values if all(names) else as_text(names)
 
     notes = ", written with decimal commas" if layout.commas else ""
-    about = understood(str(where), n, layout.d, layout.ids, [], notes)
+    named = (layout.names[0] if layout.header else "") if layout.ids else None
+    about = understood(str(where), *shape, named, [], notes)
     rows = streamed_rows(shape, np.dtype(np.float64), blocks)
-    return replace(rows, about=about, ids=None if layout.ids is None else ids)
+    return replace(rows, about=about, ids=ids if layout.ids else None)
 
 
-def _count(where: Locator, layout: Layout, lines: list[str]) -> int:
-    """The number of rows, of which `lines` are the first.
-
-    ValueError where the first column may hold ids without a name: other whole numbers in every row, where the other
-    columns have fractions or the numbers simply count.
-    """
-    table = [cells_of(line, layout.delimiter) for line in lines[layout.header :]]
-    rows = [row for row in table if len(row) == len(layout.names)]
-    if layout.ids is None and len(layout.names) >= 3 and len(rows) >= 10:
-        whole, *others = zip(*rows, strict=True)
-        if all(map(_WHOLE.fullmatch, whole)):
-            counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
-            if counts or not any(all(map(_WHOLE.fullmatch, column)) for column in others):
-                return _check_repeats(where, layout)
-    return sum(1 for _ in _lines(where, layout.header))
-
-
-def _check_repeats(where: Locator, layout: Layout) -> int:
-    """The number of rows; ValueError if the first column is another whole number in every row."""
-    first = [cells_of(line, layout.delimiter)[:1] for _, line in _lines(where, layout.header)]
-    whole = {cells[0] for cells in first if cells and _WHOLE.fullmatch(cells[0])}
-    if len(whole) == len(first):
-        how = f"call column {layout.names[0]!r}" if layout.header else "begin the file with a line of names and call it"
-        raise ValueError(
-            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
-            f"{how} id; for a coordinate, write 7.0 in place of 7"
-        )
-    return len(first)
-
-
-def _lines(where: Locator, header: bool) -> Iterator[tuple[int, str]]:
+def _lines(where: Locator, header: bool = False) -> Iterator[tuple[int, str]]:
     """Lines with something on them, numbered from 1 as an editor does, without the header.
 
     ValueError for a quoted cell that does not end on its line: rows would be lost between two of them.
@@ -198,16 +162,15 @@ def _lines(where: Locator, header: bool) -> Iterator[tuple[int, str]]:
             header = False
 
 
-def _complaint(block: Iterable[tuple[int, str]], layout: Layout, where: Locator, error: Exception | None) -> str:
+def _complaint(block: list[tuple[int, str]], layout: Layout, where: Locator, error: Exception) -> str:
     for number, line in block:
-        cells = cells_of(line, layout.delimiter)
-        if len(cells) != len(layout.names):
-            wanted = len(layout.names)
+        cells, wanted = cells_of(line, layout.delimiter), len(layout.names)
+        if len(cells) != wanted:
             return (
                 f"{where}, line {number}: {len(cells)} cells where the first line has {wanted}; every row needs as many"
             )
         for column, cell in enumerate(cells, 1):
-            if not is_number(cell, layout.commas) and (column > 1 or layout.ids is None):
+            if column > layout.ids and not is_number(cell.replace(",", ".") if layout.commas else cell):
                 what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
                 return f"{where}, line {number}, column {column}: {what}; give numbers (ids only in the first column)"
-    return f"{where} cannot be read ({error or 'its rows and its lines differ in number'})"
+    return f"{where} cannot be read ({error})"
