@@ -7,7 +7,7 @@ import torch
 
 from nearkin.embedding import ALS
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.als import DEFAULTS, BranchRegression, improve_left, solve_by_cross_validation
+from nearkin.embedding.two_tower.als import DEFAULTS, BranchRegression, descend_left, solve_by_cross_validation
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
 
 
@@ -23,7 +23,7 @@ def tables(rng: np.random.Generator, k: int = 6) -> tuple[torch.Tensor, torch.Te
 def test_a_full_block_solves_the_normal_equations(rng: np.random.Generator) -> None:
     loss, (P, Q) = loss_of(a=rng.random(40), b=rng.random(25), prior=0.1), tables(rng)
     solver = ALS(block_size=6).alternate(loss, P, Q)
-    P = improve_left(loss, P, Q)[1]
+    P = descend_left(loss, P, Q)
     assert loss.gradient(P, Q)[0].abs().max() < 1e-10
     solver.step()
     assert loss.gradient(solver.P, solver.Q)[1].abs().max() < 1e-10, "the right side was solved last"

@@ -10,7 +10,7 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
-from nearkin.embedding.two_tower.als import improve_left
+from nearkin.embedding.two_tower.als import descend_left
 from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
 from nearkin.quantization import IndexingLayer
 
@@ -97,7 +97,7 @@ def test_the_forms_are_the_losss_second_derivative() -> None:
     for t in range(forms.indptr[j], forms.indptr[j + 1]):
         p = forms.points[forms.places[t]]
         H = H + forms.curvature[t] * np.outer(p, p)
-    target = improve_left(loss.transposed(), Q, P)[1]  # where every row of Q would like to be
+    target = descend_left(loss.transposed(), Q, P)  # where every row of Q would like to be
     moved = Q.clone()
     moved[j] = target[j]
     e = (Q - target)[j].numpy()

@@ -32,7 +32,7 @@ class Defaults:
     # tried for its last layer: the first and the last power of 10, and how many. With .001 always the NDCG@20 of known
     # lefts of WordNet is .066 instead of .094 (three seeds), with .0001 two small planted sets lose .02
     dampings: tuple[float, float, int] = (-6, 1, 15)
-    cg_steps: int = 16  # of `descend_left`: the loss is an exact solve's to eight digits, in a quarter of its time
+    cg_steps: int = 16  # where rows are solved to the end: the loss is an exact solve's to eight digits
     newton_steps: int = 20  # of a new row's, for a loss that is not quadratic; most need five
 
 
@@ -45,14 +45,14 @@ class ALS(AbstractSolver):
 
     max_iter: sweeps over both sides; max_seconds: no sweep begins after this time; patience: sweeps without a new best
     held-out NDCG@100 before the fit stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns that
-    are solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
+    are solved together to the end instead, as in iALS++, whose usual 16 are `solver="ials++"`.
 
     For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
-    convex loss it is one Newton step for each row, with an Armijo search for each side. Without `block_size` a row is
-    solved by conjugate gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs
-    O(nnz_i k) instead of O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis
-    changes no score, so it is not undone. With `block_size` the columns are solved exactly in blocks, as in iALS++
-    (Rendle et al. 2021); `block_size` >= k is the textbook's exact ALS.
+    convex loss it is one Newton step for each row, with an Armijo search for each side. A row is solved by conjugate
+    gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k) instead of
+    O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score, so it is
+    not undone. With `block_size` the columns are solved in blocks, as in iALS++ (Rendle et al. 2021), in 16 steps, at
+    which the solution is exact to the digits of float32; `block_size` >= k is the textbook's exact ALS.
 
     Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
     instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
@@ -124,18 +124,15 @@ class ALS(AbstractSolver):
 
     def _improve(self, side: int) -> AllPairsPoint:
         """Improve the rows of a side for fixed others, which are rotated with them; returns the point before."""
-        loss, branch, spectrum = self._own[side], self.branches[side], None
+        loss, branch = self._own[side], self.branches[side]
         X, Y = (self.Q, self.P) if side else (self.P, self.Q)
-        if self.block_size is None:
-            spectrum, turn = eigenbasis(loss, X, Y)
-            X, Y = X @ turn, Y @ turn
-            for follower in self.branches:
-                if follower is not None:
-                    follower.turn(turn)
+        spectrum, turn = eigenbasis(loss, X, Y)
+        X, Y = X @ turn, Y @ turn
+        for follower in self.branches:
+            if follower is not None:
+                follower.turn(turn)
         mean = None if branch is None else branch.side.encoded()[loss.rows]
-        before, X = improve_left(
-            loss, X, Y, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
-        )
+        before, X = improve_left(loss, X, Y, spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean)
         if branch is not None:
             branch.step(X)
             unpaired = branch.weights.reshape(-1) == 0
@@ -215,11 +212,17 @@ def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> T
 # ---- rows of one side while the other is fixed ----------------------------------------------------------------------
 
 
-def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
-    """(m, k) the minimiser of a squared loss over P for fixed Q, by conjugate gradients from P."""
+def descend_left(
+    loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE, *, mean: Tensor | None = None
+) -> Tensor:
+    """(m, k) the minimiser of a squared loss over P for fixed Q; of another loss, the next point of Newton's method.
+
+    Rows shrink towards `mean`, as in `improve_left`.
+    """
     part = loss.part(group)
     spectrum, turn = eigenbasis(part, P, Q)
-    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=DEFAULTS.cg_steps)[1] @ turn.T
+    mean = None if mean is None else mean @ turn
+    return improve_left(part, P @ turn, Q @ turn, spectrum, cg_steps=DEFAULTS.cg_steps, mean=mean)[1] @ turn.T
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -233,31 +236,31 @@ def improve_left(
     loss: AllPairsLoss,
     P: Tensor,
     Q: Tensor,
+    spectrum: Tensor,
     *,
-    spectrum: Tensor | None = None,
     cg_steps: int = 2,
     block_size: int | None = None,
     mean: Tensor | None = None,
 ) -> tuple[AllPairsPoint, Tensor]:
     """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
 
-    With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` of conjugate gradients; with `block_size`
-    exactly, in blocks of columns. Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets
-    an Armijo search.
+    The tables are in the `eigenbasis` of this spectrum. With `block_size` it is a step in each block of columns, solved
+    to convergence. Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets an Armijo
+    search.
     """
     before = point = loss.at(P[loss.rows], Q)
-    blocks: tuple[Tensor | slice, ...] = (slice(None),)
-    if spectrum is None:
-        blocks = torch.arange(P.shape[1]).split(block_size or P.shape[1])
-    elif loss.omega:
+    if loss.omega:
         before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
-    for columns in blocks:
+    width, steps = (P.shape[1], cg_steps) if block_size is None else (block_size, DEFAULTS.cg_steps)
+    for first in range(0, P.shape[1], width):
+        columns = slice(first, first + width)
         gradient, direction = point.left_gradient(), torch.zeros_like(point.P)
         if mean is not None:
             gradient -= point.constants.ridge_left * mean
-        direction[:, columns] = _newton_steps(point, gradient[:, columns], columns, spectrum, cg_steps)
+        direction[:, columns] = _newton_steps(point, gradient[:, columns], columns, spectrum, steps)
         length = 1.0 if loss.loss == SQUARED else _step_size(loss, point, gradient, direction, mean)
         point = loss.at(torch.add(point.P, direction, alpha=length, out=direction), Q)
+        point.right_gram = before.right_gram
     return before, gathered(point.P, loss.group)
 
 
@@ -275,26 +278,17 @@ def _step_size(
     return armijo(along, point.value(), min(float(sums[1]), 0.0)).step_size
 
 
-def _newton_steps(
-    point: AllPairsPoint, gradient: Tensor, columns: Tensor | slice, spectrum: Tensor | None, cg_steps: int
-) -> Tensor:
-    """The steps of all rows in some columns of this gradient: by conjugate gradients with a spectrum, else exact."""
+def _newton_steps(point: AllPairsPoint, gradient: Tensor, columns: slice, spectrum: Tensor, cg_steps: int) -> Tensor:
+    """The steps of all rows in some columns of this gradient."""
     c, out = point.constants, torch.empty(gradient.shape, dtype=gradient.dtype)
-    if spectrum is None:
-        kernel, Q, extra = solve_rows_exactly, point.Q[:, columns], ()
-        curvature = (point.omega * point.right_gram[columns][:, columns]).to(Q)
-    else:
-        kernel, Q, extra = solve_rows_cg, point.Q, (cg_steps,)
-        curvature = spectrum.clamp(min=0).to(Q)
-    arrays = (point.curvature, Q, curvature, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
-    by_blocks(
-        kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra
-    )
+    Q, flat = point.Q[:, columns], spectrum.clamp(min=0)[columns].to(point.Q)
+    arrays = (point.curvature, Q, flat, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
+    by_blocks(solve_rows, point.pairs.indptr, point.pairs.indices, *(X.contiguous().numpy() for X in arrays), cg_steps)
     return out
 
 
 @compiled
-def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
+def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
     """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by CG, preconditioned
     by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k)."""
     k = Q.shape[1]
@@ -343,50 +337,6 @@ def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ri
             rs = new
         for c in range(k):
             out[i, c] = x[c]
-
-
-@compiled
-def solve_rows_exactly(start, stop, indptr, indices, curvature, Q, gram, cost, ridge, gradient, out):
-    """Solve (cost_i gram + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by Cholesky's method, k small."""
-    k = Q.shape[1]
-    A = np.empty((k, k), Q.dtype)
-    for i in range(start, stop):
-        for c in range(k):
-            for d in range(c + 1):
-                A[c, d] = cost[i] * gram[c, d]
-            A[c, c] += ridge[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            q, h = Q[indices[e]], curvature[e]
-            for c in range(k):
-                t, row = h * q[c], A[c]
-                for d in range(c + 1):
-                    row[d] += t * q[d]
-        _cholesky_solve(A, gradient[i], out[i])
-
-
-@compiled
-def _cholesky_solve(A, gradient, x):
-    """x = -A^-1 gradient, A given by its lower triangle and overwritten; a pivot that vanishes leaves its entry 0."""
-    k = len(x)
-    for c in range(k):
-        for d in range(c):
-            t = A[c, d]
-            for b in range(d):
-                t -= A[c, b] * A[d, b]
-            A[c, d] = t * A[d, d]  # the diagonal holds the inverse pivots
-        t = A[c, c]
-        for b in range(c):
-            t -= A[c, b] * A[c, b]
-        A[c, c] = 1 / np.sqrt(t) if t > 0 else 0
-        t = -gradient[c]
-        for b in range(c):
-            t -= A[c, b] * x[b]
-        x[c] = t * A[c, c]
-    for c in range(k - 1, -1, -1):
-        t = x[c]
-        for b in range(c + 1, k):
-            t -= A[b, c] * x[b]
-        x[c] = t * A[c, c]
 
 
 # ---- new rows ------------------------------------------------------------------------------------------------------
@@ -441,7 +391,7 @@ def fold_in(
     Q = torch.from_numpy(known.embeddings)
     P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
     for _ in range(1 if of_rows.loss == SQUARED else DEFAULTS.newton_steps):
-        P = improve_left(of_rows, P, Q, mean=mean)[1]
+        P = descend_left(of_rows, P, Q, mean=mean)
     return P.numpy()
 
 
