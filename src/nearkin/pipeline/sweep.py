@@ -43,8 +43,6 @@ FINE = 1.05  # the search ends when the next shorter trained code is shorter by 
 MOST_BYTES = 512  # most bytes of a learned code
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
-_REPEATS = 3  # repetitions of a timing; the fastest counts
-_LONG = 0.25  # seconds of searches at one depth, after which none is repeated
 _SURE = ("int8", "float16")  # nearly lossless for any rows, without training
 _ALONE, _RESCORED = False, True
 _FIRST = 8  # columns a byte of the first learned code
@@ -59,7 +57,7 @@ class Search:
     oversample: 1 for the codes alone; else candidates, as a multiple of k, that vectors kept as `kept` rank again.
     recall: (q,) share of each query's k exact neighbours that are found; rescoring finds those among its candidates.
     rate: queries per second; seconds: of training, encoding and searching.
-    candidates: (q, c) numbers of the rows of the best codes, where kept vectors of other types may rank them.
+    candidates: (q, c) numbers of the rows of the best codes, which kept vectors of other types may rank.
     """
 
     method: str
@@ -172,48 +170,43 @@ class Bench:
         size = CodeSize(None if method in SCALARS else n_bytes)
         quantizer = find_method(method).make(size, self.random_state)
         index = Index.build(self.X, quantizer.fit(self.sample, callback=tick), metric=self.metric)
-        k, found = self.k, None
-        depths = [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
-        if self.grades is None:
-            found = index.search(self.Q, depths[-1] * k)[1]
-            recall = self.truth.shares(found, depths)
+        depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
+        found = index.search(self.Q, depths[-1] * self.k)[1]
         index.kept = KeptVectors([self.X])
-        if self.grades is not None:
-            exact = graded_values(self.truth.ids, self.grades)[NDCG]
-            if not exact.any():
-                text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
-                raise ValueError(text)
-            gains = {o: graded_values(_search(index, self.Q, k, o), self.grades)[NDCG] for o in depths}
-            recall = {o: 1 + (gain - exact) / exact.mean() for o, gain in gains.items()}
+        recall = {o: self.shares(found[:, : o * self.k], None if o == 1 else index.kept) for o in depths}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
         return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds, candidates=found) for o in depths}
 
+    def shares(self, candidates: np.ndarray, kept: KeptVectors | None) -> np.ndarray:
+        """What each query keeps (q,) of exact search in its candidates (q, c), nearest first or ranked by `kept`."""
+        if kept is not None:
+            candidates = rescore(self.Q, candidates, kept, self.k, self.metric)[1]
+        if self.grades is None:
+            return self.truth.shares(candidates)[1]
+        exact = graded_values(self.truth.ids, self.grades)[NDCG]
+        if not exact.any():
+            text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
+            raise ValueError(text)
+        return 1 + (graded_values(candidates, self.grades)[NDCG] - exact) / exact.mean()
+
     def narrowed(self, choice: Search, target: float) -> Search:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
-        confidence; unchanged without candidates."""
-        k, o = self.k, choice.oversample
-        for kind in ("int8", "float16") if choice.candidates is not None else ():
+        confidence."""
+        candidates = cast(np.ndarray, choice.candidates)[:, : choice.oversample * self.k]
+        for kind in ("int8", "float16"):
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
                 rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
-                found = rescore(self.Q, cast(np.ndarray, choice.candidates)[:, : o * k], rows, k, self.metric)[1]
-            shorter = replace(choice, recall=self.truth.shares(found)[1], kept=kind)
+                shorter = replace(choice, recall=self.shares(candidates, rows), kept=kind)
             if shorter.low >= target:
                 return shorter
         return choice
 
     def _rate(self, index: Index, oversample: int) -> float:
         """Queries per second, with the exact vectors in memory."""
-        queries, times = self.Q[:_TIMED], list[float]()
-        while len(times) < _REPEATS and sum(times) < _LONG:
-            start = time.perf_counter()
-            _search(index, queries, self.k, oversample)
-            times.append(time.perf_counter() - start)
-        return len(queries) / min(times)
-
-
-def _search(index: Index, Q: np.ndarray, k: int, oversample: int) -> np.ndarray:
-    return index.search(Q, k, oversample=None if oversample == 1 else oversample)[1]
+        queries, start = self.Q[:_TIMED], time.perf_counter()
+        index.search(queries, self.k, oversample=None if oversample == 1 else oversample)
+        return len(queries) / (time.perf_counter() - start)
 
 
 class Race:
