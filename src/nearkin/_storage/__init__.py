@@ -22,7 +22,6 @@ from nearkin._storage.folders import one_version as one_version
 from nearkin._storage.folders import read_config as read_config
 from nearkin._storage.folders import replacing_folder as replacing_folder
 from nearkin._storage.folders import saving_folder as saving_folder
-from nearkin._storage.manifest import checksums_of as checksums_of
 from nearkin._storage.manifest import open_file as open_file
 from nearkin._storage.manifest import read_manifest as read_manifest
 from nearkin._storage.manifest import regular_file as regular_file

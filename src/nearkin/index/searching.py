@@ -18,7 +18,7 @@ here. Where y becomes c + (1 + e)(y - c), the new score follows from FAISS's own
 so that e and |y - c|, once known for a row, replace decoding it: eight bytes a row that was ever a candidate.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -29,7 +29,7 @@ import numpy as np
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
 from nearkin.contracts import LengthCodes
-from nearkin.linalg.orthonormal import has_length, row_length, unit_rows
+from nearkin.linalg.orthonormal import has_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
@@ -391,17 +391,6 @@ def normalised(X: ArrayLike) -> np.ndarray:
     """Rows divided by their norms, as float32; rows of zeros stay."""
     rows = np.asarray(X)
     return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
-
-
-def length_of_chunks(chunks: Iterable[np.ndarray], unit: bool) -> float | None:
-    """`row_length` of rows in several chunks, as in an index to which they are added."""
-    length, first = None, True
-    for X in chunks:
-        if first:
-            length, first = row_length(X, unit), False
-        elif length is None or not has_length(X, length):
-            return None
-    return length
 
 
 def common_length(one: float | None, other: float | None) -> float | None:

@@ -4,11 +4,12 @@ Memory holds the codes and ids, the training sample a few times over while the q
 of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, learns from and
 encodes its own rows, and rank 0 writes the index.
 
-A *work folder* holds the fitted quantizer and one FAISS index per block of rows, each written whole or not at all, with
-its checksums in a second file. An interrupted run resumes from it; damaged blocks are made again.
+A *work folder* holds the fitted quantizer and a saved index per block of rows. An interrupted run resumes from it;
+damaged blocks are made again.
 """
 
 import json
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,14 +29,13 @@ from nearkin._fields import StrPath, counted
 from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes, takes_length
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
-from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import load_quantizer
-from nearkin.index.searching import length_of_chunks, normalised
+from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.quantization.best import BestCode
@@ -215,11 +215,7 @@ def _encode(
         if work is not None:
             work.encode(file, empty, callback)
             if group.rank == 0:
-                length = 1.0 if takes_length(quantizer) else None  # as the index itself learns it from added rows
-                if length and metric != "cosine":
-                    unit = isinstance(quantizer, VectorCodes) and bool(quantizer.normalized_)
-                    length = length_of_chunks(file.chunks(), unit)
-                work.join(index, length, callback)
+                work.join(index, callback)
             return index
         for chunk in file.chunks(callback=callback):
             index.add(chunk)
@@ -339,31 +335,25 @@ class WorkFolder:
                 index.add(chunk)
                 done += len(chunk)
                 callback(done, {"total": total})
-            with _storage.replacing(self._file(block)) as fresh:
-                write_faiss(index.faiss_index, fresh)
-                with _storage.replacing(_sums(self._file(block))) as sums:
-                    sums.write_text(_storage.checksums_of(fresh))
+            index.save(self._folder(block))
         self.group.barrier()
 
-    def join(self, index: Index, length: float | None, callback: Callback) -> None:
-        """Add all blocks, whose rows have that length, to `index`, in their order."""
+    def join(self, index: Index, callback: Callback) -> None:
+        """Add all blocks to `index`, in their order."""
         for block in self.blocks:
-            found = read_faiss(self._file(block), binary=index.metric == "hamming")
-            part = Index(found, index.n_features, index.metric, index.quantizer, None)
-            part.row_length = length
-            index.merge(part)
+            index.merge(Index.load(self._folder(block)))
             callback(len(index), {"total": self.n_rows})
 
     def _is_whole(self, block: int) -> bool:
-        file, sums = self._file(block), _sums(self._file(block))
-        return file.is_file() and sums.is_file() and sums.read_bytes() == _storage.checksums_of(file).encode()
+        try:
+            Index.load(self._folder(block))
+        except (FileNotFoundError, ValueError):
+            shutil.rmtree(self._folder(block), ignore_errors=True)
+            return False
+        return True
 
-    def _file(self, block: int) -> Path:
-        return self.path / f"rows-{block:013d}.faiss"
-
-
-def _sums(file: Path) -> Path:
-    return file.with_name(f"{file.name}.crc32")
+    def _folder(self, block: int) -> Path:
+        return self.path / f"rows-{block:013d}"
 
 
 def remove_work(path: Path) -> None:
@@ -375,7 +365,9 @@ def remove_work(path: Path) -> None:
     _storage.sweep(path)
     # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
     # so the quantizer's config goes first and the folder's own goes last.
-    for file in (*_of_quantizer(path), *sorted(path.glob("rows-*.faiss*")), path / _CONFIG):
+    for folder in path.glob(f"rows-{'[0-9]' * 13}"):
+        shutil.rmtree(folder)
+    for file in (*_of_quantizer(path), path / _CONFIG):
         file.unlink(missing_ok=True)
     for folder in (path / "quantizer", path):
         with suppress(OSError):  # missing, or not empty: it holds a file of the user's
