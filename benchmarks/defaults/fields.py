@@ -37,7 +37,6 @@ PROBLEMS_OF = {
     "embedding.ordinal.objective.trial_epochs": ("STE in the plane", "STE in the plane, a tenth wrong"),
     "embedding.ordinal.questions": ("questions, plane", "questions, clusters"),
     "embedding.two_tower.als": features("all pairs"),
-    "embedding.two_tower.als.cg_steps": pairs("all pairs, 96 columns"),
     "embedding.two_tower.als.newton_steps": pairs("new rows, logistic loss"),
     "embedding.two_tower.baselines": pairs("SOGram"),
     "embedding.two_tower.choice": pairs("default"),

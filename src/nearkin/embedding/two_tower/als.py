@@ -32,7 +32,6 @@ class Defaults:
     # tried for its last layer: the first and the last power of 10, and how many. With .001 always the NDCG@20 of known
     # lefts of WordNet is .066 instead of .094 (three seeds), with .0001 two small planted sets lose .02
     dampings: tuple[float, float, int] = (-6, 1, 15)
-    cg_steps: int = 16  # where rows are solved to the end: the loss is an exact solve's to eight digits
     newton_steps: int = 20  # of a new row's, for a loss that is not quadratic; most need five
 
 
@@ -45,14 +44,14 @@ class ALS(AbstractSolver):
 
     max_iter: sweeps over both sides; max_seconds: no sweep begins after this time; patience: sweeps without a new best
     held-out NDCG@100 before the fit stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns that
-    are solved together to the end instead, as in iALS++, whose usual 16 are `solver="ials++"`.
+    are solved together to convergence instead, as in iALS++, whose usual 16 are `solver="ials++"`.
 
     For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
     convex loss it is one Newton step for each row, with an Armijo search for each side. A row is solved by conjugate
     gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k) instead of
     O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score, so it is
-    not undone. With `block_size` the columns are solved in blocks, as in iALS++ (Rendle et al. 2021), in 16 steps, at
-    which the solution is exact to the digits of float32; `block_size` >= k is the textbook's exact ALS.
+    not undone. With `block_size` the columns are solved in blocks, as in iALS++ (Rendle et al. 2021), to convergence;
+    `block_size` >= k is the textbook's exact ALS.
 
     Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
     instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
@@ -222,7 +221,7 @@ def descend_left(
     part = loss.part(group)
     spectrum, turn = eigenbasis(part, P, Q)
     mean = None if mean is None else mean @ turn
-    return improve_left(part, P @ turn, Q @ turn, spectrum, cg_steps=DEFAULTS.cg_steps, mean=mean)[1] @ turn.T
+    return improve_left(part, P @ turn, Q @ turn, spectrum, block_size=P.shape[1], mean=mean)[1] @ turn.T
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -251,7 +250,7 @@ def improve_left(
     before = point = loss.at(P[loss.rows], Q)
     if loss.omega:
         before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
-    width, steps = (P.shape[1], cg_steps) if block_size is None else (block_size, DEFAULTS.cg_steps)
+    width, steps = (P.shape[1], cg_steps) if block_size is None else (block_size, 4 * block_size)
     for first in range(0, P.shape[1], width):
         columns = slice(first, first + width)
         gradient, direction = point.left_gradient(), torch.zeros_like(point.P)
@@ -293,6 +292,7 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
     by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k)."""
     k = Q.shape[1]
     one = Q.dtype.type(1)
+    smallest = (10 * np.finfo(Q.dtype).eps) ** 2  # of |r|^2: a residual as large as its rounding
     x, r, s = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
     p, Hp, inverse = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
     for i in range(start, stop):
@@ -308,8 +308,9 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
             x[c], r[c] = 0, -gradient[i, c]
             p[c] = inverse[c] * r[c]
             rs += r[c] * p[c]
+        converged = rs * smallest
         for _ in range(steps):
-            if rs <= 1e-20:
+            if rs <= converged:
                 break
             for c in range(k):
                 Hp[c] = (cost[i] * spectrum[c] + ridge[i]) * p[c]
