@@ -13,7 +13,7 @@ from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_e
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import read_bytes, read_table
+from nearkin.data.tables import read_table, read_text
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -121,7 +121,7 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
 def _read_text_column(where: Locator) -> np.ndarray:
     """The column that the locator names, or the only one of a table without a header; of .txt its lines, uncut."""
     if where.suffix == ".txt" and where.key is None:
-        lines = map(str.strip, read_bytes(where).decode("utf-8").split("\n"))
+        lines = map(str.strip, read_text(where).split("\n"))
         return text_column("", [line for line in lines if line]).values
     table = read_table(where.path, header=where.key is not None, delimiter=None if where.suffix == ".csv" else "\t")
     if where.key is not None:

@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, time
 from itertools import combinations, zip_longest
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from nearkin._fields import Extra, FileOrFrame
+from nearkin._fields import FileOrFrame
 from nearkin.data.column import (
     COMPARISONS,
     DISSIMILARITY,
@@ -111,13 +111,13 @@ def read_table(
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
     cells, mark = (_read_sheet(where), None) if where.suffix == ".xlsx" else read_cells(where, delimiter)
     first = [str(column[0]) for column in cells]
-    columns = [typed(name, column[1:]) for name, column in zip(first, cells, strict=True)]
+    columns = [text_column(name, column[1:]) for name, column in zip(first, cells, strict=True)]
     if header is None and named and named <= set(first):
         header = True
     headed = is_header(first, columns, str(where)) if header is None else header
     notes: tuple[str, ...] = ()
     if not headed:
-        columns = [typed(str(place), column) for place, column in enumerate(cells)]
+        columns = [text_column(str(place), column) for place, column in enumerate(cells)]
     elif len(cells[0]) == 1:
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
@@ -157,41 +157,27 @@ MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines from which the delimiter is found
 
 
-Cells: TypeAlias = list[list[str]] | Extra
-"""The columns of a text table, still text: lists of str, or pyarrow's arrays of strings."""
-
-
-def typed(name: str, cells: list[str] | Extra) -> Column:
-    """A column of `Cells`, as integers if all of it is, else as text."""
-    return text_column(name, cells) if isinstance(cells, list) else Column(name, _arrow_values(cells))
-
-
-def read_bytes(where: Locator) -> bytes:
-    """The bytes of a text file without its byte order mark; ValueError for what is no UTF-8 by its first look."""
+def read_text(where: Locator) -> str:
+    """A text file without its byte order mark; ValueError for what is no UTF-8 by its first look."""
     with where.open() as file:
         data = file.read().removeprefix(b"\xef\xbb\xbf")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
         raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-    return data
+    return data.decode("utf-8")
 
 
-def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> tuple[Cells, str]:
-    """The columns of a text table and its delimiter, which None finds. ValueError for rows of unequal length and for
-    what is no text."""
-    data = read_bytes(where)
-    head = data[: 2**20].decode("utf-8", errors="ignore" if len(data) > 2**20 else "strict")
-    if not head.strip() and not data.strip():
+def read_cells(where: Locator, delimiter: str | None = None) -> tuple[list[list[str]], str]:
+    """The columns of a text table, still text, and its delimiter, which None finds. ValueError for rows of unequal
+    length and for what is no text."""
+    text = read_text(where)
+    if not text.strip():
         raise ValueError(f"{where} is empty; it must hold a table")
-    given = EXCEL_MARK.match(head)
+    given = EXCEL_MARK.match(text)
     if given is not None:
-        data, head = data[given.end() :], head[given.end() :]
+        text = text[given.end() :]
         delimiter = delimiter or given[1]
-    mark = sniff(head, where) if delimiter is None else _checked(delimiter)
-    width = data.lstrip(b"\r\n").partition(b"\n")[0].count(mark.encode()) + 1
-    if width > MAX_COLUMNS:
-        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
-    found = _fast_cells(data, mark, width) if fast else None
-    return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found, mark
+    mark = sniff(text[: 2**20], where) if delimiter is None else _checked(delimiter)
+    return _columns(text, mark, where), mark
 
 
 def _checked(delimiter: str) -> str:
@@ -231,71 +217,28 @@ def _width(lines: list[str], mark: str) -> int:
     return widths.pop() if len(widths) == 1 else 0
 
 
-def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
+def _columns(text: str, delimiter: str, where: Locator) -> list[list[str]]:
+    cells, first = list[str](), list[str]()  # one list of all cells: a million lists of rows take four times as long
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            if len(row) < 2 and not "".join(row).strip():
+                continue
+            first = first or row
+            if len(row) != len(first):
+                number, title = len(cells) // len(first) + 1, f"is {first[0][:40]!r} the title of the table? Delete it"
+                raise ValueError(
+                    f"{where}: row {number} has {len(row)} cells, the first row has {len(first)}; "
+                    f"{title if len(first) == 1 else 'correct that row'}"
+                )
+            cells += row
     except csv.Error as error:
         raise ValueError(
             f"{where} cannot be read as a table ({error}): a quoted cell does not end, or one has more than {MAX_CELL} "
             "characters"
         ) from error
-    rows = [row for row in rows if len(row) > 1 or "".join(row).strip()]
-    if not rows:
-        raise ValueError(f"{where} is empty; it must hold a table")
-    width = len(rows[0])
-    bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
-    if bad is not None:
-        above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; correct that row"
-        raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}{above}")
-    return [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
-
-
-def _fast_cells(data: bytes, delimiter: str, width: int) -> Cells | None:
-    """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    lone = data.count(b"\r") != data.count(b"\r\n")
-    plain = not lone and b'"' not in data and delimiter != " " and delimiter.isascii()
-    if not plain or len(data) >= 2**31 or not 1 < width <= 1000:
-        return None
-    try:
-        import pyarrow as pa  # an optional peer
-        from pyarrow import csv as arrow_csv
-    except ImportError:
-        return None
-    names = [str(place) for place in range(width)]
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(data),
-            arrow_csv.ReadOptions(column_names=names),
-            arrow_csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
-        )
-    except pa.ArrowException:
-        return None  # the slow path finds what is wrong, or reads it
-    import pyarrow.compute as pc  # it comes with pyarrow
-
-    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns), default=0)
-    if not table.num_rows or longest > MAX_CELL:
-        return None
-    return [pc.ascii_trim(column, " \t") for column in table.columns]
-
-
-def _arrow_values(column) -> np.ndarray:
-    """Strings as int64 where every one is canonical, else as `as_integers` decides, else as text."""
-    import pyarrow as pa  # only where pyarrow has read
-    import pyarrow.compute as pc
-
-    if len(column):
-        try:
-            numbers = pc.cast(column, pa.int64())
-            if pc.all(pc.equal(pc.cast(numbers, pa.string()), column)).as_py():
-                return numbers.to_numpy()
-        except pa.ArrowInvalid:
-            pass
-    encoded = column.combine_chunks().dictionary_encode()  # equal cells become one object, which later steps hash once
-    names = encoded.dictionary.to_pylist()
-    values = as_text(names)[encoded.indices.to_numpy()]
-    whole = as_integers(names)
-    return values if whole is None else whole[encoded.indices.to_numpy()]
+    if not 0 < len(first) <= MAX_COLUMNS:
+        raise ValueError(f"{where} has {len(first)} columns; a table has at least one and at most {MAX_COLUMNS}")
+    return [[cell.strip(" \t") for cell in cells[place :: len(first)]] for place in range(len(first))]
 
 
 _CHANCE = 0.05  # at most, that a line of data is taken for a header
