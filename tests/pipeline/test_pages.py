@@ -43,7 +43,7 @@ def test_long_settings_may_wrap(page: str) -> None:
 
 @pytest.mark.parametrize(("objective", "curves"), [(2.0, 1), (2.5, 2)])
 def test_an_objective_that_is_the_distortion_is_drawn_once(objective: float, curves: int) -> None:
-    history = [{"value": 3.0, "distortion": 3.0}, {"value": objective, "distortion": 2.0}]
+    history = [{"objective": 3.0, "distortion": 3.0}, {"objective": objective, "distortion": 2.0}]
     section = pipeline.pages._learning({"history": history})
     assert section is not None
     assert section.body.count("<svg") == curves

@@ -36,7 +36,8 @@ BAD_INPUT, INTERRUPTED = 2, 130
 _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
 _EVERYWHERE = ("--quiet", "--verbose", "--log")
 _OPTIONS = {  # of parameters in messages
-    "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids", "keep_vectors": "--keep-vectors"
+    "n_bytes": "--bytes", "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids",
+    "keep_vectors": "--keep-vectors",
 }  # fmt: skip
 
 

@@ -83,7 +83,6 @@ def compress(
     if method is None and name == pipeline.methods.BEST:
         minutes = pipeline.methods.MINUTES if minutes is None else minutes
     quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes)
-    chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors

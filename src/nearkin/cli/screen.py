@@ -19,7 +19,7 @@ from rich.table import Table
 from nearkin._distributed import current
 from nearkin._fields import Fields, is_text, show
 
-_OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
+_OBJECTIVES = ("objective", "loss", "error")  # the first one in a record is shown next to the bar,
 _MORE = ("distortion", "metric")  # and these
 _PHASES = {  # "phase" of a record -> words
     "loss": "choosing the loss",

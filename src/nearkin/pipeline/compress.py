@@ -37,6 +37,7 @@ from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.parts import load_quantizer
 from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
+from nearkin.pipeline.inputs import FEWEST_QUERIES
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
@@ -44,7 +45,6 @@ from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
-_FEWEST_QUERIES = 20
 _KIND = "compress checkpoint"
 _CONFIG = "config.json"  # of a work folder, and of its quantizer
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
@@ -180,7 +180,7 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
             "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
             "take --method best, which judges codes by inner product"
         )
-    queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES, metric=metric)
+    queries = check_queries(queries, d, min_rows=FEWEST_QUERIES, metric=metric)
     return normalised(queries) if metric == "cosine" else queries
 
 

@@ -21,14 +21,13 @@ from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values, paired_interval
 from nearkin.metrics.retrieval import ExactNeighbours, exact_distances, ties, without_own
-from nearkin.pipeline.inputs import ids_of, places_of
+from nearkin.pipeline.inputs import FEWEST_QUERIES, ids_of, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
 
 CUTS = (1, 10, 100)
 ROWS_AS_QUERIES = 200
 MOST_QUERIES = 1000  # most queries that measure a new index; `evaluate` uses all
-_FEWEST_UNSEEN = 20  # least number of unseen rows to use as queries
 _FULL_RANKING = 100_000  # rows; of a larger index the first _FULL_RANKING // 100 answers are judged by label
 _RANKED = 4_000_000  # answers in one batch of queries, which bounds memory
 _RADIUS = 2
@@ -188,7 +187,7 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
     trained_on, seed = run.get("trained_on", 0), run.get("seed")
     if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
         unseen = drawn[~np.isin(drawn, file.draw(trained_on, seed))]
-        drawn = unseen if len(unseen) >= _FEWEST_UNSEEN else drawn
+        drawn = unseen if len(unseen) >= FEWEST_QUERIES else drawn
     return np.sort(drawn[:count])
 
 

@@ -25,7 +25,7 @@ SIDES = ("left", "right")
 MAP = "ordinal-embedding"
 LEFT = "left.safetensors"  # the left side of the index, in a folder of `nearkin train`
 _KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
-_FEWEST_QUERIES = 20  # left vectors needed to judge codes
+FEWEST_QUERIES = 20  # needed to judge codes
 
 
 class SideNames(NamedTuple):
@@ -49,7 +49,7 @@ class GivenVectors(NamedTuple):
 
     def queries(self, metric: str | None) -> np.ndarray | None:
         """The left vectors, if the codes will be searched by inner product and there are enough for a recall."""
-        return self.left if metric == "ip" and self.left is not None and len(self.left) >= _FEWEST_QUERIES else None
+        return self.left if metric == "ip" and self.left is not None and len(self.left) >= FEWEST_QUERIES else None
 
 
 class GivenQueries(NamedTuple):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin._distributed import current
-from nearkin._fields import counted
 from nearkin._types import Record, Seed
 from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
@@ -47,17 +46,6 @@ class Method:
     name: str
     metrics: tuple[str, ...]  # of the search, the default first
     sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
-
-    def check(self, size: CodeSize, d: int) -> None:
-        """ValueError for a product code of more codes than columns."""
-        if self.name not in (PRODUCT, *_ROTATIONS) or size.n_bytes is None:
-            return
-        codes = subspaces(size.n_bytes, size.n_centroids)
-        if codes > d:
-            raise ValueError(
-                f"--bytes is {size.n_bytes}, which are {codes} codes, and the vectors have {counted(d, 'column')}, a "
-                f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
-            )
 
     def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None) -> Fittable:
         """The unfitted quantizer; `seconds` of a race, None without a limit. ValueError for what the method lacks."""

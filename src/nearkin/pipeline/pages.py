@@ -292,7 +292,6 @@ _PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"} 
 def _learning(run: Fields) -> Section | None:
     """Figures of the records of a training, one for each quantity; towers with an index have two phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
-    history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
     together, drawn, lead = any("phase" in entry for entry in history), [], ""
     for (name, ylabel), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
         values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]

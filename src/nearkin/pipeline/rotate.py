@@ -18,7 +18,6 @@ from nearkin.pipeline.outputs import write_vectors
 from nearkin.pipeline.run import Steps, read_record, write_record
 
 SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
-PRODUCT_ROWS = 1024  # half of the sample are learned from, and 256 centroids need as many rows
 ENDINGS = (".npy", ".parquet")
 ROTATED = "turned.json"  # in the rotation's folder: identifies the file that was rotated with it
 FACTORY = "faiss:"  # followed by the string of a FAISS index
@@ -86,10 +85,6 @@ def rotate_file(
     _check_out(out)
     check_target(folder)
     file.check_finite()
-    if isinstance(codec, str) and codec.startswith("pq") and len(file) < PRODUCT_ROWS:
-        raise ValueError(
-            f"--for {engine} needs at least {PRODUCT_ROWS} rows to learn product codes; there are {len(file)}"
-        )
     with steps.step("learn"):
         rotation = nk.Rotation(codec, center=center, random_state=random_state)
         rotation.fit(file.sample(SAMPLE, random_state), queries=queries)

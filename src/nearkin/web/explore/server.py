@@ -31,11 +31,9 @@ from nearkin.web import serving
 from nearkin.web.explore.collection import Answer, Collection, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
-SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
+SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
 _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
-_FIT = 20_000  # rows by which the principal axes are found
-_AXES = 50  # principal axes that t-SNE sees: the usual number, van der Maaten and Hinton (2008), Section 4.2
 
 
 @dataclass
@@ -143,7 +141,7 @@ class Columns:
 
 def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """The two leading principal components of `rows` (m,), (m, 2); the second one 0 if there is none."""
-    X = collection.normalised(_drawn(rows, _FIT))
+    X = collection.normalised(_drawn(rows, SAMPLE))
     model = PCA(n_components=min(2, *X.shape), svd_solver="randomized", random_state=0).fit(X)
     placed = np.concatenate([model.transform(collection.normalised(some)) for some in _batches(rows, BATCH)])
     return np.pad(placed, ((0, 0), (0, 2 - placed.shape[1])))
@@ -156,9 +154,8 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     1 / distance, of the three nearest of them.
     """
     X = collection.normalised(_drawn(rows, SAMPLE))
-    reduced = PCA(n_components=_AXES, random_state=0).fit_transform(X) if min(X.shape) > _AXES else X
     perplexity = min(30.0, max(2.0, (len(X) - 1) / 3))
-    made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(reduced)
+    made = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=1).fit_transform(X)
     if len(made) == len(rows):
         return made
     placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
