@@ -7,7 +7,6 @@ from threadpoolctl import threadpool_limits
 from nearkin.hashing import ITQ
 from nearkin.hashing.bits import pack_signs
 from nearkin.linalg import signs
-from nearkin.linalg.batch_free import steady_products
 from nearkin.linalg.signs import affine_values
 
 
@@ -64,13 +63,6 @@ def test_values_near_zero_of_few_columns_are_computed_again(rng, d, monkeypatch)
     assert sum(looked_at) == 60
 
 
-def test_steady_products(rng):
-    X, P = rng.standard_normal((40, 30)).astype(np.float32), rng.standard_normal((30, 7))
-    batch = steady_products(X, P)
-    np.testing.assert_allclose(batch, X.astype(np.float64) @ P, rtol=1e-12)
-    np.testing.assert_array_equal(steady_products(X[11:12], P)[0], batch[11])
-
-
 def test_shapes_that_do_not_fit_never_read_outside(rng):
     X, mean, P = rng.normal(size=(4, 6)), np.zeros(6), rng.normal(size=(6, 3))
     for bad in (mean[:5], np.zeros(1)):
@@ -78,9 +70,8 @@ def test_shapes_that_do_not_fit_never_read_outside(rng):
             affine_values(X, bad, P)
     with pytest.raises(ValueError, match=r"intercept \(1,\)"):
         affine_values(X, mean, P, 1.0, np.zeros(1))
-    for function in (lambda Z: affine_values(Z, mean, P), lambda Z: steady_products(Z, P)):
-        with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
-            function(X[:, :5])
+    with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
+        affine_values(X[:, :5], mean, P)
 
 
 def test_values_that_are_all_near_zero_are_computed_in_parts(rng, monkeypatch):

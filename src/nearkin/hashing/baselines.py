@@ -17,10 +17,10 @@ from nearkin.hashing.columns import principal_coordinates, random_columns
 from nearkin.hashing.itq import ITQ
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
-from nearkin.linalg.batch_free import steady_products
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import deal_axes, unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.linalg.signs import row_blocks
+from nearkin.linalg.signs import affine_values, row_blocks
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,10 @@ class SphericalHashing(AbstractHasher):
         """scale_ * (radius^2 - squared distance), in float64 for the sign, returned in the type of X."""
         mean, radii = self.mean_.astype(np.float64), self.radii_.astype(np.float64)
         centred, centres = X - mean, self.centres_ - mean
-        products = steady_products(centred, centres.T.copy())
-        norms = steady_products(centred * centred, np.ones((centred.shape[1], 1)))
-        values = self.scale_ * (radii**2 - (norms - 2 * products + np.einsum("kd,kd->k", centres, centres)))
+        rows = np.column_stack([centred, np.einsum("nd,nd->n", centred, centred)])  # linear in x and |x|^2
+        maps = np.column_stack([2 * centres, np.full(len(centres), -1.0)]).T
+        level = self.scale_ * (radii**2 - np.einsum("kd,kd->k", centres, centres))
+        values = affine_values(rows, np.zeros(rows.shape[1]), maps, self.scale_, level)
         return values.astype(np.result_type(X, self.centres_))
 
     def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -193,12 +194,12 @@ class KMeansHash(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         """Squared distance to the nearest centroid with bit 0 less that with bit 1, row by row in float64."""
-        points = steady_products(X - self.mean_.astype(np.float64), self.axes_.astype(np.float64))
+        points = rounded_product(X - self.mean_.astype(np.float64), self.axes_)
         points = points.reshape(len(points), len(self.codebooks_), -1)
         margins = []
         for m, width in enumerate(self._bits()):
             codebook = self.codebooks_[m, : 2**width].astype(np.float64)
-            distances = steady_products(points[:, m], -2 * codebook.T.copy()) + np.square(codebook).sum(axis=1)
+            distances = rounded_product(points[:, m], -2 * codebook.T) + np.square(codebook).sum(axis=1)
             ones = (np.arange(2**width)[:, None] >> np.arange(width)) & 1  # (2^b, b), bit 0 the lowest
             margins.extend(
                 distances[:, ones[:, bit] == 0].min(axis=1) - distances[:, ones[:, bit] == 1].min(axis=1)

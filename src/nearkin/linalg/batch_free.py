@@ -9,7 +9,6 @@ few results that it may change are computed again here in float64, in a fixed or
 import numpy as np
 
 from nearkin._compile import cached_njit
-from nearkin.linalg.signs import check_product
 
 _CHUNK = 8_192  # rows at a time: what is formed of them stays in the cache
 
@@ -80,23 +79,3 @@ def _decide(X: np.ndarray, points: np.ndarray, scores: np.ndarray, doubt: np.nda
                     distance += (np.float64(X[i, t]) - np.float64(points[k, t])) ** 2
                 if distance < closest:
                     found[i], closest = k, distance
-
-
-def steady_products(
-    X: np.ndarray,  # (n, d)
-    P: np.ndarray,  # (d, L)
-) -> np.ndarray:
-    """Return X P (n, L) float64, every value bit for bit that of its row alone; no BLAS."""
-    check_product(X, P)
-    return _steady_products(X, P)
-
-
-@cached_njit()
-def _steady_products(X: np.ndarray, P: np.ndarray) -> np.ndarray:
-    out = np.zeros((X.shape[0], P.shape[1]))
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            x = np.float64(X[i, j])
-            for k in range(P.shape[1]):
-                out[i, k] += x * P[j, k]
-    return out

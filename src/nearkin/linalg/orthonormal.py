@@ -22,9 +22,7 @@ SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
 class Defaults:
     """When rows count as equally long: an index then compares decoded rows at their own length."""
 
-    unit: float = 1e-3  # tolerance of lengths that should be 1: float16 rows of unit length pass
-    equal: float = 5e-3  # relative tolerance of the lengths of rows that come later
-    apart: float = 1e-2  # tolerance of the first rows' lengths, as a share of the rows' distance from their mean
+    equal: float = 1e-2  # largest difference, a share of the length; for first rows, of their distance from their mean
 
 
 DEFAULTS = Defaults()
@@ -107,17 +105,16 @@ def row_length(X: np.ndarray, unit: bool = False) -> float | None:
     5.0
     """
     if unit:
-        return 1.0 if has_length(X, 1.0, DEFAULTS.unit) else None
+        return 1.0 if has_length(X, 1.0) else None
     lengths, middle = _lengths(X), X.mean(axis=0, dtype=np.float64)
     mean = float(lengths.mean())
     spread = np.sqrt(max(np.square(lengths).mean() - np.square(middle).sum(), 0))
-    return mean if len(X) > 1 and has_length(X, mean, DEFAULTS.apart * spread / (mean or 1)) else None
+    return mean if mean > 0 and len(X) > 1 and has_length(X, mean, float(spread) / mean) else None
 
 
-def has_length(X: np.ndarray, length: float, slack: float | None = None) -> bool:
-    """Whether all rows X (n, d) have that length, to a share of it: `slack`, or `DEFAULTS.equal`."""
-    slack = DEFAULTS.equal if slack is None else slack
-    return length > 0 and bool((np.abs(_lengths(X) - length) <= slack * length).all())
+def has_length(X: np.ndarray, length: float, share: float = 1.0) -> bool:
+    """Whether all rows X (n, d) have that length, to `share` of `DEFAULTS.equal`."""
+    return length > 0 and bool((np.abs(_lengths(X) - length) <= DEFAULTS.equal * share * length).all())
 
 
 def _lengths(X: np.ndarray) -> np.ndarray:

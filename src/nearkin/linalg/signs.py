@@ -43,7 +43,8 @@ def affine_values(
     """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary. A BLAS
     product rounds a row differently alone and in a batch. Values within that rounding error, d u |x| |p| with u the
     unit roundoff, are computed again in float64 in a fixed order: about one in a thousand."""
-    check_product(X, P)
+    if X.ndim != 2 or P.ndim != 2 or X.shape[1] != P.shape[0]:
+        raise ValueError(f"X has shape {X.shape} and P {P.shape}; they must be (n, d) and (d, L)")
     d, width = P.shape
     if mean.shape != (d,) or (intercept is not None and intercept.shape != (width,)):
         given = None if intercept is None else intercept.shape
@@ -89,9 +90,3 @@ def _exact(
         totals = np.cumsum(products, axis=1)[:, -1]  # summed in order, as `sum` does not
         values[part] = float(scale) * totals + shift[columns[part]].astype(np.float64)
     return values
-
-
-def check_product(X: np.ndarray, P: np.ndarray) -> None:
-    """ValueError unless X (n, d) and P (d, L) can be multiplied."""
-    if X.ndim != 2 or P.ndim != 2 or X.shape[1] != P.shape[0]:
-        raise ValueError(f"X has shape {X.shape} and P {P.shape}; they must be (n, d) and (d, L)")
