@@ -195,7 +195,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
     [
         (["missing.npy"], "missing.npy does not exist"),
         (["data.npz"], "holds 3 arrays; name one of"),
-        (["data.npz:base", "--bytes", 9], "type --bytes 8, or --method float16"),
+        (["data.npz:base", "--bytes", 9], "--bytes is 9, more than the 8 columns of X; give at most 8"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
         (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; codes of product are searched by l2"),
         (["data.npz:base", "--minutes", 1], "minutes are for the race of method best; leave them out with"),
@@ -204,8 +204,8 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns, "),
         (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
         (
-            ["narrow.npy", "--bytes", 1],
-            "has 5 rows, and 256 centroids are learned from at least as many",
+            ["narrow.npy", "--method", "procrustes", "--bytes", 1],
+            "X has n_samples=5 rows, fewer than --centroids 256; give at least that many rows",
         ),
         (["data.npz:base", "--bytes", 0], "--bytes is 0; it must be at least 1 (see"),
         (["data.npz:base", "--bytes", "few"], "--bytes is few; it must be a valid integer (see"),

@@ -25,7 +25,7 @@ import nearkin as nk
 from nearkin import _storage, metrics
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
-from nearkin._fields import StrPath, counted
+from nearkin._fields import StrPath
 from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
@@ -94,8 +94,7 @@ def compress_file(
             raise ValueError("method is 'best', a race in one process; leave torchrun out, or take --method product")
         rows = len(file) if source is file else sys.maxsize
         quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
-    n_centroids, n_lists = _learned_centroids(quantizer)
-    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
     job = _agreed_job(file, source, quantizer, metric, rows, queries)
     if random_state is None:
         random_state = shared_generator(None, group)
@@ -109,7 +108,6 @@ def compress_file(
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
         group.barrier()
-    _check_enough(source, n_centroids)
     with _work_folder(checkpoint, out, job, len(file), group) as work:
         fitted = None if work is None else work.load_quantizer()
         if fitted is None:
@@ -377,12 +375,3 @@ def remove_work(path: Path) -> None:
 def _of_quantizer(folder: Path) -> list[Path]:
     """The files of the quantizer in a work folder, the config first."""
     return [folder / "quantizer" / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
-
-
-def _check_enough(source: VectorFile, n_centroids: int) -> None:
-    if len(source) < n_centroids:
-        fewer = "--centroids 16, or " if len(source) >= 16 else ""
-        raise ValueError(
-            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
-            f"as many; type {fewer}--method int8, which learns no centroids"
-        )
