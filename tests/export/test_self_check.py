@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.data import files
 from nearkin.export import Source, export_index, make_target
-from nearkin.export import target as target_module
 from nearkin.export.target import self_check
 from nearkin.index import Index
 
@@ -90,7 +90,7 @@ def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> 
 def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> None:
     targets = {to: make_target(to) for to in ("pgvector", "qdrant")}
     lance = make_target("lance", out=tmp_path / "x")
-    monkeypatch.setattr(target_module, "import_module", lambda name: (_ for _ in ()).throw(ImportError(f"no {name}")))
+    monkeypatch.setattr(files, "import_module", lambda name: (_ for _ in ()).throw(ImportError(f"no {name}")))
     for to, target in targets.items():
         with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{to}\]'"):
             export_index(bits, target)

@@ -76,11 +76,8 @@ def _parent(path: Path) -> Path:
 def check_apart(one: StrPath, other: StrPath) -> None:
     """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
     first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
-    if first == second:
-        raise ValueError(f"{one} and {other} are the same place; give two folders")
-    for inner, outer, names in ((first, second, (one, other)), (second, first, (other, one))):
-        if outer in inner.parents:
-            raise ValueError(f"{names[0]} lies in {names[1]}; give two folders of which neither holds the other")
+    if first in (second, *second.parents) or second in first.parents:
+        raise ValueError(f"{one} and {other} are the same place, or one holds the other; give two folders apart")
 
 
 def check_inputs(out: StrPath, inputs: Iterable[StrPath]) -> None:

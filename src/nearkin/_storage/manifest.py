@@ -198,8 +198,7 @@ def regular_file(path: StrPath) -> Path:
     if stat.S_ISDIR(mode):
         raise ValueError(f"{path} is a folder; give the name of a file")
     if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-        raise ValueError(f"{path} is {kinds.get(stat.S_IFMT(mode), 'no file')}; give the name of an ordinary file")
+        raise ValueError(f"{path} is a device, a FIFO or a socket; give the name of an ordinary file")
     return path
 
 

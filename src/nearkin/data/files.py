@@ -77,14 +77,13 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     return found
 
 
-def extra(package: str, name: str) -> ModuleType:
-    """An optional package, loaded where it is needed; ImportError that names the extra of nearkin's to install."""
+def extra(module: str, name: str) -> ModuleType:
+    """An optional module, loaded where it is needed; ImportError that names the extra of nearkin's to install."""
     try:
-        return import_module(package)
+        return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"this format needs {package.partition('.')[0]}, which is not installed: pip install 'nearkin[{name}]'"
-        ) from error
+        text = f"this needs {module.partition('.')[0]}, which is not installed or cannot be loaded ({error})"
+        raise ImportError(f"{text}: pip install 'nearkin[{name}]'") from error
 
 
 def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:

@@ -5,7 +5,7 @@ from pathlib import Path
 from nearkin._fields import StrPath
 from nearkin._storage import one_version, read_manifest
 from nearkin._storage.manifest import MANIFEST
-from nearkin.export.target import load_extra
+from nearkin.data.files import extra
 
 
 def push_to_hub(
@@ -17,7 +17,7 @@ def push_to_hub(
     is that of `hf auth login` or HF_TOKEN; `endpoint` is another server. `huggingface_hub.snapshot_download(repo_id)`
     gives the folder for `nk.Index.load`. ValueError, and no upload, for a folder that is damaged or not nearkin's.
     """
-    api = load_extra("huggingface_hub").HfApi(endpoint=endpoint)
+    api = extra("huggingface_hub", "hub").HfApi(endpoint=endpoint)
     files = one_version(folder, _verified)
     api.create_repo(repo_id, private=private, exist_ok=True)
     made = api.upload_folder(

@@ -14,9 +14,10 @@ from nearkin._check import check_vectors
 from nearkin._fields import Extra, StrPath
 from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
+from nearkin.data.files import extra
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.source import Source
-from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
+from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.index.searching import normalised
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
@@ -43,7 +44,7 @@ class Lance(Target):
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
-        lance, index = load_extra("lance"), source.index
+        lance, index = extra("lance", "lance"), source.index
         quantizer = _product(source)
         parts, exact = _parts(quantizer, index.metric), index.kept is not None
         config = {"metric": index.metric, "n_features": source.d, "n_rows": len(source)}
@@ -70,7 +71,7 @@ class LanceTable:
         self.metric, self.n_features, self.n_rows = config["metric"], config["n_features"], config["n_rows"]
         self.n_probe, self.exact = config["n_probe"], config["exact"]
         self.rotation = quantizer.rotation_
-        self.dataset = load_extra("lance").dataset(str(Path(folder) / _TABLE))
+        self.dataset = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
 
     def search(self, Q: ArrayLike, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids (q, k) of queries Q (q, d) in the original space, nearest first, as `Index.search` gives them.

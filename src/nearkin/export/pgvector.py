@@ -12,8 +12,9 @@ import numpy as np
 from nearkin._check import check_choice
 from nearkin._fields import Extra
 from nearkin._types import Record
+from nearkin.data.files import extra
 from nearkin.export.source import Source, exact_index
-from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
+from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.linalg.signs import unpack_bits
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Pgvector(Target):
                 raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
             connection.execute(f'ALTER INDEX {new}{end} RENAME TO "{self.name}{end}"')
         connection.execute(f'ALTER TABLE {new} RENAME TO "{self.name}"')
-        sql = load_extra("psycopg").sql
+        sql = extra("psycopg", "pgvector").sql
         comment = sql.Literal(json.dumps({"nearkin": about}))
         connection.execute(sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
         connection.execute(f'ANALYZE "{self.name}"')
@@ -188,7 +189,7 @@ def _values(rows: Any, kind: str, n_bits: int | None) -> list[Extra]:
     """Ids, codes or vectors as values of a column of that type; ValueError for vectors that halfvec cannot hold."""
     if kind in ("bigint", "text"):
         return rows.tolist()
-    package = load_extra("pgvector")
+    package = extra("pgvector", "pgvector")
     if kind == "bit":
         return list(map(package.Bit, unpack_bits(rows, n_bits or 0).astype(bool)))
     if kind == "halfvec" and (largest := np.abs(rows).max()) > _MAX_HALF:
@@ -207,12 +208,12 @@ def _need_extension(connection: Extra) -> None:
     """Create pgvector's extension if it is not there, and register its types with the connection."""
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except load_extra("psycopg").Error as error:
+    except extra("psycopg", "pgvector").Error as error:
         raise ValueError(
             f"this database has no pgvector ({str(error).strip().splitlines()[0]}); install it, then as a superuser: "
             "CREATE EXTENSION vector"
         ) from error
-    load_extra("pgvector.psycopg").register_vector(connection)
+    extra("pgvector.psycopg", "pgvector").register_vector(connection)
 
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")
@@ -228,7 +229,7 @@ _UNREADABLE = (
 def connecting(dsn: str) -> "Iterator[Connection]":
     """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer, OSError
     for PostgreSQL's own errors in the block."""
-    psycopg = load_extra("psycopg")
+    psycopg = extra("psycopg", "pgvector")
     try:
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from nearkin._fields import Extra
+from nearkin.data.files import extra
 from nearkin.export.source import Source
-from nearkin.export.target import Callback, Target, Written, load_extra, padded_ids
+from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.hashing.bits import unpack_signs
 
 
@@ -37,7 +38,7 @@ class Qdrant(Target):
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
-        n_bits, module = source.need_bits("qdrant"), load_extra("qdrant_client")
+        n_bits, module = source.need_bits("qdrant"), extra("qdrant_client", "qdrant")
         key = os.environ.get("QDRANT_API_KEY")
         client = self.client or module.QdrantClient(url=self.url, api_key=key, check_compatibility=False)
         with self._explained():
@@ -78,7 +79,7 @@ class Qdrant(Target):
 
     def _search(self, client: Extra, collection: str, signs: np.ndarray, k: int) -> np.ndarray:
         """Ids (q, k) of the nearest to queries (q, bits); -1 or '' for none."""
-        m = load_extra("qdrant_client").models
+        m = extra("qdrant_client", "qdrant").models
         exact_bits = m.SearchParams(quantization=m.QuantizationSearchParams(rescore=False))
         options = {"using": "code", "limit": k, "with_payload": True, "params": exact_bits}
         asked = [m.QueryRequest(query=row, **options) for row in signs.tolist()]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,6 @@ TARGETS = {  # name -> (module, class); a module loads its engine's package when
     "pgvector": ("pgvector", "Pgvector"),
     "qdrant": ("qdrant", "Qdrant"),
 }
-_EXTRAS = {"psycopg": "pgvector", "qdrant_client": "qdrant", "huggingface_hub": "hub"}  # where the name is another
 _ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
 
@@ -101,16 +99,6 @@ def padded_ids(found: list[list[Any]], k: int) -> np.ndarray:
     """Ids (q, k) of the rows that an engine found for each query, -1 or "" where it found fewer than k."""
     missing = "" if any(isinstance(name, str) for names in found for name in names) else -1
     return np.array([names + [missing] * (k - len(names)) for names in found])
-
-
-def load_extra(module: str) -> ModuleType:
-    """Import an optional module; ImportError that names what to install."""
-    package = module.partition(".")[0]
-    try:
-        return import_module(module)
-    except ImportError as error:
-        text = f"this needs {package}, which is not installed or cannot be loaded ({error})"
-        raise ImportError(f"{text}: pip install 'nearkin[{_EXTRAS.get(package, package)}]'") from error
 
 
 def export_index(

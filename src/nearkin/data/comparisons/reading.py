@@ -12,7 +12,7 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, exact_integers, text_column
+from nearkin.data.column import Column, as_text, text_column
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.interactions import read_interactions
@@ -169,13 +169,8 @@ def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Tab
 
 def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
     """Columns of ids, all integers or all text: an object called 7 in a column of names is the text "7"."""
-    kinds = {column.dtype for column in columns}
-    if len(kinds) == 1:
+    if len({column.dtype for column in columns}) == 1:
         return columns
-    if not any(column.dtype.kind == "O" for column in columns):
-        whole = exact_integers([number for column in columns for number in column.tolist()])
-        if whole is not None:
-            return np.split(whole, len(columns))
     return [as_text([str(value) for value in column.tolist()]) for column in columns]
 
 
@@ -194,9 +189,6 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
     flat = {name: table.columns[name] for name in ("weights", "responses", "annotators") if name in table.columns}
     optional = {name: _names(column) if name == "annotators" else column.values for name, column in flat.items()}
-    for name, column in optional.items():
-        if len(column) != len(rows):
-            raise ValueError(f"{table.name}: {name} has {len(column)} entries; it must have {len(rows)}, one a row")
     shape = form if form in FORMS else "ordered"
     if "objects" in table.columns:
         names = _names(table.columns["objects"]) if objects is None else objects
@@ -253,9 +245,6 @@ def comparisons_from_names(
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"rows has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    if rows.dtype.kind == "f" and np.isnan(rows).any():
-        row = int(np.isnan(rows).any(axis=1).argmax())
-        raise ValueError(f"row {row} is {rows[row].tolist()}; an object is missing (NaN). Remove the row")
     numbers, names = number_ids(rows.ravel(), None if objects is None else np.asarray(objects), "rows", "objects")
     return comparisons_from_array(
         numbers.reshape(rows.shape),

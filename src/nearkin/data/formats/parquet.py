@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -163,13 +162,13 @@ def open_parquet(where: Locator) -> FileRows:
     about = understood(str(where), n, shape[1], ids, aside)
     rows = streamed_rows(shape, block.dtype, blocks)
 
-    def names_of_rows(column: str) -> np.ndarray:
+    def names_of_rows() -> np.ndarray:
         with open_file(where.path) as file:
-            return frame_columns(file.read(columns=[column]), str(where.path))[column].ids()
+            (column,) = frame_columns(file.read(columns=[ids]), str(where.path)).values()
+        return column.ids()
 
-    read = None if ids is None else partial(names_of_rows, ids)
     rivals = rivals if kinds[names[0]] == "list" else []
-    return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, read))
+    return replace(rows, about=about, ids=_ids_of(str(where.path), rivals, None if ids is None else names_of_rows))
 
 
 def _kind(pa: ModuleType, kind: Extra) -> str:
