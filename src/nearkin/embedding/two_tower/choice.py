@@ -1,15 +1,15 @@
 """Choices by held-out pairs: the strength of regularization, and, by short fits, the loss of `loss="auto"`.
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
-powers, the softmax on cosines along falling temperatures. The best of each is trained longer; unless all pairs lead,
-the softmax is also tried with imputed rights, in two shares. A more expensive loss is chosen only if its lead exceeds
-one standard error of the difference, paired by left entity.
+powers, the softmax on cosines along falling temperatures, of which the best is trained longer. Unless all pairs lead,
+the softmax is also tried with imputed rights. A more expensive loss is chosen only if its lead exceeds one standard
+error of the difference, paired by left entity.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -46,13 +46,11 @@ class Defaults:
     cost_power: float = 0.2
     # a factor of 3/4: on gowalla's validation pairs (2026-11) .12 leads .15 by .0125 in Recall@20 and .1 by .003
     temperatures: tuple[float, ...] = (0.37, 0.28, 0.21, 0.16, 0.12, 0.09)
-    # of two finalists. Held-out fifth (24 November 2026), Recall@20: Yelp2018 .1166 and .1152, gowalla .2119 and .2125
-    imputed: tuple[float, float] = (0.2, 0.3)
+    # Recall@20 of a held-out fifth with .2 and .3 (24 November 2026): Yelp2018 .1166 and .1152, gowalla .2119 and .2125
+    imputed: float = 0.2
     n_imputed: int = 2  # temperatures tried with imputed rights: the best without them and the next lower one
     n_neighbours: int = 50  # neighbours for imputed labels; costs an eighth of a full fit's 100
-    first_sweeps: int = 8  # at the first temperature
-    sweeps: int = 4  # at each later one, and at the end of all pairs in the last round
-    n_sampled: int = 512  # rows, as a whole fit's first; ml100k, three seeds: the best of 512 is level with 1,024's
+    sweeps: int = 4  # of all pairs with powers, and at each temperature
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
     most_lefts: int = 4000  # most left entities that are ranked
@@ -198,7 +196,7 @@ class _Trial(NamedTuple):
     """A short fit."""
 
     loss: AllPairs | CosineSoftmax
-    solver: ALS | SphereSweeps
+    tables: Tables  # without the bias of a softmax
     values: np.ndarray  # (lefts,) mean of Recall@20 and NDCG@20
     record: Record
 
@@ -234,11 +232,12 @@ class _Race:
 
     def run(self) -> list[Record]:
         P, Q = self.start
-        pairs = self._longer(self._regularized())  # the cheapest first
-        softmax = self._longer(self._cooled(DEFAULTS.temperatures, (P[:, :-1], Q[:, :-1]), DEFAULTS.first_sweeps))
+        pairs = self._regularized()  # the cheapest first
+        best = self._cooled((P[:, :-1], Q[:, :-1]))
+        softmax = self._on_cosines(cast(CosineSoftmax, best.loss), best.tables, DEFAULTS.last_sweeps)
         finalists = [pairs, softmax]
         if not pairs.beats(softmax):
-            finalists += [self._longer(trial) for trial in self._imputed(softmax)]
+            finalists.append(self._imputed(softmax))
         self._decide(finalists)
         return self.records
 
@@ -256,39 +255,37 @@ class _Race:
         solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
         return max(plain, self._swept(loss, solver, DEFAULTS.sweeps), key=_Trial.mean)
 
-    def _cooled(
-        self, falling: Sequence[float], tables: Tables, sweeps: int, share: float = 0.0, lists: np.ndarray | None = None
-    ) -> _Trial:
-        """The best of falling temperatures; stops at one that is behind the best by its standard error."""
+    def _cooled(self, tables: Tables) -> _Trial:
+        """The best of the falling temperatures; stops at one that is behind the best by its standard error."""
         trials: list[_Trial] = []
-        for temperature in falling:
-            loss = CosineSoftmax(temperature=temperature, imputed=share)
-            solver = SphereSweeps(max_iter=sweeps, n_sampled=DEFAULTS.n_sampled)
-            solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
-            trials.append(self._swept(loss, solver, sweeps))
+        for temperature in DEFAULTS.temperatures:
+            loss = CosineSoftmax(temperature=temperature)
+            trials.append(self._on_cosines(loss, tables, DEFAULTS.sweeps, OF_COSINES.first_sampled))
             if max(trials, key=_Trial.mean).beats(trials[-1]):
                 break
-            tables, sweeps = (solver.P, solver.Q), DEFAULTS.sweeps
+            tables = trials[-1].tables
         return max(trials, key=_Trial.mean)
 
-    def _imputed(self, plain: _Trial) -> list[_Trial]:
-        """The best with the larger share of imputed rights, and before it the smaller share from the same tables."""
+    def _imputed(self, plain: _Trial) -> _Trial:
+        """The best with imputed rights, from these tables, at their temperature and the next lower one."""
         lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=DEFAULTS.n_neighbours)[1]
-        first = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"])
-        temperatures = DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]
-        (less, more), tables = DEFAULTS.imputed, (plain.solver.P, plain.solver.Q)
-        best = self._cooled(temperatures, tables, DEFAULTS.sweeps, more, lists)
-        loss, solver = CosineSoftmax().set_params(**best.loss.get_params() | {"imputed": less}), SphereSweeps()
-        softmax = loss.softmax_loss(loss.objective(self.train), lists)
-        solver.sweep_from(softmax, best.solver.P, best.solver.Q, self.generator)
-        return [best._replace(loss=loss, solver=solver), best]
+        first, trials = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"]), list[_Trial]()
+        for temperature in DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]:
+            loss = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed)
+            trials.append(self._on_cosines(loss, plain.tables, DEFAULTS.last_sweeps, lists=lists))
+        return max(trials, key=_Trial.mean)
 
-    def _longer(self, trial: _Trial) -> _Trial:
-        solver, sweeps = trial.solver, DEFAULTS.sweeps
-        if isinstance(solver, SphereSweeps):
-            sweeps, last = DEFAULTS.last_sweeps, SphereSweeps(max_iter=DEFAULTS.last_sweeps)
-            solver = last.sweep_from(solver.loss, solver.P, solver.Q, self.generator)
-        return self._swept(trial.loss, solver, sweeps)
+    def _on_cosines(
+        self,
+        loss: CosineSoftmax,
+        tables: Tables,
+        sweeps: int,
+        n_sampled: int | None = SphereSweeps.n_sampled,
+        lists: np.ndarray | None = None,
+    ) -> _Trial:
+        solver = SphereSweeps(max_iter=sweeps, n_sampled=n_sampled)
+        solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
+        return self._swept(loss, solver, sweeps)
 
     def _swept(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Trial:
         for _ in range(sweeps):
@@ -307,10 +304,10 @@ class _Race:
         } | {name: float(found[name].mean()) for name in MEASURES}  # fmt: skip
         self.records.append(record)
         if self.callback is not None:
-            number, total = len(self.records), 6 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
+            number, total = len(self.records), 3 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
             note = _named(record)
             self.callback(number, {"step": number, "total": total, "phase": "loss", "note": note} | record)
-        return _Trial(loss, solver, np.array(values), record)
+        return _Trial(loss, (solver.P, solver.Q), np.array(values), record)
 
     def _decide(self, finalists: Sequence[_Trial]) -> None:
         """Mark the first of the finalists, from the cheapest on, that no other leads by more than a standard error."""
