@@ -26,13 +26,7 @@ from nearkin.orthogonal.matching import (
     random_matchings,
     uniform_components,
 )
-from nearkin.orthogonal.optimizer import (
-    AbstractOrthogonalOptimizer,
-    Adam,
-    angles,
-    first_moment,
-    step_length,
-)
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 
 SIDES = ("auto", "left", "right")
 
@@ -166,7 +160,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         chosen = [self._choose(X[b], G[b], M[b], Omega[b], group) for b in range(len(X))]
         length = step_length([raw for _, _, raw in chosen], group, state)
         for b, (matchings, values, _) in enumerate(chosen):
-            theta = angles(values, length[b] if isinstance(length, Tensor) else length)
+            theta = values * (length[b] if isinstance(length, Tensor) else length)
             for pairs, turns in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
                 for moved in (X,) if M is G else (X, M):
                     rotate_rows(moved[b], pairs, turns)
@@ -259,7 +253,7 @@ def turn_rows(
     length = step_length(list(raw), group, state)
     if isinstance(length, Tensor):
         length = length.view(b, 1, *ones)
-    turns = angles(Omega, length) if s == 2 else expm1(-(Omega * length).flatten(0, 1))
+    turns = Omega * length if s == 2 else expm1(-(Omega * length).flatten(0, 1))
     components, turns = components.view(b, rounds, -1, s), turns.view(b, rounds, -1, *block)
     for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
         for moved in (X,) if M is G else (X, M):

@@ -89,17 +89,9 @@ class MixedOptimizer(Optimizer):
 
     def state_dict(self) -> Record:
         """Return state and groups in torch's form, and under "own" the other entries of each optimizer."""
-        whole: Record = {"state": {}, "param_groups": [], "own": []}
-        first = 0
-        for optimizer in self.optimizers:
-            saved = optimizer.state_dict()
-            whole["state"] |= {first + number: state for number, state in saved["state"].items()}
-            whole["param_groups"] += [
-                {**group, "params": [first + number for number in group["params"]]} for group in saved["param_groups"]
-            ]
-            whole["own"].append({name: saved[name] for name in saved if name not in ("state", "param_groups")})
-            first += sum(len(group["params"]) for group in saved["param_groups"])
-        return whole
+        parts = [optimizer.state_dict() for optimizer in self.optimizers]
+        own = [{name: part[name] for name in part if name not in ("state", "param_groups")} for part in parts]
+        return {**super().state_dict(), "own": own}
 
     def load_state_dict(self, state_dict: Record) -> None:
         """Load a result of `state_dict`; ValueError if it comes from another kind of optimizer or another mix."""

@@ -371,17 +371,6 @@ def step_length(
     return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])
 
 
-def angles(
-    values: Tensor,  # (p,)
-    length: Tensor | float,  # a number, or a tensor ()
-) -> Tensor:
-    """Return length * values (p,), in float64 where it overflows: a rotation by any angle is a rotation."""
-    theta = values * length
-    if theta.device.type == "cpu" and not bool(torch.isfinite(theta).all()):
-        return values.double() * length
-    return theta
-
-
 def _flat(options: Record) -> Record:
     """The options, Adam's spread out: schedulers change plain values, and `state_dict` saves them without pickle."""
     adam = options.get("momentum")

@@ -21,7 +21,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
-from nearkin.orthogonal.retraction import newton_schulz_orthonormalize, orthogonality_probe
+from nearkin.orthogonal.retraction import orthogonality_probe, polar_orthonormalize
 
 # tolerance of ||P^T P - I||_F / sqrt(k), at rounding level: below it P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
@@ -143,14 +143,4 @@ def polar_by_products(M: Tensor) -> Tensor | None:
     M = M if M.dtype == torch.float64 else M.float()
     if orthogonality_probe(M) <= enough:
         return None
-    return newton_schulz_orthonormalize(M, _by_singular_vectors, EXACT[M.dtype])
-
-
-def _by_singular_vectors(M: Tensor) -> Tensor:
-    values = torch.linalg.svdvals(M) if bool(torch.isfinite(M).all()) else torch.full_like(M[..., 0], torch.nan)
-    if not bool((values.amin(-1) > torch.finfo(M.dtype).eps * values.amax(-1)).all()):
-        raise ValueError(
-            f"the parameter of shape {tuple(M.shape)} is not finite or not of full rank, so no orthonormal matrix is "
-            "nearest to it; lower the learning rate, or start from nearkin.orthogonal.orthogonal_(module, name)"
-        )
-    return nearest_orthogonal(M)
+    return polar_orthonormalize(M)

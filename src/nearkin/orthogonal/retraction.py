@@ -164,8 +164,6 @@ def left_step(
     retraction: str = "exp",
 ) -> Tensor:
     """Return f(-t W) X (..., d, k) in O(d k^2 + k^3): `retraction` names f."""
-    if t == 0:
-        return X
     if retraction in ("exp", "taylor", "cayley"):  # in the span the whole series costs no more than its start
         return _left_span_step(X, G, t, exact=retraction != "cayley")
     moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
@@ -184,7 +182,7 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
     H = G - X @ (B - skew)
     S = H.mT @ H
     c = t * (float(S.diagonal(dim1=-2, dim2=-1).amax()) ** 0.5 or 1.0)
-    if c == 0:  # t is so short that it vanishes
+    if c == 0:  # t is 0, or so short that it vanishes
         return X
     identity = torch.eye(B.shape[-1], dtype=X.dtype, device=X.device).expand_as(B)
     upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
@@ -257,6 +255,12 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 
 def _by_singular_vectors(M: Tensor) -> Tensor:
     _check_finite(M)
+    values = torch.linalg.svdvals(M)
+    if not bool((values.amin(-1) > torch.finfo(M.dtype).eps * values.amax(-1)).all()):
+        raise ValueError(
+            f"a matrix of shape {tuple(M.shape)} is not of full rank, so no orthonormal matrix is nearest to it; "
+            "lower the learning rate, or start from nearkin.orthogonal.orthogonal_(module, name)"
+        )
     return nearest_orthogonal(M)
 
 

@@ -12,7 +12,7 @@ from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 from nearkin.orthogonal.retraction import RETRACTIONS, left_step, newton_schulz_unseen, right_step
-from nearkin.orthogonal.small_step import NOT_FINITE, TOO_LONG, descend_small, is_small
+from nearkin.orthogonal.small_step import descend_small, is_small
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -94,11 +94,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         taylor = _retraction(X, group) == "taylor" and not group.get("capturable")
         if not taylor or not is_small(X) or not G.is_contiguous() or (often and state["step"] % often == 0):
             return False
-        found = descend_small(X, G, group, state)
-        if found == TOO_LONG:
-            tall = X.view(-1, *X.shape[-2:])
-            tall.copy_(right_step(tall, *_direction(right_skew(tall, G.view(tall.shape)), group, state), "taylor"))
-        return found != NOT_FINITE
+        return descend_small(X, G, group, state)
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):
@@ -131,20 +127,12 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
     """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
-    first_moment(A, group, state)
-    if group.get("betas") is not None:
-        if "second_moment" not in state:
-            state["second_moment"] = torch.zeros_like(A)
-        beta2 = group["betas"][1]
-        state["second_moment"].mul_(beta2).addcmul_(A, A, value=1 - beta2)
-    return _direction(A, group, state)
-
-
-def _direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
-    """`_skew_direction` once the moments are up to date."""
+    M = first_moment(A, group, state)
     if group.get("betas") is None:
-        return state["momentum"] if group["momentum"] else A, group["lr"]
+        return M, group["lr"]
+    if "second_moment" not in state:
+        state["second_moment"] = torch.zeros_like(A)
     beta1, beta2 = group["betas"]
-    scale = (1 - beta2 ** state["step"]) ** 0.5
-    direction = state["momentum"] / (state["second_moment"].sqrt() / scale + group["eps"])
+    v = state["second_moment"].mul_(beta2).addcmul_(A, A, value=1 - beta2)
+    direction = M / (v.sqrt() / (1 - beta2 ** state["step"]) ** 0.5 + group["eps"])
     return direction, group["lr"] / (1 - beta1 ** state["step"])

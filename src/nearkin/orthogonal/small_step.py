@@ -16,8 +16,6 @@ from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.optimizer import COMPILED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
 
-DONE, TOO_LONG, NOT_FINITE = 0, 1, 2  # results of `descend_small`
-
 
 def is_small(M: Tensor) -> bool:
     """Whether `descend_small` takes M (..., d, k)."""
@@ -30,11 +28,8 @@ def descend_small(
     G: Tensor,  # (..., d, d), contiguous
     group: Record,
     state: Record,  # moments of the skew gradient; changed
-) -> int:
-    """Move X by "taylor", or return TOO_LONG for it: the moments, not X, are then up to date.
-
-    NOT_FINITE: products with the gradient are not, and nothing was changed.
-    """
+) -> bool:
+    """Move X by "taylor"; False, and nothing is changed, if products with G are not finite or the step is too long."""
     betas, step, names = group.get("betas"), state["step"], list[str]()
     decay, gain, beta2, scale = group["momentum"], 1.0, 0.0, 0.0  # M <- decay M + gain A; v averages squares by beta2
     length = group["lr"]
@@ -62,8 +57,9 @@ def signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
-) -> int:
+) -> bool:
     d, total, tolerance = X.shape[1], X.dtype.type(0), numbers[6]
+    m, v = M.copy(), V.copy()  # they count only if the step is taken
     P, Y, A, E = np.empty_like(X), np.empty_like(X), np.zeros((d, d), X.dtype), np.empty((d, d), X.dtype)
     for b in range(len(X)):
         np.dot(X[b].T, G[b], P[b])
@@ -71,18 +67,17 @@ def _square_step(
             for j in range(d):
                 total += P[b, i, j]
     if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
-        return NOT_FINITE
-    fits = True
+        return False
     for b in range(len(X)):
-        _turn(P[b], A, M[b : b + 1], V[b : b + 1], numbers)
-        fits &= _follow_series(X[b], A, Y[b], P[b], tolerance) and correct(Y[b], A, E, signs, tolerance)
-    if not fits:
-        return TOO_LONG
-    for b in range(len(X)):
-        for i in range(d):
-            for j in range(d):
-                X[b, i, j] = Y[b, i, j]
-    return DONE
+        _turn(P[b], A, m[b : b + 1], v[b : b + 1], numbers)
+        if not (_follow_series(X[b], A, Y[b], P[b], tolerance) and correct(Y[b], A, E, signs, tolerance)):
+            return False
+    for old, new in ((X, Y), (M, m), (V, v)):
+        for b in range(len(old)):
+            for i in range(d):
+                for j in range(d):
+                    old[b, i, j] = new[b, i, j]
+    return True
 
 
 @cached_njit()

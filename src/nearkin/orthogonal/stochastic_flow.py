@@ -138,13 +138,10 @@ def resolve_component_size(component_size: int | str, d: int) -> int:
 # ---- members of T_s -------------------------------------------------------------------------------------------------
 
 
-def _squares(Omega: Tensor) -> Tensor:
-    """Omega^2 up to a power of 4, which has no part in the law; without it large entries would overflow."""
-    exponent = torch.frexp(Omega.abs().amax()).exponent
-    return torch.ldexp(Omega, -exponent).square()
-
-
-WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {"abs": torch.abs, "square": _squares}
+WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "abs": torch.abs,
+    "square": lambda Omega: Omega.double().square(),  # in float32 large entries would overflow
+}
 
 
 def uniform_scale(d: int, s: int) -> float:
