@@ -107,9 +107,9 @@ def check_split(split: ArrayLike | None) -> np.ndarray | None:
     if split is None:
         return None
     split = np.asarray(split)
-    if split.dtype.kind not in "iufb" or not np.isin(split, (0, 1, 2)).all():
-        odd = split[0] if split.dtype.kind not in "iufb" else split[~np.isin(split, (0, 1, 2))][0]
-        raise ValueError(f"split holds {odd}; it must hold 0 (train), 1 (validation) and 2 (test)")
+    odd = split if split.dtype.kind not in "iufb" else split[~np.isin(split, (0, 1, 2))]
+    if len(odd):
+        raise ValueError(f"split holds {odd[0]}; it must hold 0 (train), 1 (validation) and 2 (test)")
     return split.astype(np.uint8)
 
 

@@ -16,17 +16,17 @@ from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, use
 from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2  # from 2 on with a manifest
-KINDS = {  # kinds of our folders; a folder is only replaced by one of its kind
+KINDS = {  # kinds of folders without a manifest, of version 1
     *("index", "product quantizer", "hasher", "ordinal-embedding", "two-tower", "two-tower-checkpoint"),
     *("compress checkpoint", "lance export"),
 }
 
 
-def check_target(path: StrPath, kind: str | None = None) -> None:
+def check_target(path: StrPath) -> None:
     """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts.
 
-    An existing folder must be empty or one of ours: its config.json names a kind of nearkin's (or `kind`) and a format
-    version that this nearkin knows.
+    An existing folder must be empty or one of ours: its config.json names a format version that this nearkin knows, and
+    it has a manifest, or its kind is one of the first version's.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -47,7 +47,7 @@ def check_target(path: StrPath, kind: str | None = None) -> None:
             f"{path} is a folder with other content, which is not replaced; give a new name or an empty folder"
         ) from error
     manifest = read_manifest(path)
-    if found not in KINDS and found != kind and manifest is None:
+    if found not in KINDS and manifest is None:
         raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
     if manifest is not None and (strangers := manifest.strangers()):
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
@@ -95,7 +95,7 @@ def saving_folder(path: StrPath, kind: str, config: Fields) -> Iterator[Path]:
     An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
     manifest of all files is written last.
     """
-    with replacing_folder(path, kind) as folder:
+    with replacing_folder(path) as folder:
         folder.mkdir()
         record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
         (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -104,13 +104,13 @@ def saving_folder(path: StrPath, kind: str, config: Fields) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: StrPath, kind: str | None = None) -> Iterator[Path]:
+def replacing_folder(path: StrPath) -> Iterator[Path]:
     """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
-    check_target(path, kind)
+    check_target(path)
     with replacing(path) as fresh:
         yield fresh
         write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION)
-        check_target(path, kind)  # again: the work between may have taken hours
+        check_target(path)  # again: the work between may have taken hours
         _keep_users_files(Path(path), fresh)
 
 

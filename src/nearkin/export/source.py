@@ -17,7 +17,6 @@ from nearkin.index.searching import Kept, normalised
 from nearkin.metrics.retrieval import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
-_TIES = 100  # times k: rows that are searched for ties
 
 
 class RowBatch(NamedTuple):
@@ -102,10 +101,10 @@ class Source:
                     found.update("\0".join(part.tolist()).encode() if part.dtype.kind == "U" else part.tobytes())
         return found.hexdigest()[:16]
 
-    def questions(self, n: int, random_state: int = 0) -> np.ndarray:
+    def questions(self, n: int) -> np.ndarray:
         """Queries near the rows, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
         or mixtures (n, d) of nine parts of one row and one of another."""
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(0)
         positions = rng.integers(0, len(self), (2, n))
         if self.n_bits is not None:
             turned = np.packbits(rng.random((n, self.n_bits)) < 0.05, axis=1, bitorder="little")
@@ -118,15 +117,6 @@ class Source:
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer
         return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self.as_compared(Q)
-
-    def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
-        """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
-
-        A fast scan rounds scores to 8 bits, so that codes at other distances tie. -1 means none.
-        """
-        scores, positions = self.index.faiss_index.search(asked, min(_TIES * k, len(self)))
-        far = scores if self.index.metric in ("l2", "hamming") else -scores
-        return np.where(far <= far[:, k - 1 : k], positions, -1)
 
     def distances(self, asked: np.ndarray, positions: np.ndarray, *, as_searched: bool = False) -> np.ndarray:
         """Distances of queries from codes at `positions` (q, k), `as_searched` by `Index.search`; inf at -1."""

@@ -45,7 +45,7 @@ def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) 
     Returns the trials, rows of the printed table, and the command that shows the index. ValueError before any work if
     the folder holds other files.
     """
-    check_target(out, KIND)
+    check_target(out)
     steps, history, (base, labels, queries, _) = steps or Steps(), dict[str, list[float]](), digits()
     trials = [_trial("exact search", nk.Index.build(base), 4 * base.shape[1])]
     with steps.step("warm up"):  # the first call of a method compiles its kernels, which is no training time
