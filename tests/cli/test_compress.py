@@ -197,7 +197,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz"], "holds 3 arrays; name one of"),
         (["data.npz:base", "--bytes", 9], "--bytes is 9, more than the 8 columns of X; give at most 8"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
-        (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; codes of product are searched by l2"),
+        (["data.npz:base", "--metric", "hamming"], "metric for product is 'hamming'; it must be one of 'l2', 'ip'"),
         (["data.npz:base", "--minutes", 1], "minutes are for the race of method best; leave them out with"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),

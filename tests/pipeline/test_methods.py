@@ -52,5 +52,5 @@ def test_sizes_that_cannot_be(name: str, size: CodeSize, text: str) -> None:
 def test_unknown_names() -> None:
     with pytest.raises(ValueError, match="method is 'opq'; it must be one of 'product', 'none'"):
         find_method("opq")
-    with pytest.raises(ValueError, match="codes of itq are searched by hamming"):
+    with pytest.raises(ValueError, match="metric for itq is 'l2'; it must be one of 'hamming'"):
         choose_metric(find_method("itq"), "l2")

@@ -242,17 +242,13 @@ def _end_with_parent() -> None:
 def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
     """Encode one shard, whole or not at all; returns its entry in the manifest. OSError names the shard."""
     target, stat, file = out / source.name, source.stat(), open_vectors(source)
-    try:
-        with replacing(target) as fresh:
-            if source.suffix.lower() == ".parquet":
-                _encode_parquet(file, source, encoder, fresh)
-            else:
-                shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
-                write_rows(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype)
-            checksum, size = _sha256(fresh), fresh.stat().st_size
-    except OSError as error:
-        text = f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
-        raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error
+    with replacing(target) as fresh:
+        if source.suffix.lower() == ".parquet":
+            _encode_parquet(file, source, encoder, fresh)
+        else:
+            shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
+            write_rows(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype)
+        checksum, size = _sha256(fresh), fresh.stat().st_size
     return {
         "file": target.name,
         "rows": len(file),

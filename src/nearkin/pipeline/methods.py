@@ -141,8 +141,4 @@ def default_method(size: CodeSize, n_rows: int) -> str:
 
 def choose_metric(method: Method, metric: str | None) -> str:
     """The metric given, or the method's default; ValueError for one that its codes cannot be searched by."""
-    if metric is None:
-        return method.metrics[0]
-    if metric not in method.metrics:
-        raise ValueError(f"metric is {metric!r}; codes of {method.name} are searched by {', '.join(method.metrics)}")
-    return metric
+    return check_choice(metric or method.metrics[0], f"metric for {method.name}", method.metrics)

@@ -29,7 +29,7 @@ from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
-from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
+from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, choose_metric, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
 
@@ -481,7 +481,7 @@ def sweep(
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
     for name in methods:
-        check_choice(metric, f"metric for {name}", find_method(name).metrics)
+        choose_metric(find_method(name), metric)
     with steps.step("read"):
         X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)
         k = min(check_integer(k, "k", low=1), len(X))
