@@ -88,7 +88,7 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     ("args", "text"),
     [
         (("remove", "idx"), "say which rows to take out"),
-        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'; --missing ok"),
+        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'"),
         (("add", "idx", "row.npy"), "ids is missing, and this index names its rows"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),
         (("remove", "row.npy", "a"), "has no config.json"),

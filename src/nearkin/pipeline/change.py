@@ -65,12 +65,9 @@ def change_rows(
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
                 gone = as_own(ids, index.ids)
-                known = positions(index.ids, len(index), gone) >= 0
-                missing = int((~known).sum())
-                if missing and not missing_ok:
-                    some = f"{missing:,} of {len(gone):,} ids are not in the index, the first is"
-                    raise ValueError(f"{some} {gone[~known][0].item()!r}; --missing ok removes the others")
-                index.remove(gone[known])
+                known = gone[positions(index.ids, len(index), gone) >= 0] if missing_ok else gone
+                missing = len(gone) - len(known)
+                index.remove(known)
         with steps.step("save"):
             run = read_record(path, RUN)
             save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})

@@ -73,5 +73,5 @@ def test_a_missing_or_empty_place_is_refused(tmp_path: Path) -> None:
 def test_catch_questions_name_items(tmp_path: Path) -> None:
     items = read_items(write(tmp_path / "items.csv", "name\nred\ngreen\nblue\n"))
     assert read_catch(write(tmp_path / "c.csv", "anchor,near,far\nblue,green,red\n"), items) == ((2, 1, 0),)
-    with pytest.raises(ValueError, match="'pink', which is no item"):
+    with pytest.raises(ValueError, match="far 'pink' is not among the 3 known ids, such as"):
         read_catch(write(tmp_path / "c.csv", "anchor,near,far\nblue,green,pink\n"), items)

@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin.data.tables import read_table
 from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
+from nearkin.pipeline.inputs import find_ids
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
 _MEDIA = {
@@ -83,16 +84,9 @@ def named_items(names: Sequence[object]) -> Items:
 
 def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, int], ...]:
     """Questions with a known answer, columns anchor, near, far: names of items. ValueError for an unknown name."""
-    numbers = {name: number for number, name in enumerate(items.ids)}
-    columns = read_table(path).columns
-    missing = {"anchor", "near", "far"} - columns.keys()
-    if missing:
-        raise ValueError(f"{path} lacks the columns {', '.join(sorted(missing))}; it needs anchor, near, far")
-    rows = list(zip(*([str(v) for v in columns[name].values] for name in ("anchor", "near", "far")), strict=True))
-    unknown = {name for row in rows for name in row} - numbers.keys()
-    if unknown:
-        raise ValueError(f"{path} names {sorted(unknown)[0]!r}, which is no item")
-    return tuple((numbers[a], numbers[b], numbers[c]) for a, b, c in rows)
+    table, names = read_table(path), np.array(items.ids)
+    columns = (find_ids(table.column(role, role).values, names, role).tolist() for role in ("anchor", "near", "far"))
+    return tuple(zip(*columns, strict=True))
 
 
 def _of_table(path: Path, header: bool | None) -> Items:
