@@ -83,7 +83,7 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
     np.save(tmp_path / "short.npy", np.ones((3, 8), int))
     for args, text in [
         (("--truth", tmp_path / "short.npy"), "truth has 3 rows and there are 20 queries"),
-        (("--base", tmp_path / "short.npy"), "short.npy has 3 rows and the index 600"),
+        (("--base", tmp_path / "short.npy"), "short.npy has shape (3, 8), and the index (600, 8)"),
         (("--labels", files / "labels.npy"), "give both (--labels, --query-labels)"),
         (
             ("--labels", files / "query_labels.npy", "--query-labels", files / "query_labels.npy"),

@@ -74,7 +74,7 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
     (tmp_path / "empty").mkdir()
     for args, text in [
         ((folder, tmp_path / "wide.npy"), "Q has 9 columns; it must have 8"),
-        ((folder, queries, "--out", tmp_path / "hits.txt"), "has an unknown ending; give one of .parquet"),
+        ((folder, queries, "--out", tmp_path / "hits.txt"), "hits.txt is '.txt'; it must be one of '.parquet'"),
         ((folder, queries, "--oversample", 2), "oversample needs kept vectors"),
         ((tmp_path / "nothing", queries), "does not exist"),
         ((tmp_path / "empty", queries), "has no config.json"),

@@ -12,7 +12,7 @@ from nearkin._check import check_integer
 from nearkin._fields import StrPath, counted
 from nearkin._storage import changing, one_version, read_config, read_manifest, replacing_folder
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, Quantizer, ignore
+from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
@@ -225,8 +225,6 @@ def _rows(index: nk.Index) -> np.ndarray:
         raise ValueError("the index holds exact vectors, which no drift can spoil; there are no codes to learn")
     if index.kept is not None:
         return index.kept.rows(np.arange(len(index)))
-    if isinstance(index.quantizer, BitCodes):
-        raise ValueError("the index holds bits, from which no vectors can be read; compress with --keep-vectors")
     return decoded(index)
 
 

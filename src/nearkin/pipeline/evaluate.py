@@ -66,15 +66,13 @@ def evaluate_folder(
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
-    if base is not None:
-        _check_base(index, base)
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
         rows = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
-    _check_lengths(index, len(Q), truth=truth, labels=labels, query_labels=query_labels)
+    _check_lengths(index, len(Q), base=base, truth=truth, labels=labels, query_labels=query_labels)
     names = np.arange(len(Q)) if query_ids is None else query_ids
     relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
     exact = None if truth is None else ExactNeighbours.given(truth)
@@ -113,16 +111,12 @@ def evaluate_folder(
     return record
 
 
-def _check_base(index: Index, base: VectorFile) -> None:
-    if base.shape[1] != index.n_features:
-        raise ValueError(f"{base.name} has {counted(base.shape[1], 'column')}, and the index {index.n_features}")
-    if len(base) != len(index):
+def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.ndarray | None) -> None:
+    if base is not None and base.shape != (len(index), index.n_features):
         raise ValueError(
-            f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
+            f"{base.name} has shape {base.shape}, and the index {(len(index), index.n_features)}; give the vectors it "
+            "was made of"
         )
-
-
-def _check_lengths(index: Index, q: int, **given: np.ndarray | None) -> None:
     if (given["labels"] is None) != (given["query_labels"] is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
     for name, values in given.items():

@@ -171,7 +171,7 @@ def ids_of(index: nk.Index) -> np.ndarray:
 def decoded(index: nk.Index) -> np.ndarray:
     """(n, d) float32, the decoded rows of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
-        raise ValueError("the index holds bits, from which no vectors can be read; give the vectors themselves")
+        raise ValueError("the index holds bits, which have no vectors; give these, or compress with --keep-vectors")
     return nk.export.Source(index).decoded(np.arange(len(index)))
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from nearkin._check import check_choice
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file, replacing
 from nearkin._types import ArrayLike, Record
@@ -108,8 +109,7 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
 def check_answers_path(path: StrPath) -> Path:
     """Return the path if answers can be written there; ValueError for another ending or a folder."""
     path = Path(path)
-    if path.suffix.lower() not in ANSWER_ENDINGS:
-        raise ValueError(f"{path} has an unknown ending; give one of {', '.join(ANSWER_ENDINGS)}")
+    check_choice(path.suffix.lower(), f"the ending of {path}", ANSWER_ENDINGS)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
     if path.suffix.lower() == ".parquet":

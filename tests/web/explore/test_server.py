@@ -63,7 +63,7 @@ def test_what_is_not_there(client: TestClient) -> None:
     for path in (f"item/{N}", f"picture/{N}", f"rows?at=0,{N}"):
         said = client.get(f"/token/{path}")
         assert said.status_code == 400, path
-        assert f"below {N}" in said.json()["error"]
+        assert f"at most {N - 1}" in said.json()["error"]
     assert client.post("/token/item/0").status_code == 405
     assert client.get("/token/about", headers={"host": "evil.example"}).status_code == 400
 

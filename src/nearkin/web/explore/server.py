@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from nearkin._check import check_integer
 from nearkin._storage import replacing
 from nearkin._types import Record
 from nearkin.export.source import BATCH
@@ -253,9 +254,7 @@ class Explorer:
 
     def check(self, row: int) -> int:
         """The row; ValueError for a number that is none."""
-        if not 0 <= row < len(self.collection):
-            raise ValueError(f"row is {row}; it must be at least 0 and below {len(self.collection)}")
-        return row
+        return check_integer(row, "row", low=0, high=len(self.collection) - 1)
 
 
 def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> Starlette:
