@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.hashing.columns import _column_by_eigenvectors, sphere_column
+from nearkin.hashing.columns import sphere_column
 from tests.reference.one_alternation import columns_by_alternation
 
 
@@ -55,31 +55,28 @@ def test_first_guess_does_not_change_the_answer():
         np.testing.assert_allclose(sphere_column(c, w, Q, guess)[0], v, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_newton_equals_the_basis_of_the_complement(seed):
-    c, w, Q = problem(seed, 9, 3, 1e-3)
-    np.testing.assert_allclose(sphere_column(c, w, Q)[0], _column_by_eigenvectors(c, w, Q)[0], atol=1e-9)
-
-
-@pytest.mark.parametrize(("factor", "side"), [(1e-3, -1), (1e3, 1)])
-def test_the_way_by_eigenvectors_brackets_near_and_far_roots(factor, side):
-    """Alone, with roots just above the pole -lowest (short w) and far above it (long w)."""
-    c, w, Q = problem(5, 9, 3, 1.0)
-    v, nu = _column_by_eigenvectors(c, w * factor, Q)
-    assert abs(v @ v - 1) < 1e-12
-    assert residual(c, w * factor, Q, v, nu) < 1e-6
-    basis = np.linalg.qr(Q, mode="complete")[0][:, 3:]
-    lowest = np.linalg.eigvalsh(basis.T @ (c[:, None] * basis))[0]
-    assert nu >= -lowest
-    assert np.sign(nu) == side
-
-
 def test_hard_case_fills_up_with_the_lowest_eigenvector():
     c, w = np.array([3.0, 2.0, 1.0]), np.array([0.1, 0.1, 0.0])
     v, nu = sphere_column(c, w, np.zeros((3, 0)))
     assert nu == pytest.approx(-1)
     np.testing.assert_allclose(v[:2], [0.05, 0.1], atol=1e-12)
     assert v @ v == pytest.approx(1)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("factor", [0.0, 1e-12, 0.1])
+def test_hard_case_behind_other_columns(k, factor):
+    """w has no part along the lowest eigenvector of the complement, or next to none."""
+    c, w, Q = problem(2, 9, k)
+    basis = np.linalg.qr(Q, mode="complete")[0][:, k:]
+    values, vectors = np.linalg.eigh(basis.T @ (c[:, None] * basis))
+    vectors = basis @ vectors
+    w = factor * (w - (w @ vectors[:, 0]) * vectors[:, 0])
+    v, nu = sphere_column(c, w, Q)
+    assert nu == pytest.approx(-values[0])
+    assert v @ v == pytest.approx(1)
+    wanted = vectors[:, 1:] @ ((vectors[:, 1:].T @ w) / (values[1:] - values[0]))
+    np.testing.assert_allclose(v - (v @ vectors[:, 0]) * vectors[:, 0], wanted, atol=1e-7)
 
 
 def test_nothing_to_fit_gives_the_direction_of_least_variance():
@@ -115,19 +112,3 @@ def test_equals_the_papers_alternation(seed):
         V[:, k], _ = sphere_column(values, W[:, k], V[:, :k])
     np.testing.assert_allclose(axes @ V, slow, atol=1e-11)
     assert max(rounds) > 3, "the alternation had something to do"
-
-
-@pytest.mark.parametrize("k", [0, 1, 4])
-def test_newton_alone_solves_ordinary_columns(rng, monkeypatch, k):
-    """The way by eigenvectors is for hard cases: with it forbidden, the column is that of it allowed."""
-    c = np.geomspace(0.1, 4, 12)
-    V = np.linalg.qr(rng.standard_normal((12, 5)))[0]
-    w = rng.standard_normal(12)
-    wanted, nu = sphere_column(c, w, V[:, :k])
-    monkeypatch.setattr("nearkin.hashing.columns._column_by_eigenvectors", None)
-    found, same = sphere_column(c, w, V[:, :k])
-    np.testing.assert_allclose(found, wanted, atol=1e-9)
-    assert same == pytest.approx(nu, rel=1e-9)
-    residual = (c + nu) * found - w
-    residual -= V[:, :k] @ (V[:, :k].T @ residual)
-    assert np.abs(residual).max() < 1e-9

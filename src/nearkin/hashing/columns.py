@@ -155,45 +155,50 @@ def sphere_column(
     """Return the global minimiser v (m,) and its multiplier nu (SCQ, eq. 7-8 for k = 1, eq. 12-14 after)."""
     reduced = w - Q @ (Q.T @ w)
     length = float(np.linalg.norm(reduced))
-    low, high = length - c.max(), length - c.min()  # |w| / (c_max + nu) <= |v| <= |w| / (c_min + nu)
+    rounding = 8 * np.finfo(float).eps * float(length + np.abs(c).max())
+    low, high = length - c.max(), length - c.min() + rounding  # |w| / (c_max + nu) <= |v| <= |w| / (c_min + nu)
     nu = high if guess is None else min(max(guess, low), high)
     for _ in range(MAX_NEWTON):
         v, slope = _column_at(nu, c, reduced, Q)
-        norm = 0.0 if v is None else float(np.linalg.norm(v))
-        if v is not None and abs(norm - 1) < 1e-14:
-            break
-        if v is None or norm > 1:
+        norm = float(np.linalg.norm(v))
+        if abs(norm - 1) < 1e-14:
+            return _orthonormal(v, Q), float(nu)
+        if norm > 1:
             low = nu
         else:
             high = nu
         # Newton for 1 / |v| = 1, which is nearly linear in nu, as in trust-region methods
-        step = nu + norm**2 / slope * (norm - 1) if v is not None and slope > 0 else np.nan
+        step = nu + norm**2 / slope * (norm - 1) if slope > 0 else np.nan
         following = step if low < step < high else (low + high) / 2
         if following == nu or high - low <= 4e-16 * max(abs(low), abs(high)):
             break
         nu = following
-    if v is not None and abs(norm - 1) < 1e-9:
-        v = v - Q @ (Q.T @ v)
-        v /= np.linalg.norm(v)
-        residual = (c + nu) * v - reduced
-        residual -= Q @ (Q.T @ residual)
-        if np.linalg.norm(residual) <= 1e-11 * (length + np.abs(c + nu).max()):
-            return v, float(nu)
-    return _column_by_eigenvectors(c, w, Q)
+    # no nu gives length 1: near a pole |v| changes fast, and in the hard case w has no part along the pole's
+    # eigenvector. The missing length goes along that eigenvector, which a step of inverse iteration finds
+    v, lowest = (_column_at(high, c, some, Q)[0] for some in (reduced, _orthonormal(np.ones_like(c), Q)))
+    lowest = _orthonormal(lowest, Q)
+    inside = float(v @ lowest)
+    more = np.sqrt(max(inside**2 + 1 - v @ v, 0)) - abs(inside)
+    return _orthonormal(v + np.copysign(more, inside) * lowest, Q), float(high)
 
 
-def _column_at(nu: float, c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray | None, float]:
-    """v(nu) and v^T (C + nu)^-1 v on the complement of Q; (None, 0) if C + nu is not positive definite there."""
-    shifted = c + nu
+def _orthonormal(x: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """The unit vector along the part of x (m,) outside the span of columns Q (m, k)."""
+    return _unit(x - Q @ (Q.T @ x))
+
+
+def _column_at(nu: float, c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, float]:
+    """v(nu) and v^T (C + nu)^-1 v on the complement of Q; infinite and 0 if C + nu is not positive definite there."""
+    shifted, beyond = c + nu, (np.full(len(c), np.inf), 0.0)
     if not shifted.all():
-        return None, 0.0
+        return beyond
     D = 1 / shifted
     if not Q.shape[1]:
-        return (D * w, float(w @ (D**3 * w))) if (shifted > 0).all() else (None, 0.0)
+        return (D * w, float(w @ (D**3 * w))) if (shifted > 0).all() else beyond
     A = Q.T @ (D[:, None] * Q)
     solve = _solver(A, int((shifted < 0).sum()))
     if solve is None:
-        return None, 0.0
+        return beyond
     v = D * (w - Q @ solve(Q.T @ (D * w)))
     return v, float(v @ (D * (v - Q @ solve(Q.T @ (D * v)))))
 
@@ -210,33 +215,6 @@ def _solver(A: np.ndarray, n_negative: int):
     if (values < 0).sum() != n_negative or not values.all():
         return None
     return lambda b: vectors @ ((vectors.T @ b) / values)
-
-
-def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, float]:
-    """The same in a basis of the complement, O(m^3), where Newton cannot reach the root. In the hard case (w has no
-    part along the lowest eigenvector) the missing length goes along that eigenvector."""
-    basis = np.linalg.qr(Q, mode="complete")[0][:, Q.shape[1] :] if Q.shape[1] else np.eye(len(c))
-    values, vectors = np.linalg.eigh(basis.T @ (c[:, None] * basis))
-    vectors = basis @ vectors
-    target = vectors.T @ w
-    lowest = values[0]
-    low, high = -lowest, float(np.linalg.norm(target)) - lowest
-    spread = max(values[-1] - lowest, float(np.linalg.norm(target)), np.finfo(float).tiny)
-    free = values - lowest > 1e-13 * spread
-    at_pole = np.where(free, target / np.where(free, values - lowest, 1.0), 0.0)
-    if np.linalg.norm(target[~free]) <= 1e-14 * spread and at_pole @ at_pole <= 1:
-        at_pole[0] += np.sqrt(1 - at_pole @ at_pole)
-        return vectors @ at_pole, float(-lowest)
-    for _ in range(200):
-        nu = (low + high) / 2
-        if nu in (low, high):
-            break
-        if np.linalg.norm(target / (values + nu)) > 1:
-            low = nu
-        else:
-            high = nu
-    coordinates = target / (values + high)
-    return vectors @ (coordinates / np.linalg.norm(coordinates)), float(high)
 
 
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
