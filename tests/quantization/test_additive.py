@@ -59,7 +59,7 @@ def test_rows_that_are_coded_exactly_have_a_column_of_errors_too() -> None:
     books = np.array([[[0, 0], [4, 0]], [[0, 0], [0, 2]]], np.float32)
     part = Part(np.eye(2, dtype=np.float32), books, spread=1.0)
     Z = np.array([[0, 0], [4, 0], [0, 2], [4, 2]], np.float32)
-    part.add_column(Z, 4)
+    part.add_column(Z)
     assert part.column > 0
     assert part.reach == 2
     np.testing.assert_array_equal(part.code(Z, 4, False)[1], [[0, 0], [1, 0], [0, 1], [1, 1]])

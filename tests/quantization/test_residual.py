@@ -91,10 +91,11 @@ def test_better_than_faiss_and_than_product_codes_at_the_same_bytes(kind, vector
         "product residual": faiss.IndexProductResidualQuantizer(32, 2, 2, 4),
     }[kind]
     peer.train(X)
-    ours = MADE[kind](ranking=False).fit(X)
+    fits = (MADE[kind](ranking=False).set_params(random_state=seed).fit(X) for seed in range(3))
+    ours = np.mean([fit.distortion(Y) for fit in fits])
     theirs = np.square(Y - peer.sa_decode(peer.sa_encode(Y))).sum(1).mean()
-    assert ours.distortion(Y) < theirs
-    assert ours.distortion(Y) < nk.ProductQuantizer(4, 16, random_state=0).fit(X).distortion(Y)
+    assert ours < theirs
+    assert ours < nk.ProductQuantizer(4, 16, random_state=0).fit(X).distortion(Y)
 
 
 def _kept(index, add, X, Q):

@@ -10,14 +10,14 @@ error of unseen rows:
 
 - In each round a part of the rows is replaced by rows drawn between near ones (`Neighbourhoods`), and the sums of
   earlier rounds are kept with fading weight.
-- The rounds use only the principal axes that get bits; the last refit uses all axes.
+- Codebooks have only the principal axes that get bits.
 - The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
   1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
   are too short, most for long rows, which then crowd among the neighbours of short ones.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import faiss
@@ -47,27 +47,19 @@ _BLOCK = 64  # rows coded at a time
 class Defaults:
     """Tuned numbers of additive codes, from SIFT, MNIST, GIST, sentences and word vectors."""
 
-    start_beam: int = 5  # beam width of FAISS's start
-    start_iterations: int = 10  # of its k-means
-    first_beam: int = 2  # beam width of the first encoding of a row, which measures its error
+    beam: int = 2  # beam width of the start, of the rounds, and of a row's first encoding, which measures its error
+    start_iterations: int = 10  # of the start's k-means
     memory: float = 0.7  # weight of one round's sums in the next round
-    coded_twice: int = 3  # number of last rounds that encode rows twice
-    train_beam: int = 2  # beam width in the rounds; wider beams cost more and overfit
     share: float = 0.65  # share of |e|^2 added to distances; 1 is right on average, not for the nearest rows
     shrink: float = 0.25  # share of the empirical Bayes shrinkage, in the rounds
     margin: float = 3.0  # keep axes with variance > water level / 3; fewer lose recall, more take time
-    round_sweeps: int = 2  # Gauss-Seidel sweeps of a refit in the rounds, which starts from the last one
+    sweeps: int = 2  # Gauss-Seidel sweeps of a refit over the codebooks, from those of the last one
     power: float = 0.25  # exponent of the differences' variance in an error's weight; .5 is too much
-    floor: float = 1e-3  # least variance of an axis, as a share of the mean variance
+    least: float = 1e-3  # least variance along an axis: of differences, a share of the mean; explained, of the error's
     column: float = 0.2  # weight of the error's column
     length: float = 4.0  # weight of the column of lengths; 2 and 7 keep up to a point less (GIST, SIFT, MNIST, 2026-11)
     restoring: float = 0.8  # exponent of the ratio of lengths; 1 keeps a point less of GIST, .5 of SIFT (2026-11)
-    sweeps: int = 4  # Gauss-Seidel sweeps over the codebooks in the last refit
-    least_spread: float = 1e-3  # least variance that a codebook explains along an axis, as a share of the error's
-    fewest_rows: float = 1e-2  # total row weight of a centroid; below it the centroid is not refitted
     near: int = 8  # neighbours of a row
-    differing: int = 2_048  # rows whose differences from their neighbours are measured
-    scaled_queries: int = 1_024  # from which FAISS estimates the divisor of its tables of norms
     group: int = 8_192  # rows searched for neighbours; more would take longer than the codebooks
 
 
@@ -79,7 +71,7 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
     candidates as there are rows."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
     quantizer.train_type = faiss.ResidualQuantizer.Train_default
-    quantizer.max_beam_size = min(DEFAULTS.start_beam, n_centroids**n_codebooks)
+    quantizer.max_beam_size = min(DEFAULTS.beam, n_centroids**n_codebooks)
     quantizer.cp.seed, quantizer.cp.niter = seed & 0x7FFFFFFF, DEFAULTS.start_iterations
     quantizer.cp.min_points_per_centroid = 1
     quantizer.cp.max_points_per_centroid = -(-len(X) // n_centroids)
@@ -181,13 +173,8 @@ class CodeSums:
         sums, counts = (weight * old + new for old, new in ((older.sums, self.sums), (older.counts, self.counts)))
         return type(self)(sums, counts, pairs, weight * older.n + self.n)
 
-    def only(self, columns: np.ndarray) -> Self:
-        return replace(self, sums=self.sums[:, :, columns])
-
-    def refit(
-        self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int | None = None
-    ) -> np.ndarray:
-        """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of Gauss-Seidel
+    def refit(self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0) -> np.ndarray:
+        """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by sweeps of Gauss-Seidel
         over the codebooks: B^T B C = B^T X, of which a codebook's own part is diagonal.
 
         A centroid that n_k rows chose is then n_k / (n_k + `shrink` s_j / v_j) times that along axis j, s_j the
@@ -198,16 +185,16 @@ class CodeSums:
         (M, K, _), n = codebooks.shape, self.n
         counts, flat = self.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
         noise = error * n / max(n - M * K, n / 4)
-        for _ in range((sweeps or DEFAULTS.sweeps) if M > 1 else 1):
+        for _ in range(DEFAULTS.sweeps if M > 1 else 1):
             for m in range(M):
                 own = slice(m * K, (m + 1) * K)
                 others = self.pairs[own] @ flat - counts[m] * flat[own]
-                sums, chosen = self.sums[m] - others, counts[m] > DEFAULTS.fewest_rows
+                sums, chosen = self.sums[m] - others, counts[m] > 0
                 mean = sums / np.where(chosen, counts[m], 1)
                 weight = np.float64(0)
                 if shrink:
                     spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
-                    least = np.maximum(DEFAULTS.least_spread * noise, np.finfo(float).tiny)
+                    least = np.maximum(DEFAULTS.least * noise, np.finfo(float).tiny)
                     weight = shrink * noise / np.maximum(spread, least)
                 flat[own] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), flat[own])
         return flat.reshape(codebooks.shape)
@@ -234,11 +221,9 @@ class Neighbourhoods:
         """A new row (n, d) for each: rotated by a random angle, about its neighbourhood's mean, towards a neighbour.
 
         m + cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one
-        covariance it keeps that covariance, where a mean of the two would have less.
+        covariance it keeps that covariance, where a mean of the two would have less: it loses .8 points of SIFT.
         """
         n, k = self.near.shape
-        if not k:
-            return self.X
         mean = self.X / np.float32(k + 1)
         for j in range(k):
             mean += self.X[self.near[:, j]] / np.float32(k + 1)
@@ -247,19 +232,18 @@ class Neighbourhoods:
         return mean + np.cos(angle) * (self.X - mean) + np.sin(angle) * (other - mean)
 
     def differences(self) -> np.ndarray:
-        """Second moment (d, d) of the differences between near rows, of some rows and their neighbours."""
-        first = slice(DEFAULTS.differing)
-        between = (self.X[first, None] - self.X[self.near[first]]).reshape(-1, self.X.shape[1])
-        return (between.T @ between).astype(np.float64) / max(1, len(between))
+        """Second moment (d, d) of the differences between rows and their nearest."""
+        between = self.X - self.X[self.near[:, 0]]
+        return (between.T @ between).astype(np.float64) / len(between)
 
 
 @dataclass
 class Part:
-    """One part of a row. `turn` (w, w) multiplies rows before encoding; the axes that get bits come first.
+    """One part of a row. `turn` (w, w) multiplies rows before encoding; the r axes that get bits come first.
 
-    `codebooks` (M, K, r) are along the first r of them, those of `whole` along all. With `column`, its weight, they
-    have after the others the column of the error's norm, less `middle`. If `has_lengths`, it is the column of the
-    row's norm, and one more column, which chooses no codes, predicts the error's.
+    `codebooks` (M, K, r) are along those. With `column`, its weight, they have after the others the column of the
+    error's norm, less `middle`. If `has_lengths`, it is the column of the row's norm, and one more column, which
+    chooses no codes, predicts the error's.
     """
 
     turn: np.ndarray
@@ -302,20 +286,20 @@ class Part:
         return bool(self.column) + self.has_lengths
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (n, w + `n_columns`) to fit codebooks to, and codes (n, M)."""
-        X = Z @ self.turn
+        """Rows (n, r + `n_columns`) to fit codebooks to, and codes (n, M)."""
+        X = Z @ self.turn[:, : self.reach]
         if self.has_lengths:
             size = self.column * np.linalg.norm(Z, axis=1) - self.middle
             X = np.hstack([X, size[:, None].astype(np.float32)])
-            codes = encode(np.ascontiguousarray(self._seen(X)), np.ascontiguousarray(self.codebooks[:, :, :-1]), beam)
-            return np.hstack([X, np.sqrt(np.float32(DEFAULTS.share)) * self.errors(X, codes)[:, None]]), codes
+            codes = encode(X, np.ascontiguousarray(self.codebooks[:, :, :-1]), beam)
+            return np.hstack([X, np.sqrt(np.float32(DEFAULTS.share)) * self.errors(Z, codes)[:, None]]), codes
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
-        codes = encode(X[:, : self.reach], plain, min(beam, DEFAULTS.first_beam) if self.column and twice else beam)
+        codes = encode(X, plain, min(beam, DEFAULTS.beam) if self.column else beam)
         if not self.column:
             return X, codes
-        error = self.errors(X, codes)
-        X = np.hstack([X, (self.column * np.sqrt(DEFAULTS.share) * error - self.middle)[:, None].astype(np.float32)])
-        return X, encode(self._seen(X), self.codebooks, beam) if twice else codes
+        error = self.column * np.sqrt(DEFAULTS.share) * self.errors(Z, codes) - self.middle
+        X = np.hstack([X, error[:, None].astype(np.float32)])
+        return X, encode(X, self.codebooks, beam) if twice else codes
 
     def add_lengths(self, Z: np.ndarray) -> None:
         """Add the column of the norms of rows Z (n, w), zero so far."""
@@ -324,10 +308,9 @@ class Part:
         self.middle = self.column * float(np.linalg.norm(Z, axis=1).mean(dtype=np.float64))
         self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, self.n_columns)))
 
-    def add_column(self, Z: np.ndarray, beam: int) -> None:
+    def add_column(self, Z: np.ndarray) -> None:
         """Fill the error's column, zero so far, from the residuals of rows Z (n, w)."""
-        X, codes = self.code(Z, beam, False)
-        error = self.errors(X, codes)
+        error = self.errors(Z, self.code(Z, DEFAULTS.beam, False)[1])
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
         # if all rows are equal or encoded exactly, any weight works
         shorter = size / np.sqrt(self.spread) if size and self.spread else 1.0
@@ -335,53 +318,21 @@ class Part:
         self.middle = float(self.column * np.sqrt(DEFAULTS.share) * error.mean(dtype=np.float64))
         self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
 
-    def gather(self, X: np.ndarray, codes: np.ndarray, memory: float) -> None:
-        """Take up the sums of rows and codes as `code` gives them; those of rounds before count `memory` times."""
+    def refit(self, X: np.ndarray, codes: np.ndarray, memory: float, shrink: float) -> None:
+        """Refit the codebooks to rows and codes as `code` gives them; sums of rounds before count `memory` times."""
         sums = CodeSums.of(X, codes, self.codebooks.shape[1])
-        if memory and self.sums is not None and self.sums.sums.shape == sums.sums.shape:
-            sums = sums.after(self.sums, memory)
-        self.sums = sums
-
-    def refit(self, X: np.ndarray, codes: np.ndarray, *, shrinks: bool) -> None:
-        """Refit the codebooks to the sums, as in a round: few sweeps, along the axes that they have."""
-        if self.sums is not None:
-            error = np.square(self._seen(X) - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
-            sums, shrink = self.sums.only(self._columns(self.n_columns)), DEFAULTS.shrink if shrinks else 0.0
-            self.codebooks = sums.refit(self.codebooks, error, shrink, DEFAULTS.round_sweeps)
-
-    def whole(self) -> Self:
-        """The part with codebooks along all axes, refitted to the sums without shrinking."""
-        M, K, _ = self.codebooks.shape
-        width = len(self.turn) + self.n_columns
-        wide = np.zeros((M, K, width), np.float32)
-        wide[:, :, self._columns(self.n_columns)] = self.codebooks
-        if self.sums is not None:
-            wide = self.sums.refit(wide, np.zeros(width), 0)
-        return replace(self, codebooks=wide)
+        self.sums = sums if self.sums is None or not memory else sums.after(self.sums, memory)
+        error = np.square(X - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
+        self.codebooks = self.sums.refit(self.codebooks, error, shrink)
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
         """Rows (n, w) of codes."""
-        return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
+        sums = decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
+        return sums @ np.linalg.inv(self.turn)[: self.reach]
 
-    def errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Norms (n,) of the errors of rotated rows X (n, w or w + 1), before weighting."""
-        E = X[:, : len(self.turn)].copy()
-        E[:, : self.reach] -= self._summed(codes)
-        if self.spread:
-            return lengths(E, self.turn)
-        return np.linalg.norm(E @ np.linalg.inv(self.turn), axis=1)
-
-    def _columns(self, more: int) -> np.ndarray:
-        """Numbers of the columns of rows, as `code` gives them, that the codebooks have, `more` after the row's."""
-        return np.append(np.arange(self.reach), len(self.turn) + np.arange(more))
-
-    def _seen(self, X: np.ndarray) -> np.ndarray:
-        columns = self._columns(X.shape[1] - len(self.turn))
-        return np.ascontiguousarray(X[:, columns]) if self.reach < len(self.turn) else X
-
-    def _summed(self, codes: np.ndarray) -> np.ndarray:
-        """Sums of centroids (n, r) along the axes that the codebooks have."""
-        return decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
+    def errors(self, Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Norms (n,) of what codes leave of rows Z (n, w)."""
+        return np.linalg.norm(Z - self.decoded(codes), axis=1)
 
     def settled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Codebooks (M, K, w or w + 1) in the space that is searched, the matrix (as wide) that leads to codes, and
@@ -459,13 +410,10 @@ def learn(
         near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
     parts = _parts(X, near, rotation, settings, seed)
     for index in range(settings.rounds):
-        last = index == settings.rounds - 1
         rows = X if index == 0 else _augmented(X, near, settings.smoothing, generator)
         error, codes = _round(parts, rows @ rotation, settings, index)
         callback(index + 1, {"objective": error, "distortion": error, "total": settings.rounds})
-        if last:
-            parts = [part.whole() for part in parts]
-        elif turns:
+        if turns and index < settings.rounds - 1:
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
             cross = rows.T @ decoded / np.float32(len(rows))
             rotation = nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
@@ -475,22 +423,18 @@ def learn(
 
 
 def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
-    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. In
-    the last round the parts only take up the sums."""
+    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. The
+    last round codes rows as later rows are coded, and does not shrink."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
     adds = index == 1 and settings.ranking and settings.query_moment is None  # errors need the codes of round 0
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
         if adds and settings.has_lengths:
             part.add_lengths(own)
         elif adds:
-            part.add_column(own, DEFAULTS.train_beam)
-        targets, chosen = part.code(
-            own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice
-        )
-        error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
-        part.gather(targets, chosen, DEFAULTS.memory if index > 1 else 0.0)
-        if not last:
-            part.refit(targets, chosen, shrinks=index > 0)
+            part.add_column(own)
+        targets, chosen = part.code(own, settings.beam_size if last else DEFAULTS.beam, last)
+        error += float(np.square(part.errors(own, chosen), dtype=np.float64).mean())
+        part.refit(targets, chosen, DEFAULTS.memory if index > 1 else 0.0, DEFAULTS.shrink if index and not last else 0)
         codes.append(chosen)
     return error, codes
 
@@ -528,7 +472,7 @@ def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:
 def _weights(spread: np.ndarray) -> np.ndarray:
     """Weights of errors along axes of this spread (w,)."""
     mean = float(spread.mean())
-    return np.maximum(spread / mean, DEFAULTS.floor) ** DEFAULTS.power if mean > 0 else np.ones(len(spread))
+    return np.maximum(spread / mean, DEFAULTS.least) ** DEFAULTS.power if mean > 0 else np.ones(len(spread))
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -201,7 +201,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = learned_scale(self._inner(fast=True), X @ self.rotation_ - mean)
+            self.norm_scale_ = learned_scale(self._inner(fast=True), judge.queries @ self.rotation_ - mean)
             if not faiss_bridge.scan_keeps_enough(judge, exact, faiss_bridge.scan_recall(judge, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
@@ -269,7 +269,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             return steady_numbers(self._coder(codebooks), Z)
         plain = codebooks.copy()
         plain[..., -1] = 0
-        numbers, Z = steady_numbers(self._coder(plain, DEFAULTS.first_beam), Z), Z.reshape(-1, splits, width).copy()
+        numbers, Z = steady_numbers(self._coder(plain, DEFAULTS.beam), Z), Z.reshape(-1, splits, width).copy()
         for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
             E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
             Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
@@ -517,8 +517,8 @@ def fill_tables(quantizer: faiss.AdditiveQuantizer, tables: np.ndarray) -> None:
     fill_values(quantizer, tables[0][None, :] + tables[1][:, None])
 
 
-def learned_scale(index: faiss.Index, X: np.ndarray) -> int:
-    """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries like rows X (n, d')."""
-    some = np.ascontiguousarray(X[:: -(-len(X) // DEFAULTS.scaled_queries)], np.float32)
-    index.estimate_norm_scale(len(some), faiss.swig_ptr(some))
+def learned_scale(index: faiss.Index, Q: np.ndarray) -> int:
+    """FAISS's divisor of the norms' tables, which it rounds to bytes, for queries Q (q, d')."""
+    Q = np.ascontiguousarray(Q, np.float32)
+    index.estimate_norm_scale(len(Q), faiss.swig_ptr(Q))
     return int(index.norm_scale)

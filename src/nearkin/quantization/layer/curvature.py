@@ -6,7 +6,6 @@ With everything but the rows fixed, a squared loss of scores is, in a row's quan
 codebooks solve normal equations. Both steps can only lower the loss.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +14,6 @@ from nearkin._compile import cached_njit
 from nearkin.records import RowForms
 
 _DAMPING = 1e-6  # share of a centroid's mean curvature, for directions that its rows do not determine
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Tuned numbers of a round, from pairs of ml100k and gowalla (2026-11)."""
-
-    sweeps: int = 2  # over the subspaces of a code; a third changes few codes
-
-
-DEFAULTS = Defaults()
 
 
 class Descended(NamedTuple):
@@ -42,7 +31,7 @@ def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.nda
     """One round: better codes (n, M) for targets T (n, d), then better codebooks (M, K, d/M); all in rotated space."""
     codes, C = codes.astype(np.int32), codebooks.copy()
     columns = np.ascontiguousarray(C.transpose(0, 2, 1))
-    A, B, value = _encode(T, *_arrays(forms), columns, codes, DEFAULTS.sweeps)  # pyright: ignore[reportCallIssue]
+    A, B, value = _encode(T, *_arrays(forms), columns, codes)  # pyright: ignore[reportCallIssue]
     direction = _solve(A, B)
     slope = float((B * direction).sum())
     bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)  # pyright: ignore[reportCallIssue]
@@ -65,7 +54,7 @@ def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 @cached_njit(fastmath=True)
-def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps):
+def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes):
     """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss. C (M,
     w, K) has the centroids as columns, so that loops over them read neighbours in memory."""
     n, d = T.shape
@@ -76,16 +65,12 @@ def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps)
         _form(H, gram, ridge[j], points, places, curvature, indptr[j], indptr[j + 1])
         for a in range(d):
             e[a] = C[a // w, a % w, codes[j, a // w]] - T[j, a]
-        for _ in range(sweeps):
-            moved = False
+        for _ in range(2):  # a second sweep over the subspaces helps ids of several levels, a third changes few codes
             for m in range(M):
                 best = _cheapest(C[m], H, T[j], e, m * w, codes[j, m], costs)
-                if best != codes[j, m]:
-                    codes[j, m], moved = best, True
-                    for a in range(w):
-                        e[m * w + a] = C[m, a, best] - T[j, m * w + a]
-            if not moved:
-                break
+                codes[j, m] = best
+                for a in range(w):
+                    e[m * w + a] = C[m, a, best] - T[j, m * w + a]
         for a in range(d):
             force, m, k = np.float32(0), a // w, codes[j, a // w]
             for b in range(d):
