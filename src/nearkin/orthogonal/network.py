@@ -206,8 +206,6 @@ def _groups_of(params: Any) -> list[Record]:
                 f"params is a {type(params).__name__} without matrices; it needs a parameter of 2 or more axes"
             )
         return groups
-    if isinstance(params, str):
-        raise TypeError(f"params is {params!r}; it must be a module, parameters or groups of them")
     params = list(params)
     return params if params and isinstance(params[0], dict) else [{"params": params}]
 

@@ -92,10 +92,6 @@ def check_layout(p: Tensor, name: str, layout: str) -> None:
     check_whole(p, name)
     if p.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({p.layout}); it must be dense, pass {name}.to_dense()")
-    if p.is_complex():
-        raise TypeError(f"{name} has the complex dtype {p.dtype}; it must be real")
-    if not p.is_floating_point():
-        raise TypeError(f"{name} has dtype {p.dtype}; it must be floating, pass {name}.float()")
     if p.dtype not in DTYPES:
         raise TypeError(f"{name} has dtype {p.dtype}; it must be float16, bfloat16, float32 or float64")
     if p.is_meta:

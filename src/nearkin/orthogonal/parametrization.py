@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import parametrize
 
-from nearkin._check import torch_generator
+from nearkin._check import check_choice, torch_generator
 from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -58,8 +58,7 @@ def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", 
     >>> nk.orthogonal.is_orthogonal(weight)
     True
     """
-    if init not in ("haar", "nearest"):
-        raise ValueError(f"init is {init!r}; it must be one of 'haar', 'nearest'")
+    check_choice(init, "init", ("haar", "nearest"))
     p = _parameter(module, name)
     X = as_tall(p, layout_of(module))
     if init == "haar":

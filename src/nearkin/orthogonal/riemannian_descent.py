@@ -102,7 +102,16 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
             M = first_moment(right_skew(X, G) if square else G, group, state)
             step = X @ M if square else M - X @ (M.mT @ X)
             return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
-        return _descend(X, G, group, state)
+        if X.shape[-2] == X.shape[-1]:
+            direction, length = _skew_direction(right_skew(X, G), group, state)
+            return right_step(X, direction, length, _retraction(X, group))
+        M = first_moment(G, group, state)
+        batch = (-1, *X.shape[-2:])
+        raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
+        length = step_length(raw, group, state)
+        if isinstance(length, Tensor):
+            M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
+        return left_step(X, M, length, _retraction(X, group))
 
 
 def _retraction(X: Tensor, group: Record) -> str:
@@ -110,19 +119,6 @@ def _retraction(X: Tensor, group: Record) -> str:
     if name != "auto":
         return name
     return "taylor" if X.shape[-2] == X.shape[-1] else "newton-schulz"
-
-
-def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-    if X.shape[-2] == X.shape[-1]:
-        direction, length = _skew_direction(right_skew(X, G), group, state)
-        return right_step(X, direction, length, _retraction(X, group))
-    M = first_moment(G, group, state)
-    batch = (-1, *X.shape[-2:])
-    raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
-    length = step_length(raw, group, state)
-    if isinstance(length, Tensor):
-        M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
-    return left_step(X, M, length, _retraction(X, group))
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
