@@ -82,7 +82,7 @@ def as_ids(values: ArrayLike, name: str) -> np.ndarray:
     if missing.any():
         raise ValueError(
             f"{name} has {missing.sum()} missing ids (None, NaN or empty), the first at entry {int(missing.argmax())}; "
-            "remove these pairs"
+            "remove these rows"
         )
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))

@@ -105,6 +105,20 @@ def test_files_that_cannot_be_read(tmp_path, lines, text):
         nk.read_comparisons(write(tmp_path / "a.csv", lines) if lines else _empty(tmp_path / "a.csv"))
 
 
+def test_one_role_that_is_not_named_is_the_column_that_is_left(tmp_path):
+    path = write(tmp_path / "a.csv", [["p", "q", "r"], *NAMED])
+    found = nk.read_comparisons(path, header=True, near="q", far="p")
+    assert found.objects[found.indices].tolist() == [[c, b, a] for a, b, c in NAMED]
+    with pytest.raises(ValueError, match=r"has 2 object columns \(p, r\).* Name their roles: anchor="):
+        nk.read_comparisons(path, header=True, near="q")
+
+
+def test_columns_of_other_things_are_no_objects(tmp_path):
+    rows = [[*NAMED[n % 3][:2], n % 5] for n in range(12)]
+    with pytest.raises(ValueError, match="column '2' shares no value with 0, 1; are these comparisons"):
+        nk.read_comparisons(write(tmp_path / "a.csv", rows), header=False)
+
+
 def _empty(path):
     path.write_text("")
     return path

@@ -92,10 +92,7 @@ def _objects(
         left = [column for column in rest.values() if column not in known]
         if len(missing) == len(left) == 1:
             return [left[0] if column is None else column for column in named.values()], False
-        raise ValueError(
-            f"{table.name}: {', '.join(missing)} cannot be told among {', '.join(rest) or 'no columns'}; type "
-            f"{', '.join(f'{role}=...' for role in missing)} ({' '.join(f'--{role}' for role in missing)})"
-        )
+        raise _too_many(table, list(rest), form)
     objects = list(rest.values())
     in_order = table.header is False or [normal(column.name) for column in objects] == ["i", "j", "k"]
     if len(objects) == 3 and "response" in given and not in_order:
