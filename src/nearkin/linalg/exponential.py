@@ -33,8 +33,6 @@ def expm1(A: Tensor) -> Tensor:
     Where the norm exceeds `LONG`, a Newton-Schulz step D <- D - (I + D) (D + D^T + D^T D) / 2 follows each squaring.
     ValueError if A is not finite.
     """
-    if A.shape[-1] == 0:
-        return A
     A2 = A @ A
     size = float(A2.abs().sum(-1).amax()) ** 0.5
     for degree, limit in _SERIES[A.dtype]:

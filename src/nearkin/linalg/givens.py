@@ -114,9 +114,7 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
         )
     theta = theta.astype(np.float64)
     if not np.isfinite(theta).all():
-        raise ValueError(
-            "theta contains NaN or infinity; every angle must be finite, take a shorter step; nothing was turned"
-        )
+        raise ValueError("theta contains NaN or infinity, so nothing was turned; take a shorter step")
     return pairs, theta
 
 
