@@ -128,7 +128,7 @@ def test_what_cannot_be_answered_is_said(folders: Path, tmp_path: Path) -> None:
         ({"folder": folders / "emb", "left_ids": ["r1", "nobody"]}, "reader 'nobody' is not among the 60 known"),
         ({"folder": folders / "emb", "candidates": ["x"]}, "book 'x' is not among the 40 known"),
         ({"folder": folders / "emb", "index": bits}, "pairs rank by inner product: compress with --metric ip"),
-        ({"folder": folders / "emb", "out": "recs.txt"}, "has an unknown ending"),
+        ({"folder": folders / "emb", "out": "recs.txt"}, "the ending of recs.txt is '.txt'"),
     ]
     for options, text in cases:
         with pytest.raises(ValueError, match=text):

@@ -73,7 +73,7 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
         (("X.npy", "--out", "Y.npy"), "say what to rotate the vectors for"),
         (("X.npy", "--for", "oracle", "--out", "Y.npy"), "--for is 'oracle'"),
         (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
-        (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "the ending of --out is '.csv'"),
+        (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "Y.csv is '.csv'; it must be one of '.npy', '.parquet'"),
         (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
         (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave one of them out"),
         (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for learning a rotation"),

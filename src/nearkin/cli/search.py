@@ -53,7 +53,7 @@ def search(
     if among is not None and queries is None:
         raise ValueError("--among is for QUERIES; `nearkin recommend --candidates` limits the answers of left ids")
     if out is not None:
-        pipeline.outputs.check_answers_path(out)
+        pipeline.outputs.check_ending(out)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
         opened = pipeline.inputs.open_index(index)

@@ -106,10 +106,10 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
                 writer.write_table(pa.table({"vector": lists}, schema=schema))
 
 
-def check_answers_path(path: StrPath) -> Path:
-    """Return the path if answers can be written there; ValueError for another ending or a folder."""
+def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path:
+    """Return the path of a file to write; ValueError for another ending or a folder."""
     path = Path(path)
-    check_choice(path.suffix.lower(), f"the ending of {path}", ANSWER_ENDINGS)
+    check_choice(path.suffix.lower(), f"the ending of {path}", endings)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
     if path.suffix.lower() == ".parquet":
@@ -125,7 +125,7 @@ def write_answers(
     Tables (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty
     places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`.
     """
-    path = check_answers_path(path)
+    path = check_ending(path)
     ending = path.suffix.lower()
     with replacing(path) as fresh, ExitStack() as files:
         if ending == ".npz":

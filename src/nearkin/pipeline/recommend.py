@@ -21,7 +21,7 @@ from nearkin.metrics.ranking import recommend
 from nearkin.metrics.retrieval import without_own
 from nearkin.pipeline import inputs
 from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
-from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
+from nearkin.pipeline.outputs import Answers, check_ending, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
@@ -47,7 +47,7 @@ def recommend_folder(
     before any work for unknown ids and for a folder without two sides.
     """
     if out is not None:
-        check_answers_path(out)
+        check_ending(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         sides = inputs.open_sides(folder, index)
@@ -88,7 +88,7 @@ def similar_folder(
     """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers: by
     cosine, for coordinates of comparisons by distance. Options as of `nearkin similar`."""
     if out is not None:
-        check_answers_path(out)
+        check_ending(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         given, kind, words = inputs.open_given(folder, side), read_config(folder)["kind"], inputs.side_names(folder)

@@ -13,8 +13,7 @@ from nearkin._fields import StrPath
 from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
-from nearkin.data.formats.parquet import import_pyarrow
-from nearkin.pipeline.outputs import write_vectors
+from nearkin.pipeline.outputs import check_ending, write_vectors
 from nearkin.pipeline.run import Steps, read_record, write_record
 
 SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
@@ -82,7 +81,7 @@ def rotate_file(
     """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])
-    _check_out(out)
+    check_ending(out, ENDINGS)
     check_target(folder)
     file.check_finite()
     with steps.step("learn"):
@@ -105,7 +104,7 @@ def transform_file(
     """
     steps, saved = steps or Steps(), kind.load(folder)
     check_pair(Path(folder))
-    _check_out(out)
+    check_ending(out, ENDINGS)
     file.check_finite()
     width = saved.transform(np.zeros((1, file.shape[1]), np.float32)).shape[1]
     step, name = ("rotate", "rotation") if kind is nk.Rotation else ("map", "bridge")
@@ -139,12 +138,6 @@ def check_pair(folder: Path) -> None:
             f"{file} is not the file that was written together with {folder}; rotate the vectors again by nearkin "
             "rotate --for, or give the file another name if you changed it since"
         )
-
-
-def _check_out(out: StrPath) -> None:
-    check_choice(Path(out).suffix.lower(), "the ending of --out", ENDINGS)
-    if Path(out).suffix.lower() == ".parquet":
-        import_pyarrow()
 
 
 def make_bridge(
