@@ -73,9 +73,9 @@ def test_the_page_says_what_happens(file: File, tmp_path: Path) -> None:
 
 def test_ids_and_numbers_are_those_of_the_file(tmp_path: Path) -> None:
     """Decimal commas, quotes and ids change nothing but the form."""
-    (tmp_path / "a.csv").write_text('sku;x;y\n"a;""b""";0,5;-1,25\n007;1e-3;2\n')
+    (tmp_path / "a.csv").write_text('sku;x;y\n"a;""b"" 日本";0,5;-1,25\n007;1e-3;2\n', encoding="utf-8")
     found = open_vectors(tmp_path / "a.csv")
-    assert np.asarray(found.ids()).tolist() == ['a;"b"', "007"]
+    assert np.asarray(found.ids()).tolist() == ['a;"b" 日本', "007"]
     np.testing.assert_array_equal(found.read(), np.array([[0.5, -1.25], [1e-3, 2]], np.float32))
 
 
