@@ -90,9 +90,9 @@ class ProductQuantizer(ReconstructingTransformer):
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
     rotation: None (plain PQ), "procrustes" (OPQ, overrelaxed), "givens-random" | "givens-greedy" | "givens-steepest"
         (GCD-R, GCD-G, GCD-S), or "cayley".
-    init: "auto" races "identity", "pca" and "random" on a subsample, learns from the starts that end close to the best,
-        and takes the codes of highest recall. `history_` has the rounds of the winner. "identity" is, from 128 columns
-        and 16 rounds on, as near to the given axes as a rotation of the first principal axes can be.
+    init: "auto" fits "identity", "pca" and "random" in short to a subsample, and learns from the one of highest recall.
+        "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first principal
+        axes can be.
     n_lists: number of inverted lists; 0 for none. With lists, codes quantize the residual to the nearest of `n_lists`
         coarse centroids, and a code begins with the number of that list.
     step: "exact" uses the best angles; a number is the paper's lambda for the Givens rotations (about
@@ -112,7 +112,7 @@ class ProductQuantizer(ReconstructingTransformer):
     coarse_centroids_: (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
     init_distortion_, init_recall_: results of each raced start, empty for a named `init`; recall is 10-recall@10 of
-        held-out rows or of the given queries.
+        1,000 rows among 4,000 others, or of the given queries.
     fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
         scan's on the training rows; None if that is not known.
     normalized_: whether the training rows had length 1, as in an index by cosine.

@@ -46,19 +46,11 @@ class Defaults:
     beyond: float = 3.0  # first overrelaxation; +.1 to 1.4 points on nine sets (2026-11-23, notes)
     wide_rounds: int = 4  # one round in four is along more axes, if the start has them, and does the work of two
     plain_iterations: int = 25  # k-means iterations without a rotation, FAISS's default
-    race_rounds: tuple[int, ...] = (3, 2)  # rounds of the race of starts, before and after the worst are dropped
-    race_iterations: int = 2  # k-means iterations before them
-    hopeless: float = 1.15  # times the least distortion: starts above it are dropped
-    near: float = 0.02  # recall gap to the leader within which such a start is kept
-    close: float = 0.035  # score gap at the race's end within which all starts are fitted
-    race_rows: int = 16  # for each centroid; as many rows again judge
-    least_race_rows: int = 2_048  # with these that judge
-    judged_rows: int = 2500  # at most
-    final_rows: int = 10_000  # most rows that compare the fits from close starts
-    final_queries: int = 1000
-    queries: int = 500  # rows used as queries if none are given
+    race_rounds: int = 5  # with a rotation, of the short fit from each start
+    race_rows: int = 16  # of that fit, for each centroid
+    judged_rows: int = 4_000  # at most
+    queries: int = 1_000  # rows used as queries if none are given
     neighbours: int = 10  # k of the recall
-    distortion_weight: float = 0.1  # weight of relative distortion; recall by 500 queries has an error of .01
     space_from: int = 64  # least number of columns for which leaving out axes saves time
     space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
@@ -176,8 +168,7 @@ def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) 
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Choose starts, alternate, then refit the codebooks with the rotation fixed; the rows are centred. All starts that
-    end the race close to the best are fitted, and the codes of highest recall are taken."""
+    """Choose a start, alternate, then refit the codebooks with the rotation fixed; the rows are centred."""
     shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
 
@@ -197,19 +188,10 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
     starts = start_rotation(plan, rows, own, space)
-    total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
-    judge = None
-    if len(starts) > 1:
-        judged, _ = rows.drawn(own.permutation(shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
-        judge = _judge(judged, rows.queries, min(DEFAULTS.final_queries, len(judged) // 4))
-    learned: list[Learned] = []
-    kept: list[float] = []
-    for start in starts:
-        begun = len(history)
-        state = _alternated(start, rows, plan, seed, generator, record)
-        learned.append(Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history[begun:]))
-        kept.append(_recall(judge, state) if judge else 0.0)
-    return learned[int(np.argmax(kept))]
+    start, distortion, recall = _race(starts, rows, plan, own) if len(starts) > 1 else (starts[plan.init], {}, {})
+    total = plan.max_iter + DEFAULTS.last_iterations
+    state = _alternated(start, rows, plan, seed, generator, record)
+    return Learned(state.rotation, state.codebooks, None, distortion, recall, history)
 
 
 def _alternated(
@@ -245,13 +227,6 @@ def _alternated(
     return wider.widened(along(wider, wider.grown(state), None, DEFAULTS.last_iterations, 0.0))
 
 
-def _judge(X: np.ndarray, queries: np.ndarray | None, count: int) -> Judge:
-    """A judge of codes by the neighbours of the queries among rows X (n, d), or of the first `count` rows among the
-    others."""
-    few = (X[count:], X[:count]) if queries is None else (X, queries)
-    return Judge.of(*few, DEFAULTS.neighbours)
-
-
 def _energy(X: np.ndarray, shard: Shard) -> float:
     return float(shard.group.merge(squared_norm(X)).finalize())
 
@@ -269,26 +244,17 @@ def _joined(state: State, axes: np.ndarray) -> State:
 
 @dataclass(frozen=True)
 class Start:
-    """rotation (w, w) of the rows along the w axes of `space`, and what each raced start had reached.
-
-    With `widens` the last rounds should learn along more of the same axes.
-    """
+    """rotation (w, w) of the rows along the w axes of `space`; with `widens` the last rounds should learn along more of
+    the same axes."""
 
     rotation: np.ndarray
     space: Space
     widens: bool = False
-    distortion: dict[str, float] = field(default_factory=dict)
-    recall: dict[str, float] = field(default_factory=dict)
 
 
-def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space) -> list[Start]:
-    """Starts for centred rows, best first, in `space`.
-
-    `init="auto"` runs a few rounds from each start on a subsample, and returns the one of highest recall of the
-    queries, or of held-out rows, with those close to it. If rows have weights or are too few, the least distortion
-    decides, and one start is returned. Every process runs the race on the same subsample.
-    """
-    narrow, starts = space.rows(rows.X), {}
+def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space) -> dict[str, Start]:
+    """The starts that `plan.init` names, for centred rows, in `space`."""
+    narrow, starts = space.rows(rows.X), dict[str, Start]()
     for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
             narrows = plan.max_iter >= DEFAULTS.identity_rounds and rows.X.shape[1] >= DEFAULTS.identity_from
@@ -297,7 +263,7 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
             starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
         else:  # spreads correlated axes over all subspaces, as FAISS's
             starts[name] = Start(haar_rotation(narrow.shape[1], draw_seed(generator)), space)
-    return [starts[plan.init]] if plan.init != "auto" else _race(starts, rows, plan, generator)
+    return starts
 
 
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space) -> Start:
@@ -332,45 +298,35 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
     return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
-def _race(starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator) -> list[Start]:
-    """The starts whose codes have the highest recall after a few rounds on a subsample: the leader, then those close.
-    Starts behind the leader in both distortion and recall are dropped after each part of the rounds."""
-    M, K = plan.n_subspaces, plan.n_centroids
-    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * K, DEFAULTS.least_race_rows)]
-    half, (X, weights) = max(len(numbers) // 2, K), rows.drawn(numbers)
-    drawn = TrainingRows(X, Shard.of(X), weights)
-    train, rest = drawn.only(slice(half)), slice(half, None) if len(X) - half >= K else slice(None)
-    judged = drawn.only(rest).only(slice(DEFAULTS.judged_rows))
-    fewest = DEFAULTS.queries if rows.queries is None else DEFAULTS.neighbours
-    by_neighbours = weights is None and len(judged.X) >= 2 * fewest
-    judge = _judge(judged.X, rows.queries, DEFAULTS.queries) if by_neighbours else None
-    seed = draw_seed(generator)
-    seen = {name: replace(train, X=start.space.rows(train.X)) for name, start in starts.items()}
-    race: dict[str, State] = {}
+def _race(
+    starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator
+) -> tuple[Start, dict[str, float], dict[str, float]]:
+    """The start whose codes have the highest recall after a short fit of few rows, and each one's distortion and
+    recall; without a judge the least distortion decides. Every process runs the race on the same rows."""
+    M, K, seed = plan.n_subspaces, plan.n_centroids, draw_seed(generator)
+    X, weights = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.race_rows * K])
+    few, judge = TrainingRows(X, Shard.of(X), weights), _judge(rows, generator)
+    seen = X if judge is None else judge.rows
+    distortion, recall = dict[str, float](), dict[str, float]()
     for name, start in starts.items():
-        Z, rounds = seen[name].X @ start.rotation, DEFAULTS.race_iterations
-        race[name] = State(start.rotation, kmeans(Z, M, K, rounds, seed, train.weights, rows.shard.group))
-    error, kept, score = {}, dict.fromkeys(starts, 0.0), {}
-    for rounds in DEFAULTS.race_rounds:
-        for name, state in race.items():
-            race[name] = state = refine(seen[name], state, exact_update, rounds)
-            Z = starts[name].space.rows(judged.X)
-            left_out = max(0.0, _energy(judged.X, judged.shard) - _energy(Z, judged.shard))
-            Z = Z @ state.rotation
-            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged.weights)
-            if judge:
-                kept[name] = _recall(judge, starts[name].space.widened(state))
-        lowest, most = min(error[name] for name in race), max(kept[name] for name in race)
-        near = (name for name in race if judge and kept[name] >= most - DEFAULTS.near)
-        going = {*near, *(name for name in race if error[name] <= DEFAULTS.hopeless * lowest)}
-        score = {name: kept[name] - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1) for name in going}
-        race = {name: race[name] for name in sorted(filter(going.__contains__, race), key=lambda name: -score[name])}
-    leader = next(iter(race))
-    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if judge else [leader]
-    return [replace(starts[name], distortion=error, recall=kept if judge else {}) for name in ended]
+        Z = start.space.rows(X)
+        state = State(start.rotation, kmeans(Z @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights))
+        state = start.space.widened(refine(replace(few, X=Z), state, exact_update, DEFAULTS.race_rounds))
+        Z = seen @ state.rotation
+        codes = assign(Z, state.codebooks)
+        distortion[name] = squared_error(Z, codes, state.codebooks, weights)
+        if judge is not None:
+            recall[name] = judge.kept(decode(codes, state.codebooks), judge.queries @ state.rotation)
+    winner = max(recall, key=recall.__getitem__) if recall else min(distortion, key=distortion.__getitem__)
+    return starts[winner], distortion, recall
 
 
-def _recall(judge: Judge, state: State) -> float:
-    """Recall of the nearest rows by codes; queries are exact."""
-    rows, queries = judge.rows @ state.rotation, judge.queries @ state.rotation
-    return judge.kept(decode(assign(rows, state.codebooks), state.codebooks), queries)
+def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge | None:
+    """A judge of codes by the neighbours of the queries, or of some rows among others; None if rows have weights or are
+    too few."""
+    if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * DEFAULTS.queries):
+        return None
+    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.judged_rows + DEFAULTS.queries])
+    count = min(DEFAULTS.queries, len(X) // 4)
+    few = (X[count:], X[:count]) if rows.queries is None else (X, rows.queries)
+    return Judge.of(*few, DEFAULTS.neighbours)
