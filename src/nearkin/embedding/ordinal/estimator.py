@@ -308,7 +308,7 @@ class OrdinalEmbedding(BaseEstimator):
         if choices != "auto" or comparisons.events is None:
             return choices == "joint"
         able = self.loss == "ste" and self.solver in ("auto", "l-bfgs", "gd")
-        return able and len(comparisons) <= DEFAULTS.most_for_joint
+        return able and len(comparisons) <= DEFAULTS.few
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)
@@ -321,7 +321,7 @@ class OrdinalEmbedding(BaseEstimator):
         return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
 
     def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
-        count = DEFAULTS.starts if len(comparisons) <= DEFAULTS.most_for_starts else 1
+        count = DEFAULTS.starts if len(comparisons) <= DEFAULTS.few else 1
         count = count if self.n_init == "auto" else int(self.n_init)
         shape = comparisons.n_objects, self.n_components_
         return [rng.normal(0.0, self.scale, shape) for _ in range(count)]

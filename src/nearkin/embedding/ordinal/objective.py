@@ -220,8 +220,8 @@ class Defaults:
     adagrad_epochs: int = 8  # at half the cost of SVRG's epochs; nears the optimum fastest, then SVRG-SBB ends lower
     trial_epochs: int = 10  # epochs of each start: the choice is as good as after all epochs
     starts: int = 4  # random starts against local minima, most frequent in two dimensions
-    most_for_starts: int = 100_000  # comparisons; above, one start, which bounds the time of a fit
-    most_for_joint: int = 100_000  # comparisons; above, choices="auto" takes those of one answer as separate
+    # comparisons; above, to bound the time, one start, and choices="auto" takes those of one answer as separate
+    few: int = 100_000
     most_curved: float = 12.0  # inverse of `largest_step` in units of 1 / (n w); with 6 some runs diverged
 
 
