@@ -65,7 +65,7 @@ def test_signs_are_best_bit_by_bit(rng):
     D, Z, mu = rng.standard_normal((4, 6)), rng.standard_normal((50, 6)), 0.7
     H = rng.choice([-1.0, 1.0], (50, 4))
     B = H.copy()
-    _improve_signs(Z @ D.T, D @ D.T, H, mu, B, 10)
+    _improve_signs(Z @ D.T, D @ D.T, H, mu, B)
 
     def energy(row, signs):
         return np.square(Z[row] - signs @ D).sum() + mu * np.square(signs - H[row]).sum()

@@ -26,7 +26,7 @@ CODES = {
     "product, 4 bits": ProductQuantizer(6, 16, max_iter=2, random_state=0),
     "product, lists": ProductQuantizer(4, 64, n_lists=5, max_iter=2, random_state=0),
     "product, 4 bits, lists": ProductQuantizer(6, 16, n_lists=5, max_iter=2, random_state=0),
-    "residual": ResidualQuantizer(3, 16, max_iter=1, random_state=0),
+    "residual": ResidualQuantizer(3, 16, max_iter=1, random_state=2),
     "residual, by products": ResidualQuantizer(3, 16, ranking=INNER, max_iter=1, random_state=0),
     "residual, norms": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
     "residual, lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),

@@ -30,7 +30,6 @@ class Defaults:
     rotations: int = 10  # of k-means hashing: updates of the rotation that gives the first centroids
     first_steps: int = 20  # of binary autoencoders: iterations of ITQ for the first codes
     margin_steps: int = 15  # steps of L-BFGS for the hash functions in each iteration, from the last ones
-    sweeps: int = 10  # at most, over the bits of a row
     ridge: float = 1e-3  # of the decoder, as a share of the rows: keeps bits that agree on all rows apart
 
 
@@ -334,7 +333,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
             decoder, offset, _ = _decoder(Z, B)
             following = B.copy()
             targets = (Z - offset.astype(Z.dtype)) @ decoder.T.astype(Z.dtype)
-            _improve_signs(targets, decoder @ decoder.T, H, self.mu * 2**iteration, following, DEFAULTS.sweeps)
+            _improve_signs(targets, decoder @ decoder.T, H, self.mu * 2**iteration, following)
             if np.array_equal(following, H) and np.array_equal(B, H):
                 break
             B = following
@@ -385,12 +384,13 @@ def squared_hinge(W: np.ndarray, Z: np.ndarray, B: np.ndarray, penalty: float) -
 
 
 @cached_njit()
-def _improve_signs(targets, gram, H, mu, B, sweeps):
-    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place, in at most `sweeps` over its
-    bits. With t = D (z - a) and G = D D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
+def _improve_signs(targets, gram, H, mu, B):
+    """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place, until none changes. With
+    t = D (z - a) and G = D D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
     n, L = B.shape
     for i in range(n):
-        for _ in range(sweeps):
+        changed = True
+        while changed:  # each change lowers the value
             changed = False
             for bit in range(L):
                 force = targets[i, bit] + mu * H[i, bit] + gram[bit, bit] * B[i, bit]
@@ -399,5 +399,3 @@ def _improve_signs(targets, gram, H, mu, B, sweeps):
                 if force * B[i, bit] < 0:
                     B[i, bit] = -B[i, bit]
                     changed = True
-            if not changed:
-                break
