@@ -61,7 +61,11 @@ def test_matchings_of_one_step_share_no_pair(d: int) -> None:
     generator = torch.Generator().manual_seed(0)
     W = right_skew(*problem(d)).abs()
     for count in (1, 3, most_matchings(d)):
-        for matchings in (random_matchings(d, count, generator), heavy_matchings(W, count, "greedy")):
+        chosen, new = (T.unflatten(0, (count, -1)) for T in heavy_matchings(W, count, "greedy"))
+        for matchings in (
+            random_matchings(d, count, generator),
+            [part[kept] for part, kept in zip(chosen, new, strict=True)],
+        ):
             edges = [frozenset(pair) for pairs in matchings for pair in pairs.tolist()]
             assert len(edges) == len(set(edges))
             for pairs in matchings:

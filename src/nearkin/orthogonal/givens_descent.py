@@ -132,55 +132,36 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         return descend_in_order(X.numpy(), G.contiguous().numpy(), order.numpy(), group["lr"])
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-        moved, M = X, first_moment(G, group, state)
+        M = first_moment(G, group, state)
         if M is not G and group["angle"] == "exact":
             raise ValueError(
                 "angle is 'exact' and momentum was set after the optimizer was made; give the scheduler "
                 "cycle_momentum=False"
             )
-        right, plain = _rotates_columns(X, group), M is G
-        if right:  # the columns of X are the rows of its transpose, a view
-            X, G = X.mT, G.mT
-            M = G if plain else M.mT
-        if right or group["selection"] != "random":
-            self._turn_one_by_one(X, G, M, group, state)
-            return moved
-        d, count = X.shape[1], group["n_matchings"]
-        if count == 1:
+        moment, plain, right, count = M, M is G, _rotates_columns(X, group), group["n_matchings"]
+        if right:  # the columns of X are the rows of its transpose
+            X, G, M = X.mT, G.mT, M.mT
+            if len(X) > 1:  # a single one is turned in place
+                X, G, M = X.contiguous(), G.contiguous(), M.contiguous()
+            M = G if plain else M
+        d, known = X.shape[1], None
+        if group["selection"] != "random":
+            drawn, known = _heaviest(left_skew(X, M), group)
+        elif count == 1:
             drawn = [uniform_components(d, 2, self.generator) for _ in X]
         else:
             drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in X]
-        turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact")
-        return moved
+        turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact", known=known)
+        if right and not plain and len(X) > 1:
+            moment.copy_(M.mT)
+        return X.mT if right else X
 
-    def _turn_one_by_one(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
-        """Pairs by weight, or random ones: the matchings of one matrix after those of the other."""
-        weighted = group["selection"] != "random"
-        Omega = left_skew(X, M) if weighted else X[:, :0, :0]  # one product for the batch
-        chosen = [self._choose(X[b], G[b], M[b], Omega[b], group) for b in range(len(X))]
-        length = step_length([raw for _, _, raw in chosen], group, state)
-        for b, (matchings, values, _) in enumerate(chosen):
-            theta = values * (length[b] if isinstance(length, Tensor) else length)
-            for pairs, turns in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
-                for moved in (X,) if M is G else (X, M):
-                    rotate_rows(moved[b], pairs, turns)
 
-    def _choose(
-        self, X: Tensor, G: Tensor, M: Tensor, Omega: Tensor, group: Record
-    ) -> tuple[list[Tensor], Tensor, Tensor]:
-        """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
-        if group["selection"] == "random":
-            matchings = [pairs.to(X.device) for pairs in random_matchings(len(X), group["n_matchings"], self.generator)]
-            pairs = torch.cat(matchings)
-            values = left_skew_entries(X, M, pairs)
-        else:
-            matchings = heavy_matchings(Omega.abs(), group["n_matchings"], group["selection"])
-            pairs = torch.cat(matchings)
-            values = Omega[pairs[:, 0], pairs[:, 1]]
-        raw = values if M is G or group.get("betas") is None else left_skew_entries(X, G, pairs)
-        if group["angle"] == "exact":
-            values = _circle_minimum(values, (X * G).sum(1), pairs)
-        return matchings, values, raw
+def _heaviest(Omega: Tensor, group: Record) -> tuple[list[Tensor], tuple[Tensor, Tensor]]:
+    """The heaviest pairs for each Omega (b, d, d), their entries there, and whether each pair is new."""
+    chosen = [heavy_matchings(W, group["n_matchings"], group["selection"]) for W in Omega.abs()]
+    entries = [one[tuple(pairs.T)] for one, (pairs, _) in zip(Omega, chosen, strict=True)]
+    return [pairs for pairs, _ in chosen], (torch.stack(entries), torch.stack([new for _, new in chosen]))
 
 
 def _rotates_columns(X: Tensor, group: Record) -> bool:
@@ -229,12 +210,14 @@ def turn_rows(
     scales: Sequence[float] = (),  # factors of the entries of each matrix; default 1
     rounds: int = 1,
     exact: bool = False,  # of pairs: by the angle that minimises <G, X>
+    known: tuple[Tensor, Tensor] | None = None,  # of pairs: M's entries (b, rounds l), and whether each turns
 ) -> None:
     """X <- exp(-lr Omega_c) X for the blocks Omega_c of all matrices' components, those of a round in one call."""
     b, s = len(X), drawn[0].shape[1]
     rows = X.view(-1, X.shape[-1])  # of all matrices, in X's own memory
     components = torch.cat([part + n * X.shape[1] for n, part in enumerate(drawn)]).to(X.device)
-    if s == 2 and M is G and rounds == 1 and not exact and len(set(scales)) <= 1 and for_kernels(X):
+    plain = s == 2 and M is G and rounds == 1 and known is None and not exact and X.is_contiguous()
+    if plain and len(set(scales)) <= 1 and for_kernels(X):
         length = group["lr"] * (scales[0] if scales else 1.0)
         if not descend_in_order(rows.numpy(), G.view(rows.shape).numpy(), components.numpy().reshape(-1), length):
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
@@ -246,7 +229,7 @@ def turn_rows(
         found = entries(rows, V.view(rows.shape), components).view(b, -1, *block)
         return found * torch.tensor(scales, dtype=X.dtype, device=X.device).view(b, 1, *ones) if scales else found
 
-    Omega = read(M)
+    Omega = read(M) if known is None else known[0]
     raw = Omega if group.get("betas") is None else read(G)
     if exact:
         Omega = _circle_minimum(Omega.flatten(), (rows * G.view(rows.shape)).sum(1), components).view(b, -1)
@@ -254,6 +237,7 @@ def turn_rows(
     if isinstance(length, Tensor):
         length = length.view(b, 1, *ones)
     turns = Omega * length if s == 2 else expm1(-(Omega * length).flatten(0, 1))
+    turns = turns if known is None else turns * known[1]
     components, turns = components.view(b, rounds, -1, s), turns.view(b, rounds, -1, *block)
     for parts, part in zip(components.unbind(1), turns.unbind(1), strict=True):
         for moved in (X,) if M is G else (X, M):

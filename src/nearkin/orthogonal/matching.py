@@ -123,22 +123,19 @@ def heavy_matchings(
     W: torch.Tensor,  # (d, d) weights >= 0, symmetric with a zero diagonal
     count: int,
     selection: str,
-) -> list[torch.Tensor]:
-    """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left.
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pairs (p, 2) of `count` matchings, one after the other, and for each pair (p,) whether it is new.
 
-    For a single axis it is empty.
+    The first is by `selection`, the next from the edges left. Pairs come again where these edges have no matching.
     """
-    if len(W) == 1:
-        return [torch.empty((0, 2), dtype=torch.int64, device=W.device)]
-    rest, matchings = W.clone(), list[torch.Tensor]()
+    rest, matchings, new = W.clone(), list[torch.Tensor](), list[torch.Tensor]()
     used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max))  # never preferred to a free edge
     for _ in range(count):
-        pairs = WEIGHTED[selection](rest, check_input=False)
-        i, j = pairs.unbind(-1)
-        matchings.append(pairs[rest[i, j] >= 0])
+        matchings.append(WEIGHTED[selection](rest, check_input=False))
         i, j = matchings[-1].unbind(-1)
+        new.append(rest[i, j] >= 0)
         rest[i, j] = rest[j, i] = used
-    return matchings
+    return torch.cat(matchings), torch.cat(new)
 
 
 def _matched(match: Matching, W: Any, check_input: bool) -> Any:
