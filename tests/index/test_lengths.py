@@ -87,12 +87,14 @@ def test_among_allowed_rows_the_scores_are_the_same(name: str, metric: str) -> N
 
 @pytest.mark.parametrize("name", ["product", "product, lists", "residual", "product residual", "axes"])
 def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
+    true, gains = nearest_rows(ROWS, QUERIES, 10), []
     for metric in ("l2", "cosine"):
         index = Index.build(ROWS, fitted(name), metric=metric, n_probe=5)
-        true = nearest_rows(ROWS, QUERIES, 10)
         kept = recall_k_at_k(index.search(QUERIES, 10)[1], true, 10)
         index.row_length = None
-        assert kept > recall_k_at_k(index.search(QUERIES, 10)[1], true, 10) + 0.01
+        gains.append(kept - recall_k_at_k(index.search(QUERIES, 10)[1], true, 10))
+    assert min(gains) > 0, gains
+    assert np.mean(gains) > 0.01, gains
 
 
 def test_rows_of_one_other_length_are_compared_at_it() -> None:
