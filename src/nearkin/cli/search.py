@@ -46,7 +46,7 @@ def search(
 
     + left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
     + among: Answer with these ids only (in stock, in season), one a row.
-    - n_probe: Coarse cells to search: more cells raise recall and time. [default: a sixteenth, at least 8]
+    - n_probe: Coarse cells to search: more cells raise recall and time. [default: a sixteenth, at least 16]
     """
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")

@@ -38,9 +38,8 @@ class Defaults:
     ridges: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the queries' mean eigenvalue
     powers: tuple[float, ...] = (0.0, 0.125, 0.25, 0.375, 0.5)
     floor: float = 0.1  # share of D's mean eigenvalue added to D, which is estimated from few pairs
-    rows: int = 20_000  # that compare maps, at most
-    learned_rows: int = 8_192  # from which the codes that compare powers are learned
-    rounds: int = 8  # of these codes
+    rows: int = 8_192  # that compare maps, at most, and all answers
+    rounds: int = 8  # of the codes that compare powers
     queries: int = 1_000  # held out, at most
     neighbours: int = 10  # k of the recall
 
@@ -207,7 +206,6 @@ class _Judge(NamedTuple):
         if coded and self.n_bytes is not None:
             K = 256 if len(rows) >= 1024 else 16
             codes = ProductQuantizer(self.n_bytes, K, init="random", max_iter=DEFAULTS.rounds, random_state=self.seed)
-            codes.fit(rows[np.random.default_rng(self.seed).permutation(len(rows))[: DEFAULTS.learned_rows]])
-            rows = codes.decode(codes.encode(rows))
+            rows = codes.decode(codes.fit(rows).encode(rows))
         found = nearest_rows(rows, self.queries @ of_queries, DEFAULTS.neighbours)
         return float((found == self.answers[:, None]).any(axis=1).mean())
