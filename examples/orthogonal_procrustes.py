@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import nearkin as nk
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.linalg.skew import random_skew
 
 METHODS = {

@@ -12,7 +12,7 @@ from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rotated, rounded
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from tests.processes import Program
 
 

@@ -17,11 +17,11 @@ from nearkin._compile import cached_njit
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 USE = """
 import numpy as np
-from nearkin.cell_sums import _add_rows
+from nearkin.index.sum_tables import table_sums
 from nearkin.embedding.ordinal import losses  # stamps its cache
-sums, counts = np.zeros((1, 2, 3)), np.zeros((1, 2))
-_add_rows(np.ones((4, 3), np.float32), np.array([[0], [1], [1], [1]], np.uint8), sums, counts)
-print(sums.sum(), type(_add_rows._cache).__name__)
+codes, tables = np.array([[0], [1], [1]], np.uint8), np.array([[1, 2]], np.float32)
+scores = table_sums(codes, 8, tables, np.full(3, 5, np.float32), 0.0)
+print(scores.sum(), type(table_sums._cache).__name__)
 import sys
 from nearkin.cli import main
 sys.argv = ["nearkin", "doctor", "--json"]
@@ -44,7 +44,7 @@ def test_a_read_only_package_without_home_compiles_in_memory_and_doctor_says_so(
     run = run_read_only(tmp_path, "-c", USE)
     assert run.returncode == 0, run.stderr[-2000:]
     used, record = run.stdout.split("\n", 1)
-    assert used.split() == ["12.0", "NullCache"]
+    assert used.split() == ["5.0", "NullCache"]
     assert json.loads(record)["cache_folder"] is None
     assert "NUMBA_CACHE_DIR" in run.stderr
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nearkin.cell_sums import CellSums, block_rows
-from nearkin.statistics import AbstractSums, RowMean, row_mean, squared_norm
+from nearkin.statistics import AbstractSums, CellSums, RowMean, block_rows, row_mean, squared_norm
 
 
 def means(X: np.ndarray, cells: np.ndarray) -> list[np.ndarray]:

@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
-from nearkin._shards import serial_products
 from nearkin.quantization import ResidualQuantizer, residual
+from nearkin.statistics import serial_products
 
 
 def blas_threads() -> set[int]:

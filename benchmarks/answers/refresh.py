@@ -23,10 +23,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import nearkin as nk
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import parser
-from nearkin._shards import Shard
 from nearkin.metrics import neighbours_kept
 from nearkin.quantization.codebooks import State, TrainingRows, exact_update, refine
 from nearkin.quantization.training import DEFAULTS
+from nearkin.statistics import Shard
 
 ANGLE = 1.5
 QUERIES = 1_000

@@ -25,7 +25,7 @@ from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser, peer_packages
 from benchmarks.orthogonal.run import step_times
 from benchmarks.orthogonal.transformer import LETTERS, characters, sequences
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import BlockRotation
 
 BLOCKS = (16, 32, 64, 128, 256)

@@ -18,7 +18,7 @@ from numba import njit
 from benchmarks.options import RESULTS, parser
 from benchmarks.orthogonal.figures import draw_drift
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.matching import random_matching
 

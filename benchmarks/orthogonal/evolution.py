@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.orthogonal import RiemannianDescent, StochasticFlow
 
 PAIRS, EPISODE, NOISE, PROJECT_EVERY = 16, 100, 0.05, 5

@@ -30,7 +30,7 @@ from benchmarks.options import FIGURES, RESULTS, parser
 from benchmarks.orthogonal.figures import draw_language_model
 from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
 NAME = "orthogonal_language_model"

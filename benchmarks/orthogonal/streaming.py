@@ -20,7 +20,7 @@ from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.orthogonal.methods import PogoRule
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 
 SPEED, NOISE = 0.05, 0.1  # radians a CPU second of a pair of rows, rms; of a row's length

@@ -38,7 +38,7 @@ from benchmarks.orthogonal.methods import (
     torch_orthogonal,
 )
 from benchmarks.orthogonal.problems import Problem, batch, conv, heads, mlp, pca, procrustes
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
 FEASIBLE = 1e-2  # a point counts if ||X^T X - I||_F / sqrt(k) is at most this; all but Landing are far below it

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import nearkin as nk
 from benchmarks.papers.jobs import Job, Row
 from examples.evolution_strategies import estimate
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal
 
 TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
 PERIOD = 5

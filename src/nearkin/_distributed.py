@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from nearkin._guard import handled
 
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     import numpy as np
     from torch._C._distributed_c10d import Store
 
-    from nearkin.statistics import AbstractSums
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 _GRACE = 2.0  # seconds to wait for peers' failure reports
 
 
-Sums = TypeVar("Sums", bound="AbstractSums")
+class _Sums(Protocol):
+    def totals(self) -> list[np.ndarray]: ...
+
+
+Sums = TypeVar("Sums", bound=_Sums)
 
 
 class PeerError(ConnectionError):

@@ -1,15 +1,32 @@
-"""Sums over the rows of a fit: `update` adds a batch, `merge` the sums of other rows, `finalize` returns the result.
+"""Rows and sums of a fit: the rows of this process among those of all, and sums over rows that merge.
 
-The same record serves rows in memory, rows streamed in chunks, and rows spread over processes, where merging is one
-all-reduce of its `totals` (`nearkin._distributed.Group.merge`). Float sums depend on the order of the terms,
-but only in the last bits of float64: products and sums within a *block* of rows may be float32, sums over blocks are
-float64. So parts that are cut at block boundaries merge to the result of the whole.
+`update` adds a batch, `merge` the sums of other rows, `finalize` returns the result. The same record serves rows in
+memory, rows streamed in chunks, and rows spread over processes, where merging is one all-reduce of its `totals`
+(`nearkin._distributed.Group.merge`). Float sums depend on the order of the terms, but only in the last bits of float64:
+products and sums within a *block* of rows may be float32, sums over blocks are float64. So parts that are cut at block
+boundaries merge to the result of the whole.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from typing import Self
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.sparse import csc_matrix
+from threadpoolctl import ThreadpoolController
+
+from nearkin._check import draw_seed, numpy_generator, validate_vectors
+from nearkin._distributed import ALONE, Group, current
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearkin._types import ArrayLike, Seed
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
 
 
 class AbstractSums(ABC):
@@ -63,3 +80,140 @@ def squared_norm(X: np.ndarray, weights: np.ndarray | None = None) -> RowMean:
     if weights is None:
         return RowMean().update(np.einsum("ij,ij->", X, X, dtype=np.float64), len(X))
     return RowMean().update(np.einsum("ij,ij,i->", X, X, weights, dtype=np.float64), weights.sum(dtype=np.float64))
+
+
+class CellSums(AbstractSums):
+    """Sums and counts of rows in cells. A row is in one of K cells in each of M partitions.
+
+    `sums[m, k]` (d,) is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize`
+    gives the cells' means (M, K, d), zero where a cell is empty.
+    """
+
+    def __init__(self, n_partitions: int, n_cells: int, d: int) -> None:
+        self.sums = np.zeros((n_partitions, n_cells, d))
+        self.counts = np.zeros((n_partitions, n_cells))
+
+    def totals(self) -> list[np.ndarray]:
+        return [self.sums, self.counts]
+
+    def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows X (b, d) to their cells, codes (b, M), each row as often as its weight (b,).
+
+        Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
+        """
+        M, K, d = self.sums.shape
+        if X.ndim != 2 or X.shape[1] != d or codes.shape != (len(X), M):
+            raise ValueError(f"X is {X.shape} and codes {codes.shape}; they must be (b, {d}) and (b, {M})")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < K:
+            raise ValueError(f"codes go from {codes.min()} to {codes.max()}; they must lie in 0, ..., {K - 1}")
+        places, share = codes + K * np.arange(M), None  # of the cells of all partitions
+        if weights is not None:
+            X, share = X * weights[:, None].astype(X.dtype), np.repeat(weights, M)
+        self.counts += np.bincount(places.ravel(), share, minlength=M * K).reshape(M, K)
+        size = block_rows(K)
+        for first in range(0, len(X), size):
+            block, cells = X[first : first + size], places[first : first + size]
+            ends = np.arange(len(block) + 1) * M
+            chosen = csc_matrix((np.ones(cells.size, X.dtype), cells.ravel(), ends), shape=(M * K, len(block)))
+            self.sums += (chosen @ block).reshape(M, K, d)
+        return self
+
+    def finalize(self) -> np.ndarray:
+        return self.sums / np.maximum(self.counts, 1)[..., None]
+
+
+def block_rows(n_cells: int) -> int:
+    """Rows that `CellSums` sums at a time: enough that the pass over all cells after each block costs little.
+
+    >>> block_rows(16), block_rows(256), block_rows(1000)
+    (2048, 4096, 16384)
+    """
+    return 2048 * max(1, -(-n_cells // 128))
+
+
+# ---- rows of one process ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shard:
+    """This process holds the rows `first`, ... , `first + own - 1` of `total`; alone it holds all."""
+
+    group: Group
+    first: int
+    own: int
+    total: int
+
+    @classmethod
+    def of(cls, X: np.ndarray, group: Group = ALONE) -> Shard:
+        """The position of the rows X (own, d) in the order of ranks; ValueError if ranks differ in width or type."""
+        about = group.exchange([len(X), X.shape[1], X.dtype.name])
+        for rank, (_, width, dtype) in enumerate(about):
+            if [width, dtype] != about[0][1:]:
+                raise ValueError(
+                    f"rank {rank} has rows of {width} columns, {dtype}; rank 0 has {about[0][1]} columns, "
+                    f"{about[0][2]}; all ranks need the same"
+                )
+        lengths = [length for length, *_ in about]
+        return cls(group, sum(lengths[: group.rank]), lengths[group.rank], sum(lengths))
+
+    def here(self, numbers: np.ndarray) -> np.ndarray:
+        """The rows of X that increasing `numbers`, counted over all processes, name here."""
+        low, high = np.searchsorted(numbers, [self.first, self.first + self.own])
+        return numbers[low:high] - self.first
+
+    def rows(self, X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The rows of X (own, d) or (own,) of those numbers, in their order, on every process."""
+        found = np.zeros((len(numbers), *X.shape[1:]), X.dtype)
+        mine = (numbers >= self.first) & (numbers < self.first + self.own)
+        found[mine] = X[numbers[mine] - self.first]
+        self.group.all_reduce(found)  # every row comes from one process, the others add zeros
+        return found
+
+    def whole(self, X: np.ndarray) -> np.ndarray:
+        """The rows of all processes, (total, d) or (total,), on every process."""
+        return X if self.group.size == 1 else np.concatenate(self.group.gather(X))
+
+    def check_varies(self, X: np.ndarray) -> None:
+        """ValueError if all rows of all processes are equal."""
+        ends = [[X.min(axis=0).tolist(), X.max(axis=0).tolist()]] if len(X) else []
+        found = np.array([end for part in self.group.exchange(ends) for end in part])  # (parts, 2, d)
+        if (found[:, 0].min(axis=0) == found[:, 1].max(axis=0)).all():
+            raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
+
+
+def training_rows(
+    estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, reset: bool = True
+) -> tuple[np.ndarray, Shard]:
+    """`validate_vectors` of this process's rows, and their place; ValueError if all have fewer than `min_rows`."""
+    group = current()
+    X = validate_vectors(estimator, X, reset=reset, min_rows=min_rows if group.size == 1 else 0)
+    shard = Shard.of(X, group)
+    if shard.total < min_rows:
+        raise ValueError(f"all ranks together have n_samples={shard.total} rows; a minimum of {min_rows} is required")
+    return X, shard
+
+
+def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
+    """The rows of all processes on every process, for fits that are not sums: each process then does all the work."""
+    X, shard = training_rows(estimator, X, min_rows=min_rows)
+    return shard.whole(X)
+
+
+def shared_generator(random_state: Seed, group: Group | None = None) -> np.random.Generator:
+    """`numpy_generator` that draws the same on every process, even where the seed is None."""
+    group = current() if group is None else group
+    if random_state is not None or group.size == 1:
+        return numpy_generator(random_state)
+    return np.random.default_rng(group.exchange(draw_seed(np.random.default_rng()))[0])
+
+
+_LONG = 20_000_000_000  # multiply-adds of one product, a second of one core, from which threads pay on any machine
+
+
+def serial_products(multiply_adds: float, long: float = _LONG) -> AbstractContextManager[object]:
+    """While the block runs, BLAS has one thread if its largest product is smaller than `long`. Waiting BLAS threads
+    spin: next to another program a fit of short products took 12 times as long on two threads as on one. FAISS keeps
+    its threads."""
+    if multiply_adds >= long:
+        return nullcontext()
+    return ThreadpoolController().limit(limits=1, user_api="blas")

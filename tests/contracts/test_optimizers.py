@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import lr_scheduler, swa_utils
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering

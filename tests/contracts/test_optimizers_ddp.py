@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import orthogonal_optimizer
 from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS, point
 from tests.processes import FORKSERVER

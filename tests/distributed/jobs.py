@@ -21,12 +21,12 @@ import torch
 
 import nearkin as nk
 from nearkin._distributed import current, join_processes, leave
-from nearkin._shards import Shard
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
 from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
+from nearkin.statistics import Shard
 
 Arrays = dict[str, np.ndarray]
 CUTS = {1: [0, 1000], 2: [0, 701, 1000], 3: [0, 0, 333, 1000]}  # uneven, and with three processes the first is empty

@@ -6,7 +6,7 @@ import scipy.linalg
 import torch
 
 from nearkin.linalg.exponential import expm1, plus_product
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
 

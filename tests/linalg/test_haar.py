@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from tests.reference.random_walk import random_walk
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz, orthogonality_error
 
 
 @pytest.mark.parametrize(("d", "k"), [(5, 5), (7, 3)])

@@ -9,7 +9,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from nearkin.linalg.givens import rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.orthogonal import RiemannianDescent, is_orthogonal, orthogonal_, orthogonal_optimizer
 
 

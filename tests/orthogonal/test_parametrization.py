@@ -10,7 +10,7 @@ from torch.nn.utils import parametrizations
 from torch.optim.swa_utils import AveragedModel
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.orthogonal import is_orthogonal, orthogonal_parametrization
 
 SHAPES = [(5, 5), (7, 3), (3, 7), (1, 1), (4, 1), (1, 4), (2, 6, 4), (2, 3, 4, 4)]

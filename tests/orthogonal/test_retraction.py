@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import left_skew, right_skew
 from nearkin.orthogonal import retraction as module
 from nearkin.orthogonal.retraction import (

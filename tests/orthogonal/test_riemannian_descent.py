@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import Adam, RiemannianDescent
 from nearkin.orthogonal.retraction import RETRACTIONS, orthogonality_probe

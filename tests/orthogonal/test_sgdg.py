@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import SGDG
 from nearkin.orthogonal.optimizer import PRODUCTS
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import COMPILED

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._shards import Shard
-from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import haar_rotation, orthogonality_error
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import (
     DEFAULTS,
@@ -26,6 +24,7 @@ from nearkin.quantization.codebooks import (
     refine,
     squared_error,
 )
+from nearkin.statistics import Shard
 
 
 def random_codebooks(rng, M=3, K=7, width=4):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nearkin._faiss import nearest_rows
-from nearkin.linalg.orthonormal import haar_rotation, unit_rows
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal, unit_rows
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.order import (

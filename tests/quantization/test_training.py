@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin._shards import Shard
 from nearkin.quantization import training
 from nearkin.quantization.codebooks import State, TrainingRows, assign, decode, refine
 from nearkin.quantization.training import DEFAULTS, STARTS, Plan, Space, pca_start, start_rotation
+from nearkin.statistics import Shard
 
 
 def test_pca_start_balances_the_volumes(rng):

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike
-from nearkin.linalg.orthonormal import unit_rows
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.retrieval import ExactNeighbours, recall_k_at_k, without_own
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken

@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 
 from nearkin._check import check_codes, check_integer
 from nearkin._compile import cached_njit
-from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
@@ -18,9 +17,9 @@ from nearkin.hashing.itq import ITQ
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.batch_free import rounded_product
-from nearkin.linalg.orthonormal import deal_axes, unit_rows
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import deal_axes, nearest_orthogonal, unit_rows
 from nearkin.linalg.signs import affine_values, row_blocks
+from nearkin.statistics import Shard, shared_generator, whole_rows
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost m
 from nearkin._distributed import ALONE, Group
 from nearkin.contracts import Callback
 from nearkin.hashing.spectrum import Blocks, Spectrum
-from nearkin.linalg.orthonormal import unique_q
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal, unique_q
 from nearkin.linalg.signs import row_blocks
 from nearkin.statistics import RowMean
 

@@ -13,13 +13,13 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from nearkin._check import check_choice, draw_seed
-from nearkin._shards import shared_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.metrics.hamming import hamming_histograms
+from nearkin.statistics import shared_generator
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_instance, check_integer, check_real
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 3e-2}

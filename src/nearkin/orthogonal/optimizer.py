@@ -28,7 +28,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks as _GLOBAL_PRE
 from nearkin._check import check_choice, check_integer, check_real, torch_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
 

@@ -18,7 +18,7 @@ from torch.nn.utils import parametrize
 from nearkin._check import check_choice, torch_generator
 from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
 from nearkin.orthogonal.retraction import orthogonality_probe, polar_orthonormalize

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1, plus_product
-from nearkin.linalg.orthonormal import unique_q
-from nearkin.linalg.procrustes import deviation, nearest_orthogonal
+from nearkin.linalg.orthonormal import deviation, nearest_orthogonal, unique_q
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import PRODUCTS
 

@@ -26,9 +26,7 @@ from nearkin import _storage, metrics
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath
-from nearkin._shards import shared_generator
 from nearkin._types import Fields, Record, Seed
-from nearkin.cell_sums import block_rows
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
@@ -41,6 +39,7 @@ from nearkin.pipeline.inputs import FEWEST_QUERIES
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
+from nearkin.statistics import block_rows, shared_generator
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
@@ -192,7 +191,7 @@ def _train(
     steps: Steps,
     group: Group,
 ) -> Quantizer:
-    """The quantizer fitted on a sample, read in shares that end with `cell_sums`'s blocks: sums keep their bits."""
+    """The quantizer fitted on a sample, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)
         first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))

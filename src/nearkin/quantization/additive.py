@@ -27,10 +27,9 @@ from scipy.sparse import csr_array
 from nearkin._check import check_queries
 from nearkin._faiss import nearest_rows
 from nearkin._types import ArrayLike
-from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback
-from nearkin.linalg.orthonormal import principal_axes, reached
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
+from nearkin.statistics import CellSums
 
 LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
 INNER = "ip"  # a ranking: for searches by inner product

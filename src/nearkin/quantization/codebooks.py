@@ -15,13 +15,11 @@ import numpy as np
 
 from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
-from nearkin._shards import Shard
 from nearkin._types import ArrayLike
-from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
-from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.statistics import squared_norm
+from nearkin.linalg.orthonormal import nearest_orthogonal
+from nearkin.statistics import CellSums, Shard, squared_norm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
@@ -61,7 +59,7 @@ class TrainingRows:
 
     @classmethod
     def checked(cls, X: np.ndarray, shard: Shard, weights: ArrayLike | None, queries: ArrayLike | None) -> Self:
-        """Rows X as `_shards.training_rows` gives them; ValueError or TypeError for what cannot be learned from."""
+        """Rows X as `statistics.training_rows` gives them; ValueError or TypeError for what cannot be learned from."""
         check_magnitude(X)
         if queries is not None:
             queries = check_queries(queries, X.shape[1])

@@ -13,15 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed, validate_vectors
 from nearkin._estimators import SavedEstimator
-from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
-from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
 from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
+from nearkin.statistics import serial_products, shared_generator, whole_rows
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from nearkin._check import (
 from nearkin._distributed import alone
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES, at_length
-from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
@@ -32,6 +31,7 @@ from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED, empty_index, packed
 from nearkin.quantization.product import ProductQuantizer
+from nearkin.statistics import shared_generator, training_rows
 
 LEVELS = 256  # values of the byte
 _CHUNK = 8_192  # rows whose lengths are computed at a time

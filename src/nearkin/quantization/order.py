@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearkin._faiss import nearest_rows
-from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz
+from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz
 from nearkin.quantization.additive import decode
 from nearkin.quantization.codebooks import ClusterSums
 

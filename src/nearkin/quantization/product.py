@@ -14,11 +14,10 @@ from nearkin._check import numpy_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.codebooks import (
     ClusterSums,
@@ -33,6 +32,7 @@ from nearkin.quantization.codebooks import (
 )
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.training import STARTS, Plan, learn
+from nearkin.statistics import shared_generator, training_rows
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual

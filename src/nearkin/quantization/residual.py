@@ -12,9 +12,8 @@ from nearkin import _check
 from nearkin._check import draw_seed
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
-from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.additive import (
@@ -38,6 +37,7 @@ from nearkin.quantization.axis import learned_grid
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
+from nearkin.statistics import serial_products, shared_generator, whole_rows
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
 LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
@@ -134,7 +134,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
         def record(_: int, entry: Fields) -> None:
             self.history_.append(dict(entry))
-            (callback or ignore)(len(self.history_), entry)
+            if callback is not None:
+                callback(len(self.history_), entry)
 
         products = X.shape[0] * X.shape[1] ** 2
         with serial_products(products):

@@ -9,11 +9,9 @@ import numpy as np
 
 from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._shards import Shard, serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.linalg.orthonormal import deal_axes, haar_rotation, principal_axes, reached
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.orthonormal import deal_axes, haar_rotation, nearest_orthogonal, principal_axes, reached
 from nearkin.metrics.retrieval import Judge
 from nearkin.quantization.codebooks import (
     CoarseQuantizer,
@@ -30,7 +28,7 @@ from nearkin.quantization.codebooks import (
     squared_error,
 )
 from nearkin.quantization.rotation import make_update
-from nearkin.statistics import row_mean, squared_norm
+from nearkin.statistics import Shard, row_mean, serial_products, squared_norm
 
 _SQUARES = ("objective", "distortion")  # of a record of the history
 STARTS = ("identity", "pca", "random")

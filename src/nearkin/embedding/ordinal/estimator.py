@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin import _check
 from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
-from nearkin._shards import shared_generator
 from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
@@ -28,6 +27,7 @@ from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, princip
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 from nearkin.solvers import Solver
+from nearkin.statistics import shared_generator
 
 KIND = "ordinal-embedding"
 

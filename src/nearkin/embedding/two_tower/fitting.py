@@ -17,7 +17,6 @@ from torch import nn
 from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
-from nearkin._shards import shared_generator
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
 from nearkin.data.interactions import split_random
@@ -41,6 +40,7 @@ from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_t
 from nearkin.embedding.two_tower.towers import HIDDEN, ResidualTower, Side, Tower, TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
 from nearkin.records import Interactions
+from nearkin.statistics import shared_generator
 
 Made = TypeVar("Made")
 _INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")

@@ -21,7 +21,7 @@ from nearkin.records import RowForms
 
 if TYPE_CHECKING:
     import nearkin  # the index is a higher package: for users' convenience, not a dependency
-from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.matching import most_matchings
