@@ -95,7 +95,7 @@ def test_a_newer_format_is_refused(files: Path, compressed: Callable[..., Path],
 def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder, Q = compressed("--bytes", 4, "--centroids", 16, "--coarse", 16), f"{files}/data.npz:query"
     assert run_json("search", folder, Q, "-k", 5, "--n-probe", 3)["n_probe"] == 3
-    assert run_json("search", folder, Q, "-k", 5)["n_probe"] == 8
+    assert run_json("search", folder, Q, "-k", 5)["n_probe"] == 16
     result = run("search", compressed(), Q, "--n-probe", 3)
     assert result.exit_code == 2
     assert "this index has none; make it with n_lists > 0 (compress --coarse)" in result.stderr
