@@ -38,3 +38,13 @@ def test_one_point_is_the_nearest_of_every_row(rng: np.random.Generator) -> None
     """Nothing behind it is looked at."""
     X = rng.normal(size=(50, 4)).astype(np.float32)
     np.testing.assert_array_equal(nearest(X, X[:1]), 0)
+
+
+def test_ties_of_distant_points_are_decided_in_float64() -> None:
+    """Rows near the middle of far points: all scores are negative, and differ by less than float32 shows."""
+    points = np.vstack([np.eye(6), -np.eye(6)]).astype(np.float32)
+    points *= 1 + 1.2e-7 * np.arange(12, 0, -1, dtype=np.float32)[:, None]
+    rows = np.zeros((1, 6), np.float32)
+    truth = np.square(points.astype(np.float64)).sum(1).argmin()
+    assert truth == 11
+    np.testing.assert_array_equal(nearest(rows, points), truth)

@@ -12,7 +12,7 @@ from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import COMPILED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE
-from nearkin.orthogonal.small_step import descend_small, is_small
+from nearkin.orthogonal.small_step import correct, descend_small, is_small, signs_array
 
 SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (3, 6, 6)]
 
@@ -128,3 +128,12 @@ def test_what_is_small() -> None:
     assert not is_small(torch.eye(4, dtype=torch.bfloat16))
     assert not is_small(torch.eye(6)[:, ::2])
     assert not is_small(torch.eye(6, 3))
+
+
+def test_a_matrix_off_the_manifold_is_brought_back_by_newton_schulz_steps() -> None:
+    generator = torch.Generator().manual_seed(0)
+    Q, noise = (torch.randn(8, 8, generator=generator, dtype=torch.float64) for _ in range(2))
+    Y = (torch.linalg.qr(Q)[0] + 1e-3 * noise).contiguous()
+    work = torch.empty(2, 8, 8, dtype=torch.float64)
+    assert correct(Y.numpy(), *work.numpy(), signs_array(8, torch.float64), 1e-12)
+    torch.testing.assert_close(Y.T @ Y, torch.eye(8, dtype=torch.float64), rtol=0, atol=1e-11)

@@ -131,6 +131,13 @@ def test_the_dearer_loss_needs_a_lead_of_more_than_its_standard_error(lead: list
     assert ["why" in t.record for t in both] == [chosen == 0, chosen == 1]
 
 
+def test_the_error_of_a_lead_is_that_of_a_mean() -> None:
+    one, other = trial(AllPairs(), [0.5, 0.4, 0.3, 0.6, 0.2, 0.1]), trial(AllPairs(), [0.3, 0.4, 0.1, 0.6, 0.0, 0.1])
+    mean, error = one.lead(other)
+    assert mean == pytest.approx(0.1)
+    assert error == pytest.approx(np.sqrt(6 * 0.01 / 5) / np.sqrt(6))  # six differences of .1 about their mean
+
+
 def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard error of a lead is that of the lefts' values, whose mean is the mean of the recorded measures."""
     decided: list[tuple[_Race, list[_Trial]]] = []
