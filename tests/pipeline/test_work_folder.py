@@ -183,3 +183,11 @@ def test_a_damaged_block_of_a_checkpoint_is_made_again(tmp_path: Path, file: Vec
     compress(file, tmp_path)
     compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+
+
+def test_a_checkpoint_that_is_a_file_is_named_and_stays(tmp_path: Path, file: VectorFile) -> None:
+    """Before: "[Errno 20] Not a directory"."""
+    (tmp_path / "work").write_text("notes")
+    with pytest.raises(ValueError, match=r"work is a file; give a new folder"):
+        compress(file, tmp_path)
+    assert (tmp_path / "work").read_text() == "notes"

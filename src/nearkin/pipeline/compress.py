@@ -292,6 +292,8 @@ class WorkFolder:
 
     def _start(self, job: Record) -> None:
         """Make the folder, or check that it is of this job."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"checkpoint {self.path} is a file; give a new folder, or that of the interrupted run")
         _storage.recover(self.path)
         _storage.sweep(self.path)
         if self.path.exists() and any(self.path.iterdir()):
