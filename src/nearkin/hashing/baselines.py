@@ -388,8 +388,7 @@ def _improve_signs(targets, gram, H, mu, B):
     t = D (z - a) and G = D D^T the best bit l is the sign of t_l - sum over j != l of G_lj b_j + mu h_l."""
     n, L = B.shape
     for i in range(n):
-        changed = True
-        while changed:  # each change lowers the value
+        for _ in range(10 * L):  # a bound: by rounding two bits could change back and forth for ever
             changed = False
             for bit in range(L):
                 force = targets[i, bit] + mu * H[i, bit] + gram[bit, bit] * B[i, bit]
@@ -398,3 +397,5 @@ def _improve_signs(targets, gram, H, mu, B):
                 if force * B[i, bit] < 0:
                     B[i, bit] = -B[i, bit]
                     changed = True
+            if not changed:
+                break
