@@ -1,10 +1,10 @@
-"""Graded relevance against ir-measures, and the interval of a paired change against its formula."""
+"""Graded relevance against ir-measures."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nearkin.metrics.graded import graded_values, paired_interval
+from nearkin.metrics.graded import graded_values
 
 
 def test_graded_values_are_those_of_ir_measures() -> None:
@@ -28,15 +28,3 @@ def test_graded_values_are_those_of_ir_measures() -> None:
     values = graded_values(found, grades)
     for name, theirs in {"NDCG@10": "nDCG@10", "Recall@100": "R@100", "MRR@10": "RR@10"}.items():
         np.testing.assert_allclose(values[name], [expected[theirs, f"q{q}"] for q in range(20)], atol=1e-12)
-
-
-def test_interval_of_a_change_is_that_of_paired_differences() -> None:
-    rng = np.random.default_rng(1)
-    one = rng.random(4_000)
-    other = one - 0.1 + 0.05 * rng.standard_normal(4_000)
-    found = paired_interval(one, other)
-    assert found.mean == pytest.approx(np.mean(one - other))
-    half = 1.96 * np.std(one - other) / np.sqrt(4_000)
-    assert found.high - found.mean == pytest.approx(half, rel=0.15)
-    assert found.mean - found.low == pytest.approx(half, rel=0.15)
-    assert paired_interval(one, one) == (0, 0, 0)

@@ -3,7 +3,6 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,15 +12,6 @@ from nearkin.metrics.retrieval import discounted_gain, reciprocal_rank
 NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
 DEPTH = 100  # answers that the measures need
 _TOP = 10
-_RESAMPLES = 2_000
-
-
-class Interval(NamedTuple):
-    """A mean over queries and the ends of its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.ndarray]:
@@ -42,14 +32,3 @@ def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.n
         RECALL: hits[:, :DEPTH].sum(axis=1) / relevant,
         MRR: reciprocal_rank(hits[:, :_TOP]),
     }
-
-
-def paired_interval(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Interval:
-    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries.
-
-    Both are values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993).
-    """
-    differences, generator = one - other, np.random.default_rng(seed)
-    means = [differences[generator.integers(len(one), size=len(one))].mean() for _ in range(_RESAMPLES)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(float(differences.mean()), float(low), float(high))

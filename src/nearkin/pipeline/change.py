@@ -18,8 +18,8 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
-from nearkin.metrics.graded import paired_interval
 from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
 from nearkin.pipeline.evaluate import exact_metric
@@ -191,7 +191,7 @@ def watch(
             values.append(truth.shares(found)[1])
     zero = np.zeros(q)
     pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
-    found = {name: paired_interval(*pair)._asdict() for name, pair in pairs.items()}
+    found = {name: paired_difference(*pair)._asdict() for name, pair in pairs.items()}
     about = {"index": str(folder), "data": file.name, "drift": found["gain"]["low"] > _LUCK}
     return about | {"k": truth.ids.shape[1], "rows": len(base), "queries": q} | found
 

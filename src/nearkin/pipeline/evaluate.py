@@ -19,8 +19,9 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
-from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values, paired_interval
+from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours, exact_distances, ties, without_own
+from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, ids_of, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
@@ -354,7 +355,7 @@ def judge_relevance(
         values = graded_values(found, judged.grades)
         row: Record = {"search": name, "oversample": each} | {at: float(own.mean()) for at, own in values.items()}
         if best is not None:
-            row["change"] = {at: paired_interval(values[at], best[at])._asdict() for at in values}
+            row["change"] = {at: paired_difference(values[at], best[at])._asdict() for at in values}
         best = values if name == "exact" else best
         searches.append(row)
     return {"relevance": {"queries": len(Q), "notes": judged.notes, "searches": searches}}
