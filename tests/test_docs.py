@@ -106,18 +106,6 @@ def test_the_functions_tests_and_files_of_the_papers_page_exist() -> None:
     assert not [name for name in re.findall(r"`(test_\w+)", text) if f"def {name}" not in defined]
 
 
-@pytest.mark.parametrize(("page", "at_least"), [("reliability_cases", 60), ("stumbling_blocks", 45)])
-def test_the_tests_that_a_page_of_cases_names_exist(page: str, at_least: int) -> None:
-    text = (DOCS / "notes" / f"{page}.md").read_text(encoding="utf-8")
-    file, missing, count = Path(), [], 0
-    for path, name in re.findall(r"(tests/[\w/]+\.py)?::(test_\w+)", text):
-        file, count = (DOCS.parent / path if path else file), count + 1
-        if not re.search(rf"^def {name}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
-            missing.append(f"{file.name}::{name}")
-    assert not missing
-    assert count > at_least
-
-
 def test_the_gallery_names_the_measure_of_a_picture_as_its_page_does() -> None:
     """The picture of distortion while training stood under the words for recall."""
     drawn = {page: dict(re.findall(r"!\[([^]]*)\]\(([^)]*)\)", (DOCS / page).read_text("utf-8"))) for page in PAGES}

@@ -20,7 +20,7 @@ SCANNED = 16  # centroids of a codebook that FAISS scans fast
 
 @dataclass(frozen=True)
 class Defaults:
-    """When a fast scan is used, from rows of heavy tails and SIFT (2026-11-22, docs/notes/quantization.md)."""
+    """When a fast scan is used, from rows of heavy tails and SIFT (2026-11-22, docs/notes/decisions.md)."""
 
     lost: float = 0.005  # share of neighbours that it may lose; it grows with the rows, to .01 at five times as many
     rows: int = 4_096  # of the comparison with the exact scan

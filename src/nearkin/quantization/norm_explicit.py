@@ -39,7 +39,7 @@ _CHUNK = 8_192  # rows whose lengths are computed at a time
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of codes with a length; docs/notes/quantization.md has the recall of six sets."""
+    """Tuned numbers of codes with a length; docs/notes/decisions.md has the recall of six sets."""
 
     clipped: float = 1e-3  # share of lengths beyond either end of the levels
     sample: int = 8_192  # most rows for the mean, the lengths and the choice
@@ -142,7 +142,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
 
     Decoded rows are too short, each by a different factor; rescaled to their true length they are ranked better. At
     equal bytes, one byte of length raises the recall of ten neighbours by up to 7 points by distance and 10 by inner
-    product (image descriptors; docs/notes/quantization.md). Two short fits decide whether the byte is used.
+    product (image descriptors; docs/notes/decisions.md). Two short fits decide whether the byte is used.
     Rows of one length need none: without a byte of length the codes are those of `ProductQuantizer`.
 
     Parameters

@@ -24,7 +24,7 @@ _CONSTANT = 1e-6  # scores whose centred norm is smaller are equal up to roundin
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of both descents; docs/notes/quantization.md has what other losses and rates keep."""
+    """Tuned numbers of both descents; docs/notes/decisions.md has what other losses and rates keep."""
 
     # ---- rotations
     list_rows: int = 64  # rows near each other in a list

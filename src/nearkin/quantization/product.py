@@ -40,7 +40,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of `partial_fit`; docs/notes/quantization.md has the distortion of streams."""
+    """Tuned numbers of `partial_fit`; docs/notes/decisions.md has the distortion of streams."""
 
     blocks: int = 4  # Givens blocks a batch: with 1 the distortion is up to 1.5 % above an SVD a batch, with 4 equal
     horizon: int = 64  # rows averaged over, for each centroid
