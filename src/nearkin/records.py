@@ -74,7 +74,7 @@ class Reading:
 
 
 class Judgements(NamedTuple):
-    """Relevance judgements (qrels): ids of queries and rows as text (m,), and grades (m,) from 0, not relevant, on."""
+    """Relevance judgements (qrels): ids of queries and rows as text (m,), and grades (m,), relevant above 0."""
 
     queries: np.ndarray
     rows: np.ndarray

@@ -259,7 +259,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "query_ids.txt").write_text("\n".join(f"q{i}" for i in range(40)))
     lines = [line for i in range(40) for line in (f"q{i}\tr{i}\t2", f"q{i}\tr{i + 1}\t1", f"q{i}\tr{i + 2}\t0")]
     (folder / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
-    (folder / "trec.txt").write_text("\n".join(line.replace("\t", " 0 ", 1).replace("\t", " ") for line in lines))
+    lines = [line.replace("\t", " 0 ", 1).replace("\t", " ") for line in (*lines, "q1\tr9\t-1")]
+    (folder / "trec.txt").write_text(".0\n".join([*lines, ""]))
     how = ("--bytes", 2, "--ids", folder / "ids.txt", "--keep-vectors", "--out", folder / "idx")
     run_json("compress", folder / "X.npy", *how)
     return folder
@@ -286,7 +287,7 @@ def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
 def test_qrels_that_cannot_be_used_are_refused(judged: Path) -> None:
     lines = (judged / "qrels.tsv").read_text().splitlines()
     cases = {
-        "q1\tr1\t-1": "grades are 0",
+        "q1\tr1\tnan": "missing numbers",
         "q1\tr1\t1": "two grades of 'r1' for 'q1'",
         "\n".join(f"q{i}\tx{i}\t1" for i in range(9)): "9 rows of 51 that the index lacks, the first is 'x0'",
     }

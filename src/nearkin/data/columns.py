@@ -6,14 +6,14 @@ from os import PathLike
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._fields import StrPath, counted
+from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features
-from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, text_column
+from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, normal, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import read_table, read_text
+from nearkin.data.tables import Table, read_table, read_text
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
@@ -62,35 +62,50 @@ def _read_hits(where: Locator) -> np.ndarray | None:
     return found
 
 
-def read_judgements(path: StrPath) -> Judgements:
+_QRELS = (  # query, row and grade: the names of columns that mean it, as `normal` leaves them
+    {"query", "q", "topic"},
+    {"corpus", "doc", "document", "docno", "passage", "p", "item", "product", "row"},
+    {"relevance", "rel", "grade", "score", "qrel", "label", "rating", "judgement", "judgment"},
+)
+
+
+def read_judgements(source: FileOrFrame) -> Judgements:
     """Read graded relevance: TREC's qrels (query, 0, row, grade), BEIR's, or any table of query, row and grade.
 
-    Delimited text, .parquet or .npz; a header is a first line whose last cell is no number. ValueError for other
-    columns, grades below 0 or that are no numbers, and a pair that has two grades.
+    `source` is what `read_table` takes. Columns go by their usual names (query-id, corpus-id, score), else by position.
+    A header is a first line whose last cell is no number. Rows of grade 0 and below, which TREC has too, are not
+    relevant. ValueError for other columns, grades that are no finite numbers, and a pair that has two grades.
     """
-    table = read_table(path, header=False) if locate(path).suffix in TEXT else read_table(path)
-    columns = list(table.columns.values())
-    if table.header is False and columns[-1].is_text:
-        columns = list(read_table(path, header=True).columns.values())
-    if len(columns) not in (3, 4):
-        raise ValueError(
-            f"{table.name} has {counted(len(columns), 'column')}; qrels have three (query, row, grade) or TREC's four "
-            "(query, 0, row, grade)"
-        )
-    queries, rows = (column.ids().astype(str).astype(object) for column in (columns[0], columns[-2]))
-    grades = columns[-1].numbers().astype(np.float64)
-    if grades.min() < 0:
-        row = int(grades.argmin())
-        raise ValueError(
-            f"{table.name} grades {rows[row]!r} for {queries[row]!r} with {grades[row]:g}; grades are 0 (of no use) or "
-            "more: write 0 for what is below"
-        )
+    text = isinstance(source, str | PathLike) and locate(source).suffix in (*TEXT, ".xlsx")
+    table = read_table(source, header=False if text else None)
+    if text and not is_number(str(list(table.columns.values())[-1].values[0])):
+        table = read_table(source, header=True)
+    *names, graded = _qrels(table)
+    grades = graded.numbers().astype(np.float64)
+    if not (finite := np.isfinite(grades)).all():
+        row = int(finite.argmin())
+        raise ValueError(f"{table.name} has the grade {grades[row]} in row {row}; grades must be finite numbers")
+    queries, rows = (column.ids().astype(str).tolist() for column in names)
     judged: dict[tuple[str, str], float] = {}
-    for query, row, grade in zip(queries.tolist(), rows.tolist(), grades.tolist(), strict=True):
+    for query, row, grade in zip(queries, rows, grades.tolist(), strict=True):
         if judged.setdefault((query, row), grade) != grade:
             raise ValueError(f"{table.name} has two grades of {row!r} for {query!r}; leave one of them")
     pairs = np.array(list(judged), dtype=object)
     return Judgements(pairs[:, 0], pairs[:, 1], np.array(list(judged.values())))
+
+
+def _qrels(table: Table) -> list[Column]:
+    """The columns of query, row and grade: by usual names if each role has one column, else by position."""
+    columns = list(table.columns.values())
+    usual = [[column for column in columns if normal(column.name) in names] for names in _QRELS]
+    if all(len(found) == 1 for found in usual):
+        return [column for (column,) in usual]
+    if len(columns) not in (3, 4):
+        raise ValueError(
+            f"{table.name} has {counted(len(columns), 'column')} ({', '.join(list(table.columns)[:6])}); qrels have "
+            "three (query, row, grade), TREC's four (query, 0, row, grade), or the names query-id, corpus-id and score"
+        )
+    return [columns[0], *columns[-2:]]
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:

@@ -17,9 +17,10 @@ _TOP = 10
 def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.ndarray]:
     """NDCG@10, Recall@100 and MRR@10 (q,) of rankings `found` (q, K), best first, each as trec_eval defines it.
 
-    found: numbers of rows, -1 for none. grades (q, n): stored where above 0, one at least for each query; the gain of a
-    row is its grade. For the other two measures a row of any grade is relevant.
+    found: numbers of rows, -1 for none. grades (q, n): one at least above 0 for each query. Rows of such a grade are
+    relevant, and it is their gain; others gain 0.
     """
+    grades = sp.csr_matrix(grades.multiply(grades > 0))
     places = np.arange(len(found))[:, None]
     gains = np.where(found < 0, 0, grades[places, np.maximum(found, 0)].toarray())
     ideal = np.zeros((len(found), _TOP))
