@@ -113,7 +113,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     title = "{k}-recall@{k} of {queries:,} new rows among {rows:,} others".format(**found)
     rows = [["codes of the index", *found["now"].values()], ["learned again", *found["again"].values()]]
-    mean, low, high = (f"{100 * value:+.1f}" for value in found["gain"].values())
+    mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ("mean", "low", "high"))
     word, advice = "No drift found", ""
     if found["drift"]:
         word, advice = "Drift", f"Next: nearkin refresh {index} --with {vectors}"
