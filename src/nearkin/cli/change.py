@@ -97,6 +97,9 @@ def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now{lacked}", read_line(about))
 
 
+_CODES = {"codes of the index": "now", "learned again": "again"}
+
+
 def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, seed: Seed = 0) -> None:
     """Test whether codes learned again would find more neighbours of new rows, as `nearkin refresh` learns them.
 
@@ -112,8 +115,9 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     file = pipeline.inputs.open_file(vectors)
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     title = "{k}-recall@{k} of {queries:,} new rows among {rows:,} others".format(**found)
-    rows = [["codes of the index", *found["now"].values()], ["learned again", *found["again"].values()]]
-    mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ("mean", "low", "high"))
+    ends = ("mean", "low", "high")
+    rows = [[name, *(found[at][end] for end in ends)] for name, at in _CODES.items()]
+    mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ends)
     word, advice = "No drift found", ""
     if found["drift"]:
         word, advice = "Drift", f"Next: nearkin refresh {index} --with {vectors}"
