@@ -64,6 +64,21 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return numbers.reshape(-1).astype(np.int32), ids
 
 
+def check_exact(values: np.ndarray, title: str) -> np.ndarray:
+    """`values` unchanged; ValueError, which begins with `title`, for floats so large that their type rounds whole
+    numbers: 2^24 for float32, 2^53 for float64. Ids among them would be merged."""
+    if values.dtype.kind != "f":
+        return values
+    bits = np.finfo(values.dtype).nmant + 1
+    large = np.abs(values) >= 2.0**bits
+    if large.any():
+        raise ValueError(
+            f"{title} has ids that are no exact integers: {values.dtype} rounds whole numbers from 2^{bits} on, the "
+            f"first is {values[large][0]:.0f}; read them as text or integers from where they were written"
+        )
+    return values
+
+
 def _type(ids: np.ndarray) -> str:
     return "text" if ids.dtype.kind in "OU" else str(ids.dtype)
 
@@ -89,7 +104,7 @@ def as_ids(values: ArrayLike, name: str) -> np.ndarray:
         raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
     if ids.dtype.kind == "f" and isinstance(values, list | tuple):
         cells = list(values)  # NumPy makes floats of integers between 2^63 and 2^64
-    return _plain(cells, name) if cells and kinds != {str} else ids
+    return check_exact(_plain(cells, name) if cells and kinds != {str} else ids, name)
 
 
 def _plain(cells: list, name: str) -> np.ndarray:

@@ -334,6 +334,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
     if array.dtype.kind == "f" and array.size and not (np.isfinite(array) & (array == np.floor(array))).all():
         row = int((~np.isfinite(array) | (array != np.floor(array))).any(axis=1).argmax())
         raise ValueError(f"{name} row {row} is {array[row].tolist()}, with NaN or a fraction; give whole numbers")
+    array = _pairs.check_exact(array, name).astype(np.float64) if array.dtype.kind == "f" else array
     if array.size and (array.min() < 0 or array.max() >= 2**32):
         row = int(((array < 0) | (array >= 2**32)).any(axis=1).argmax())
         raise ValueError(f"{name} row {row} is {array[row].tolist()}; indices must be in [0, 2^32)")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nearkin._fields import Extra, counted
+from nearkin._pairs import check_exact
 from nearkin._types import Chosen
 
-_EXACT = 2.0**53  # floats beyond hold no exact integers
 _MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A", "NA", "#N/A"))
 _DECIMAL = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2},\d{3}|\d+)", re.ASCII)
@@ -31,8 +31,8 @@ _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 class Column:
     """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
 
-    Typed tables also hold float64, bool and datetime64. What is missing is NaN, NaT, or empty text: a column of
-    integers with nulls is float64.
+    Typed tables also hold floats of any width, bool and datetime64. What is missing is NaN, NaT, or empty text: a
+    column of integers with nulls is float64.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Column:
         values = self.values
         self._complete("ids", self.gaps())
         if values.dtype.kind == "f":
-            if not ((values == np.floor(values)) & (np.abs(values) < _EXACT)).all():
+            if not (values == np.floor(check_exact(values, self._title))).all():
                 raise ValueError(f"{self._title} has ids that are no exact integers; write them as text")
             return values.astype(np.int64)
         if values.dtype.kind not in "Oiu":
@@ -104,7 +104,7 @@ class Column:
     def maybe_numbers(self) -> np.ndarray | None:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
         if self.values.dtype.kind in "iufb":
-            return self.values
+            return self.values.astype(np.float64) if self.values.dtype.kind == "f" else self.values
         found = as_decimals(self.values) if self.is_text else None
         if found is not None or not self.is_text:
             return found
@@ -270,7 +270,9 @@ def _values(series: Extra, nw: Extra) -> np.ndarray:
     kind, missing = series.dtype, series.is_null().to_numpy().astype(bool)
     if kind.is_integer() and not missing.any():
         return as_64_bits(series.to_numpy())
-    if kind.is_float() or kind.is_decimal() or (kind == nw.Boolean and missing.any()):
+    if kind.is_float():
+        return np.asarray(series.to_numpy())
+    if kind.is_decimal() or (kind == nw.Boolean and missing.any()):
         return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
     if kind == nw.Boolean:
         return np.array(series.to_list(), bool)
@@ -293,7 +295,7 @@ def _objects(name: str, values: list[Any], nulls: np.ndarray) -> np.ndarray:
         return as_text(filled([]))
     if kinds <= {str}:
         return as_text(filled(""))
-    if kinds == {int} and missing.any():
+    if (kinds == {int} and missing.any()) or (kinds <= {int, float} and float in kinds):
         return np.array(filled(np.nan), np.float64)
     if kinds == {int} and (found := exact_integers(values)) is not None:
         return found

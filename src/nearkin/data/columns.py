@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame, StrPath, counted
-from nearkin._pairs import Features
+from nearkin._pairs import Features, check_exact
 from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, normal, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
@@ -171,9 +171,7 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")
     if array.dtype.kind == "f" and not np.array_equal(array, np.floor(array)):
         raise ValueError(f"{where} has dtype {array.dtype} with fractions or NaN; it must hold whole numbers or text")
-    if array.dtype.kind == "f" and np.abs(array).max(initial=0) > 2.0**53:
-        raise ValueError(f"{where} has numbers beyond 2^53, which {array.dtype} does not hold exactly; write text")
-    return as_64_bits(array)
+    return as_64_bits(check_exact(array, str(where)))
 
 
 _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres

@@ -148,7 +148,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
         return as_text(array.tolist())
     if array.dtype.kind in "iu":
         return as_64_bits(array)
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return array
 
 
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from nearkin._pairs import check_exact
 from nearkin._types import ArrayLike
 
 
@@ -16,7 +17,8 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     if values.dtype.kind in "Ou":  # unsigned ones may be too large for int64
         values = _one_type(values)
     if values.dtype.kind not in "iU":
-        raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype(str)")
+        way = "np.int64" if check_exact(values, "ids").dtype.kind == "f" else "str"
+        raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype({way})")
     if values.ndim != 1 or n not in (None, len(values)):
         raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one for each row")
     return values if values.dtype.kind == "U" else values.astype(np.int64)
