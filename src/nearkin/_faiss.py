@@ -28,7 +28,7 @@ def _thread_release() -> Callable[[int], int] | None:
 _release = _thread_release()
 
 
-if _release is not None:
+if _release is not None and hasattr(os, "register_at_fork"):
     # GNU's OpenMP keeps its threads; a forked process does not have them, and its first parallel loop would wait for
     # them without end. Without threads, parent and child start new ones.
     os.register_at_fork(before=partial(_release, _HARD_PAUSE))

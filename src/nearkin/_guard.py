@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import weakref
+from _thread import interrupt_main
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,7 +98,8 @@ def _in_child() -> None:
     _free.release()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 @contextmanager
@@ -151,7 +153,10 @@ def _interrupt_after(hook: CodeType) -> None:
 
     def send() -> None:
         while not arrived.wait(_PAUSE):
-            signal.pthread_kill(main, signal.SIGINT)
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(main, signal.SIGINT)
+            else:
+                interrupt_main()
 
     def handle(number: int, frame: FrameType | None) -> None:
         if arrived.is_set() or _runs_in(frame, hook):

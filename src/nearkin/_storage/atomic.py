@@ -7,7 +7,6 @@ whose maker has died (its lock is free) is swept at the next save; an `old` ther
 
 import ctypes
 import errno
-import fcntl
 import glob
 import os
 import shutil
@@ -17,10 +16,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 
 from filelock import FileLock, Timeout
 
 from nearkin._fields import StrPath
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 _CONTENT = {"lock", "fresh", "old"}  # of a workspace
 
@@ -119,7 +124,10 @@ def _settle(workspace: Path, path: Path) -> None:
 
 
 _CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h
-_renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # Linux's, from glibc 2.28 on
+try:
+    _renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # Linux's, from glibc 2.28 on
+except TypeError:  # Windows has no library without a name
+    _renameat2 = None
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old kernel, or a file system without it
 
 
@@ -171,8 +179,9 @@ def changing(path: StrPath) -> Iterator[None]:
 
     The lock is on the folder itself and ends with the process, so that nothing is left behind. A save puts another
     folder in its place: who has waited looks again and locks that one. A plain save does not ask. FileNotFoundError if
-    there is no such folder. File systems without `flock` keep nobody apart.
+    there is no such folder, OSError on Windows. File systems without `flock` keep nobody apart.
     """
+    _locks()
     path = Path(os.path.realpath(path))
     while True:
         number = _opened(path)
@@ -194,7 +203,18 @@ def _close_in_child() -> None:
         os.close(_held.pop())
 
 
-os.register_at_fork(after_in_child=_close_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+def _locks() -> ModuleType:
+    """The module with `flock`; OSError where the system has none."""
+    if fcntl is None:
+        raise OSError(
+            "this job locks what it changes, by a call that Linux and macOS have and this system lacks; run it there, "
+            "or change the index in Python and save it under another name"
+        )
+    return fcntl
 
 
 def _opened(path: Path) -> int:
@@ -209,8 +229,9 @@ def _opened(path: Path) -> int:
 
 def try_lock(number: int) -> bool:
     """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
+    locks = _locks()
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.flock(number, locks.LOCK_EX | locks.LOCK_NB)
     except OSError as error:  # others than this one are of a file system without locks
         return not isinstance(error, BlockingIOError)
     return True
