@@ -4,13 +4,16 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from benchmarks.codecs.pair_map import learned_maps, pair_maps
 from benchmarks.codecs.run import size
 from benchmarks.codecs.table import tables
 from benchmarks.engines.table import tables as engine_tables
 from benchmarks.options import ROOT
 from benchmarks.table import Results
+from nearkin._faiss import nearest_rows
 
 
 def test_bytes_divide_the_columns():
@@ -87,6 +90,23 @@ def test_answers_of_seeds_are_averaged(tmp_path):
             "9",
         ]
     ]
+
+
+def test_maps_learned_from_answers_find_new_ones_and_shrink_what_differs(rng):
+    A = rng.normal(size=(1_500, 8)).astype(np.float32)
+    Q = (A[:400] @ rng.normal(size=(8, 8)) / 3 + 0.1 * rng.normal(size=(400, 8))).astype(np.float32)
+    maps = learned_maps(A, Q[:300], np.arange(300), 8, 0)
+    before, after = (
+        (nearest_rows(rows, queries, 10) == np.arange(300, 400)[:, None]).any(axis=1).mean()
+        for rows, queries in ((A, Q[300:]), (A @ maps.rows, Q[300:] @ maps.queries))
+    )
+    assert after > before + 0.2
+    same = learned_maps(A, A[:100], np.arange(100), 8, 0)
+    assert same.ridge is None
+    np.testing.assert_array_equal(same.rows, np.eye(8))
+    differing = A[:, :4] + rng.normal(size=(1_500, 4)).astype(np.float32) * np.float32([0.1, 0.1, 0.1, 3])
+    _, M = pair_maps(differing, A[:, :4], 1e-6, 0.5)
+    assert M[3, 3] < 0.8 * M[:3, :3].diagonal().min()
 
 
 def test_engines_that_could_not_run_say_why(tmp_path):

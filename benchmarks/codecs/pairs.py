@@ -7,7 +7,7 @@ of one encoder, which stay as they are. 1,500 sentences, drawn by each seed, ask
 from. "glosses", where queries are like the rows: 6,082 glosses, drawn by each seed, ask for the nearest of the others.
 
 Product codes are learned from 8,192 rows: of the vectors as they are (OPQ), the same searched by mapped queries, of
-rows mapped too (`nk.quantization.PairMap`), and by an `IndexingLayer` trained on the pairs, with a map of queries. The
+rows mapped too (PairMap, `pair_map.py`), and by an `IndexingLayer` trained on the pairs, with a map of queries. The
 score is the share of answers among the ten nearest rows by codes.
 """
 
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.codecs.pair_map import learned_maps, pair_maps
 from benchmarks.codecs.pairs_layer import trained
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser
 from benchmarks.table import Results
 from nearkin import ProductQuantizer
 from nearkin._faiss import nearest_rows
-from nearkin.quantization.pair_map import PairMap, pair_maps
 
 BYTES, SEEDS, SETS = (8, 16, 32), (0, 1, 2, 3, 4), ("sentences", "glosses")
 WAYS = ("OPQ", "queries mapped", "PairMap", "IndexingLayer")
@@ -49,18 +49,18 @@ def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]
     start = time.process_time()
     maps = learned_maps(X, Q[known], answer[known], n_bytes, seed)
     mapping = time.process_time() - start
-    alone = np.eye(X.shape[1]) if maps.ridge_ is None else pair_maps(Q[known], X[answer[known]], maps.ridge_, 0.0)[0]
-    plain, mapped = (fitted(part[rows], n_bytes, seed) for part in (X, maps.transform(X)))
+    alone = np.eye(X.shape[1]) if maps.ridge is None else pair_maps(Q[known], X[answer[known]], maps.ridge, 0.0)[0]
+    plain, mapped = (fitted(part[rows], n_bytes, seed) for part in (X, X @ maps.rows))
     start = time.process_time()
     layer = trained(X, Q[known], answer[known], rows, n_bytes, seed)
     row: dict[str, Any] = {
-        "data": data, "bytes": n_bytes, "seed": seed, "seconds": mapping, "ridge": maps.ridge_, "power": maps.power_,
+        "data": data, "bytes": n_bytes, "seed": seed, "seconds": mapping, "ridge": maps.ridge, "power": maps.power,
         "layer_seconds": time.process_time() - start,
     }  # fmt: skip
     for way, codes, part, queries in (
         ("OPQ", plain, X, Q[asked]),
         ("queries mapped", plain, X, Q[asked] @ alone),
-        ("PairMap", mapped, maps.transform(X), maps.transform_queries(Q[asked])),
+        ("PairMap", mapped, X @ maps.rows, Q[asked] @ maps.queries),
         ("IndexingLayer", layer.quantizer, X, Q[asked] @ layer.queries),
     ):
         found = nearest_rows(codes.decode(codes.encode(part)), queries.astype(np.float32), 10)
@@ -73,12 +73,6 @@ def parts(n_queries: int, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarra
     generator = np.random.default_rng(seed)
     order, rows = generator.permutation(n_queries), generator.permutation(n_rows)[:LEARNED]
     return order[:ASKED], order[ASKED:], rows
-
-
-def learned_maps(X: np.ndarray, Q: np.ndarray, answer: np.ndarray, n_bytes: int, seed: int) -> PairMap:
-    """Maps learned from queries Q (m, d) and the numbers (m,) of their answers."""
-    maps = PairMap(n_bytes, random_state=seed)
-    return maps.fit(X, Q, np.column_stack([np.arange(len(Q)), answer]))
 
 
 def fitted(X: np.ndarray, n_bytes: int, seed: int) -> ProductQuantizer:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.codecs.pair_map import pair_maps
 from nearkin import ProductQuantizer
 from nearkin.quantization.layer import IndexingLayer, optimizers
-from nearkin.quantization.pair_map import pair_maps
 
 STEPS, PAIRS, OTHERS = 100, 256, 256  # of a batch: pairs, and rows that answer none of its queries
 _TEMPERATURE, _RIDGE = 0.05, 1.0

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import nearkin as nk
-from benchmarks.codecs import pairs
 from benchmarks.codecs.problems import NEIGHBOURS, load, other_queries
 from benchmarks.engines.run import searched
 from benchmarks.hashing.problems import network_features
@@ -116,17 +115,6 @@ def turned(name: str, codec: str, data: Path, seed: int) -> float:
         plain.fit(rotation.transform(problem.learned))
         found = nearest_rows(plain.decode(plain.encode(X)), Q, NEIGHBOURS)
     return 100 * recall_k_at_k(found, problem.truth, NEIGHBOURS)
-
-
-def mapped(name: str, data: Path, seed: int) -> float:
-    """Share of answers among the ten nearest of mapped rows in 8 bytes."""
-    X, Q, answer = pairs.loaded(data, name, seed)
-    asked, known, rows = pairs.parts(len(Q), len(X), seed)
-    maps = pairs.learned_maps(X, Q[known], answer[known], 8, seed)
-    Z = maps.transform(X)
-    quantizer = pairs.fitted(Z[rows], 8, seed)
-    found = nearest_rows(quantizer.decode(quantizer.encode(Z)), maps.transform_queries(Q[asked]), 10)
-    return 100 * float((found == answer[asked, None]).any(axis=1).mean())
 
 
 def bridged(name: str, data: Path, seed: int) -> float:
@@ -247,7 +235,7 @@ def questioned(name: str, data: Path, seed: int) -> float:
     return 100 - 100 * triplet_error(model.embedding_, test)
 
 
-_RECALL, _ANSWERS, _RIGHT, _PAIRS = "recall 10@10", "answers in the first ten", "comparisons right", "recall@20"
+_RECALL, _RIGHT, _PAIRS = "recall 10@10", "comparisons right", "recall@20"
 
 
 def _codes(name: str, make: Callable[..., Any], *arguments: Any, metric: str = "", **settings: Any) -> Problem:
@@ -304,8 +292,6 @@ PROBLEMS = {
     "signs, SIFT": Problem(_RECALL, partial(turned, "sift", "sign")),
     "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16"), 1),
     "rotation for product codes, SIFT": Problem(_RECALL, partial(turned, "sift", "pq8"), 1),
-    "pairs, sentences, 8 bytes": Problem(_ANSWERS, partial(mapped, "sentences"), 1),
-    "pairs, glosses, 8 bytes": Problem(_ANSWERS, partial(mapped, "glosses"), 1),
     "semantic ids, sentences": Problem("variance kept", partial(item_ids, "sentences")),
     "semantic ids, GIST": Problem("variance kept", partial(item_ids, "gist")),
     "OgE with labels, network features": Problem("mAP of labels", partial(labelled, "network")),

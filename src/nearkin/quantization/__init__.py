@@ -5,7 +5,6 @@ from typing import Any
 from nearkin.quantization.axis import AxisQuantizer as AxisQuantizer
 from nearkin.quantization.best import best as best
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer as NormExplicitQuantizer
-from nearkin.quantization.pair_map import PairMap as PairMap
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer as ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
