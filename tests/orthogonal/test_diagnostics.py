@@ -50,6 +50,14 @@ def test_check_gradient_of_a_constant_and_off_the_manifold() -> None:
         check_gradient(lambda X: X.sum(), 2 * X)
 
 
+@pytest.mark.parametrize(
+    "X", [np.eye(3) * 1j, torch.eye(3) * 1j, torch.eye(3).to_sparse(), torch.empty(3, 3, device="meta")]
+)
+def test_what_has_no_real_values_is_refused(X: Any) -> None:
+    with pytest.raises(TypeError, match="must be real and dense"):
+        is_orthogonal(X)
+
+
 def test_the_callback_is_called_after_every_step() -> None:
     records: list[dict[str, Any]] = []
     X = nn.Parameter(torch.eye(4))

@@ -1,12 +1,22 @@
 """Putting a module's parameter on the manifold."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nearkin.linalg.orthonormal import nearest_orthogonal
-from nearkin.orthogonal import RiemannianDescent, is_orthogonal, orthogonal_, orthogonal_optimizer
+from nearkin.orthogonal import (
+    RiemannianDescent,
+    is_orthogonal,
+    orthogonal_,
+    orthogonal_optimizer,
+    orthogonal_parametrization,
+)
 
 
 @pytest.mark.parametrize("init", ["haar", "nearest"])
@@ -45,6 +55,34 @@ def test_bad_input() -> None:
         orthogonal_(layer, init="random")
     with pytest.raises(ValueError, match="batch of matrices"):
         orthogonal_(layer, "bias")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("init", ["haar", "nearest"])
+def test_a_matrix_may_be_given_itself(dtype: torch.dtype, init: str) -> None:
+    layer = nn.Linear(4, 6, dtype=dtype)
+    for matrix in (layer.weight, torch.randn(4, 6).to(dtype), torch.eye(5, dtype=dtype).mul(3).requires_grad_()):
+        assert orthogonal_(matrix, init=init) is matrix
+        assert is_orthogonal(matrix)
+    same = orthogonal_(nn.Linear(4, 6, dtype=dtype), random_state=torch.Generator().manual_seed(3))
+    assert torch.equal(orthogonal_(layer.weight, random_state=torch.Generator().manual_seed(3)), same)
+
+
+@pytest.mark.parametrize("function", [orthogonal_, orthogonal_parametrization])
+def test_what_is_no_matrix_is_refused_by_name(function: Callable[[Any], object]) -> None:
+    values = [np.eye(3), [nn.Parameter(torch.eye(3))], nn.Linear(3, 3).parameters(), {}, None, "weight"]
+    tensors = [torch.eye(3, dtype=dtype) for dtype in (torch.long, torch.complex64)] + [torch.eye(3).to_sparse()]
+    for wrong in (*values, *tensors):
+        with pytest.raises(TypeError, match=r"^(module is a|the tensor (has dtype|is sparse))"):
+            function(wrong)
+    if function is orthogonal_:
+        for shape, message in {(3,): "must be a matrix", (2, 3, 3): "a batch of matrices or a convolution"}.items():
+            with pytest.raises(ValueError, match=message):
+                function(torch.zeros(shape))
+        with pytest.raises(TypeError, match="a tensor, which has no names"):
+            orthogonal_(torch.eye(3), "bias")
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            orthogonal_(torch.full((3, 3), torch.nan), init="nearest")
 
 
 @pytest.mark.parametrize("average", [None, get_ema_multi_avg_fn(0.8)], ids=["mean", "ema"])

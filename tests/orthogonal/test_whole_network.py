@@ -227,6 +227,8 @@ def test_bad_input() -> None:
         optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})
     with pytest.raises(ValueError, match=r"none of the 1 matrices of the Linear is orthonormal.*orthogonal_"):
         orthogonal_optimizer(nn.Linear(5, 5), 0.1, others=AdamW)
+    with pytest.raises(TypeError, match="params is a Tensor; it must be a module or a list"):
+        orthogonal_optimizer(torch.eye(3), 0.1)
     with pytest.raises(TypeError, match=r"params is a list; with others= it must be the module"):
         orthogonal_optimizer([nn.Parameter(torch.eye(2))], 0.1, others=AdamW)
 

@@ -22,6 +22,10 @@ def is_orthogonal(X: Any, tol: float | None = None) -> bool:
     `tol` None: 1e-6 for float64, 1e-3 for float32, 3e-2 for bfloat16, so that a matrix rounded to its type passes.
     """
     check_instance(X, "X", np.ndarray, Tensor)
+    if "complex" in str(X.dtype) or (isinstance(X, Tensor) and (X.is_meta or X.layout != torch.strided)):
+        raise TypeError(
+            f"X is a {type(X).__name__} of {X.dtype}; it must be real and dense, and not on the meta device"
+        )
     if tol is None:
         tol = TOLERANCE.get(X.dtype, 1e-6 if str(X.dtype) == "float64" else 1e-3)
     return orthogonality_error(X) <= check_real(tol, "tol", low=0)
@@ -51,10 +55,10 @@ def check_gradient(
     >>> nk.orthogonal.check_gradient(lambda X: (X**3).sum(), X, gradient=lambda X: X**2)[0]
     False
     """
-    X = check_instance(X, "X", Tensor).detach().double()
     random_state = check_integer(random_state, "random_state", low=0, high=2**63 - 1)
-    if not is_orthogonal(X, 1e-3):
+    if not is_orthogonal(check_instance(X, "X", Tensor), 1e-3):
         raise ValueError(f"X is not orthonormal: ||X^T X - I||_F / sqrt(k) = {orthogonality_error(X):.3g}")
+    X = X.detach().double()
     generator = torch.Generator().manual_seed(random_state)
     W = random_skew(*X.shape[:-2], X.shape[-2], X.shape[-2], generator=generator, dtype=torch.float64).to(X.device)
     W = W / torch.linalg.matrix_norm(W).max()

@@ -206,6 +206,8 @@ def _groups_of(params: Any) -> list[Record]:
                 f"params is a {type(params).__name__} without matrices; it needs a parameter of 2 or more axes"
             )
         return groups
+    if isinstance(params, Tensor):
+        raise TypeError(f"params is a {type(params).__name__}; it must be a module or a list of parameters: [params]")
     params = list(params)
     return params if params and isinstance(params[0], dict) else [{"params": params}]
 

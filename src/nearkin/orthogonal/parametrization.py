@@ -32,8 +32,13 @@ def layout_of(module: nn.Module) -> str:
     return "convolution" if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) else "matrix"
 
 
-def _parameter(module: nn.Module, name: str) -> nn.Parameter:
+def _parameter(module: object, name: str) -> nn.Parameter:
     """`module`'s own parameter `name`, which can hold an orthonormal matrix; ValueError or TypeError if not."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"module is a {type(module).__name__}; it must be the torch module that has the parameter: type (module, "
+            "'weight')"
+        )
     own = dict(module.named_parameters(recurse=False, remove_duplicate=False))
     if name not in own:
         names = ", ".join(own) or "none directly"
@@ -42,10 +47,26 @@ def _parameter(module: nn.Module, name: str) -> nn.Parameter:
     return own[name]
 
 
+def _matrix(p: Tensor, name: object) -> Tensor:
+    """The tensor p if it can be one orthonormal matrix; ValueError or TypeError if not."""
+    if name != "weight":
+        raise TypeError(f"name is {name!r}, but the module is a tensor, which has no names; type orthogonal_(tensor)")
+    check_layout(p, "the tensor", "matrix")
+    if p.ndim > 2:
+        raise ValueError(
+            f"the tensor has shape {tuple(p.shape)}, a batch of matrices or a convolution kernel; type "
+            "orthogonal_(module, 'weight') with the module that has it, or give one matrix after the other"
+        )
+    return p
+
+
 @torch.no_grad()
-def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", random_state: Seed = 0) -> nn.Parameter:
+def orthogonal_(
+    module: nn.Module | Tensor, name: str = "weight", *, init: str = "haar", random_state: Seed | torch.Generator = 0
+) -> Tensor:
     """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
 
+    A matrix may be given itself, as to `torch.nn.init.orthogonal_`: `orthogonal_(layer.weight)`.
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
     matrix (give its group layout="convolution"). init="haar" draws a random point, "nearest" projects the values,
     for instance of a model that averages others (`AveragedModel`, EMA).
@@ -59,14 +80,19 @@ def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", 
     True
     """
     check_choice(init, "init", ("haar", "nearest"))
-    p = _parameter(module, name)
-    X = as_tall(p, layout_of(module))
+    if isinstance(module, Tensor):
+        p, layout = _matrix(module, name), "matrix"
+    else:
+        p, layout = _parameter(module, name), layout_of(module)
+    X = as_tall(p, layout)
     if init == "haar":
         generator = torch_generator(random_state)
         fresh = haar_orthogonal(*X.shape, random_state=generator, dtype=torch.float64).to(p.device)
+    elif not X.isfinite().all():
+        raise ValueError(f"{name} holds NaN or infinity, which no orthonormal matrix is near; type init='haar'")
     else:
         fresh = nearest_orthogonal(X.double())
-    p.copy_(from_tall(fresh, p, layout_of(module)))
+    p.copy_(from_tall(fresh, p, layout))
     return p
 
 
