@@ -147,11 +147,36 @@ def test_tokens(made: nk.SemanticIds) -> None:
     assert made.tokens([[12, 0, 3]]) == ["<a_12><b_0><c_3>"]
     assert [made.vocabulary()[number] for number in (12, 16, 35)] == ["<a_12>", "<b_0>", "<c_3>"]
     np.testing.assert_array_equal(made.token_numbers([[12, 0, 3]], first=100), [[112, 116, 135]])
-    for texts in (["<a_12><b_0>"], ["<b_0><a_12><c_3>"], ["<a_16><b_0><c_3>"]):
-        with pytest.raises(ValueError, match=r"tokens hold|codes are 0 to 15"):
-            made.from_tokens(texts)
-    with pytest.raises(ValueError, match="codes are 0 to 15"):
-        made.from_token_numbers([[99, 116, 135]], first=100)
+
+
+def test_a_wrong_token_of_a_beam_is_that_id_alone(made: nk.SemanticIds) -> None:
+    """A language model writes what it likes; the other ids of the beam keep their rows."""
+    first, second = made.tokens(made.ids_[:2])
+    a, b, c = first.replace("><", "> <").split()
+    wrong = ["", a, a + b, first + c, b + a + c, a + b + b, a + b + "<c_99>", a + b + "<c_-1>", "<s>" + first, "no ids"]
+    texts = np.array([first, *wrong, second])
+    expected = [0, *[-1] * len(wrong), 1]
+    assert made.item_of(made.from_tokens(texts)).tolist() == expected
+    numbers = np.array([[100, 116, 200], [99, 116, 135], [116, 100, 132], [0, 2**64 - 1, 132]], np.uint64)
+    assert made.item_of(made.from_token_numbers(numbers, first=100)).tolist() == [-1] * 4
+    assert not made.trie().allowed([[99], [-1]]).any()
+    for none in ([], np.empty((0, 3), int)):
+        assert made.item_of(none).shape == (0,)
+        assert made.from_token_numbers(none).shape == made.from_tokens([]).shape == (0, 3)
+
+
+def test_removed_rows_are_gaps_everywhere(rows: np.ndarray) -> None:
+    made = nk.SemanticIds(3, 16, random_state=0).fit(rows)
+    made.remove([0, 7])
+    expected = np.where(np.isin(np.arange(600), [0, 7]), -1, np.arange(600))
+    np.testing.assert_array_equal(made.item_of(made.ids_), expected)
+    np.testing.assert_array_equal(made.from_tokens(made.tokens(made.ids_)), made.ids_)
+    np.testing.assert_array_equal(made.from_token_numbers(made.token_numbers(made.ids_, 5), 5), made.ids_)
+    for wrong in (made.ids_[:1], [[-1, 0, 0]], [[0, 0, 16]]):
+        with pytest.raises(ValueError, match=r"row 0 of ids is \[.*codes are 0 to 15"):
+            made.decode(wrong)
+    with pytest.raises(ValueError, match=r"row 1 of ids is \[-1, 0, 0\]"):
+        made.tokens([[0, 0, 0], [-1, 0, 0]])
 
 
 def test_one_level_is_a_name_each(rows: np.ndarray) -> None:
@@ -165,10 +190,13 @@ def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
         nk.SemanticIds().fit(rows[:5])
     with pytest.raises(ValueError, match="balance"):
         nk.SemanticIds(balance=2).fit(rows)
-    with pytest.raises(ValueError, match="codes are 0 to 15"):
-        made.item_of([[0, 0, 16]])
-    with pytest.raises(ValueError, match=r"integers \(m, 3\)"):
-        made.item_of([[0, 0]])
+    for function in (made.item_of, made.decode, made.tokens, made.from_token_numbers):
+        for wrong in ([[0, 0]], [[0.5, 0, 0]], [["a", "b", "c"]]):
+            with pytest.raises(ValueError, match=r"integers \(m, 3\)"):
+                function(wrong)
+    for texts in ("<a_1><b_1><c_1>", ["<a_1><b_1><c_1>", None], [b"<a_1>"]):
+        with pytest.raises(TypeError, match="a text for each id"):
+            made.from_tokens(texts)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="NaN"):
         made.assign(rows * np.nan)
     with pytest.raises(ValueError, match="NaN"):
@@ -205,6 +233,6 @@ def test_a_trie_leads_to_the_ids_of_rows_and_to_no_others(rows: np.ndarray) -> N
     assert len(left) == 99
     free = next(row for row in product(range(8), repeat=2) if row not in {row[:2] for row in left})
     assert not trie.allowed([free]).any()
-    for ids, message in (([[0, 0, 0]], "with l below 3"), ([[8]], "codes are 0 to 7"), ([0], r"shape \(1,\)")):
+    for ids, message in (([[0, 0, 0]], "with l below 3"), ([0], r"shape \(1,\)")):
         with pytest.raises(ValueError, match=message):
             trie.allowed(ids)

@@ -169,28 +169,29 @@ class SemanticIds(SavedEstimator):
         self.ids_[rows] = -1
 
     def item_of(self, ids: ArrayLike) -> np.ndarray:
-        """Return the row (m,) of each of ids (m, levels); -1 for an id that no row has."""
-        wanted = _numbered(self._checked(ids), self.codes)
+        """Return the row (m,) of each of ids (m, levels); -1 for one that no row has, such as -1 of a removed row."""
+        wanted = self._integers(ids)
+        wanted[~_exist(wanted, self.codes)] = -1
         rows = np.flatnonzero(self.ids_[:, 0] >= 0)
         keys = _numbered(self.ids_[rows], self.codes)
         order = np.argsort(keys)
-        return np.append(rows[order], -1)[_positions(keys[order], wanted)]
+        return np.append(rows[order], -1)[_positions(keys[order], _numbered(wanted, self.codes))]
 
     def tokens(self, ids: ArrayLike) -> list[str]:
-        """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"."""
-        words = self.vocabulary()
+        """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"; "" for -1 of a removed row."""
+        words = [*self.vocabulary(), ""]
         return ["".join([words[number] for number in row]) for row in self.token_numbers(ids).tolist()]
 
     def from_tokens(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the ids (m, levels) that `tokens` wrote; ValueError for other words."""
+        """Return the ids (m, levels) that `tokens` wrote, -1 for other texts, as a language model may write them."""
+        odd = [texts] if isinstance(texts, str) else [text for text in texts if not isinstance(text, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        if odd:
+            raise TypeError(
+                f"texts has {odd[0]!r:.40} of type {type(odd[0]).__name__}; give a list, a text for each id"
+            )
         numbers = {word: number for number, word in enumerate(self.vocabulary())}
         found = [[numbers.get(word, -1) for word in text.replace("><", "> <").split()] for text in texts]
-        wrong = next((text for text, row in zip(texts, found, strict=True) if len(row) != self.levels), None)
-        if wrong is not None:
-            raise ValueError(
-                f"tokens hold {wrong!r}; give {self.levels} words each, like {self.tokens([[0] * self.levels])[0]}"
-            )
-        return self.from_token_numbers(found)
+        return self.from_token_numbers([row if len(row) == self.levels else [-1] * self.levels for row in found])
 
     def vocabulary(self) -> list[str]:
         """The words of `tokens`, in the order in which a language model's vocabulary takes them."""
@@ -198,12 +199,16 @@ class SemanticIds(SavedEstimator):
         return [f"<{letter}_{code}>" for letter in letters for code in range(self.codes)]
 
     def token_numbers(self, ids: ArrayLike, first: int = 0) -> np.ndarray:
-        """Return the numbers (m, levels) of the words of ids in a vocabulary of `first` words before them."""
-        return self._checked(ids) + self._offsets(first)
+        """Return the numbers (m, levels) of the words of ids in a vocabulary of `first` words before them, -1 for -1 of
+        a removed row."""
+        found = self._checked(ids, gaps=True)
+        return np.where(found < 0, -1, found + self._offsets(first))
 
     def from_token_numbers(self, numbers: ArrayLike, first: int = 0) -> np.ndarray:
-        """Return the ids (m, levels) of such numbers; ValueError for words of another level."""
-        return self._checked(np.atleast_2d(np.asarray(numbers)) - self._offsets(first))
+        """Return the ids (m, levels) of such numbers; -1 for rows with another number or a word of another level."""
+        ids = self._integers(numbers) - self._offsets(first)
+        ids[~_exist(ids, self.codes)] = -1
+        return ids
 
     def _offsets(self, first: int) -> np.ndarray:
         return check_integer(first, "first", low=0) + self.codes * np.arange(self.levels)
@@ -225,12 +230,23 @@ class SemanticIds(SavedEstimator):
             if ids.size and (ids.min() < lowest or ids.max() >= self.codes):
                 raise ValueError(f"{name} goes from {ids.min()} to {ids.max()}; codes are 0 to {self.codes - 1}")
 
-    def _checked(self, ids: ArrayLike) -> np.ndarray:
+    def _integers(self, ids: ArrayLike) -> np.ndarray:
+        """A copy of ids (m, levels) as int64 of any value; none for an empty list."""
         check_is_fitted(self)
         found = np.atleast_2d(np.asarray(ids))
+        if not found.size and found.shape[0] < 2:
+            return np.empty((0, self.levels), np.int64)
         if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
             raise ValueError(f"ids are {found.dtype} of shape {found.shape}; they must be integers (m, {self.levels})")
-        return _check_range(found, self.codes).astype(np.int64)
+        return found.astype(np.int64)
+
+    def _checked(self, ids: ArrayLike, gaps: bool = False) -> np.ndarray:
+        """As `_integers`; ValueError for codes that do not exist, and for rows of -1 unless `gaps`."""
+        found = self._integers(ids)
+        if not (there := _exist(found, self.codes) | (gaps & (found == -1).all(axis=1))).all():
+            row = int(there.argmin())
+            raise ValueError(f"row {row} of ids is {found[row].tolist()}; codes are 0 to {self.codes - 1}")
+        return found
 
     def _taken(self) -> np.ndarray:
         return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
@@ -332,8 +348,8 @@ class Trie:
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
         depth = begun.shape[1]
-        before = _numbered(_check_range(begun, self.codes), self.codes)
-        return _positions(self.prefixes[depth], before[:, None] * self.codes + np.arange(self.codes)) >= 0
+        after = _numbered(begun, self.codes)[:, None] * self.codes + np.arange(self.codes)
+        return (_positions(self.prefixes[depth], after) >= 0) & _exist(begun, self.codes)[:, None]
 
 
 class _Load:
@@ -364,11 +380,9 @@ def _numbered(ids: np.ndarray, codes: int, depth: int | None = None) -> np.ndarr
     return some @ (codes ** np.arange(some.shape[1])[::-1].astype(np.int64))
 
 
-def _check_range(ids: np.ndarray, codes: int) -> np.ndarray:
-    """The ids; ValueError unless all are 0 to codes - 1."""
-    if ids.size and (ids.min() < 0 or ids.max() >= codes):
-        raise ValueError(f"ids go from {ids.min()} to {ids.max()}; codes are 0 to {codes - 1}")
-    return ids
+def _exist(ids: np.ndarray, codes: int) -> np.ndarray:
+    """Whether (m,) all codes of ids (m, l) are 0 to codes - 1."""
+    return np.all((ids >= 0) & (ids < codes), axis=1)
 
 
 def _positions(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
