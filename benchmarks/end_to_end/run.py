@@ -3,7 +3,7 @@
 python -m benchmarks end_to_end [--sets ml100k gowalla] [--parts quality rotations late speed]
 
 quality: precision, recall and NDCG at 100 through the index at 4, 8 and 16 bytes; exact search, OPQ after training, and
-the joint learning of `TwoTower(index=IndexingLayer(...))`, with ANOVA p-values over the seeds.
+the joint learning of `TwoTower(index=IndexingLayer(...))`, with p-values of paired t tests over the seeds.
 rotations: the paper's Table 1: the same training by gradient under six rules for the rotation, the index started early.
 late: the same from the towers of ALS and OPQ's rotation of them.
 speed: the layer's step over its floor (two rotations, M distance tables), and the rotation update's share of a step.
@@ -12,9 +12,11 @@ speed: the layer's step over its floor (two rotations, M distance tables), and t
 import json
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from scipy.stats import f_oneway
+from scipy.stats import f_oneway, ttest_rel
 
 import nearkin as nk
 from benchmarks.end_to_end.figures import draw
@@ -45,12 +47,16 @@ REGIMES: dict[str, dict[str, Any]] = {  # of full-batch Adam, straight through, 
     },
 }
 
+Splits = Callable[[int], Any]
+"""A seed to the parts of a data set, split and then fitted by it."""
 
-def quality(parts: Any, seeds: int) -> dict[str, Any]:
+
+def quality(splits: Splits, seeds: int) -> dict[str, Any]:
     """One record a seed and way; every way at 4, 8 and 16 bytes starts from the same kind of towers."""
     rows = []
     strength: Any = "auto"
     for seed in range(seeds):
+        parts = splits(seed)
         for size in BYTES:
             layer = IndexingLayer(64, size, random_state=seed)
             start = time.process_time()
@@ -72,7 +78,7 @@ def quality(parts: Any, seeds: int) -> dict[str, Any]:
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Means over the seeds, the share of the gap to exact search that joint learning wins back, and ANOVA's p."""
+    """Means over the seeds, the share of the gap to exact search that joint learning wins back, and a paired t's p."""
     exact = [row for row in rows if row["way"] == "exact"]
     table = []
     for size in sorted({row["bytes"] for row in rows} - {256}):
@@ -82,7 +88,7 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 for way in ("OPQ after", "joint")
             )
             top, low, high = (statistics.mean(v) for v in ([row[key] for row in exact], after, joint))
-            p = float(f_oneway(after, joint).pvalue) if len(after) > 1 else None
+            p = float(ttest_rel(after, joint).pvalue) if len(after) > 1 else None
             share = (high - low) / (top - low) if top > low else None
             table.append(
                 {"bytes": size, "measure": key, "exact": top, "after": low, "joint": high, "share": share, "p": p}
@@ -131,12 +137,12 @@ def main() -> None:
         file = RESULTS / f"end_to_end_{name}.json"
         entry: dict[str, Any] = json.loads(file.read_text())["results"] if file.is_file() else {}
         for regime in [part for part in chosen.parts if part in REGIMES]:
-            histories = read(chosen.data, name, REGIMES[regime]["n_test"])
+            histories = read(chosen.data, name, REGIMES[regime]["n_test"], seed=0)
             entry[regime] = rotations(histories, 2 if chosen.quick else chosen.seeds, REGIMES[regime])
             if regime == "rotations":
                 draw(entry[regime]["curves"], name)
         if "quality" in chosen.parts:
-            entry["quality"] = quality(read(chosen.data, name), 1 if chosen.quick else chosen.seeds)
+            entry["quality"] = quality(partial(read, chosen.data, name, 1), 1 if chosen.quick else chosen.seeds)
         save(f"end_to_end_{name}", entry, seeds=chosen.seeds)
 
 

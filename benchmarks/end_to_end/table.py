@@ -28,11 +28,11 @@ def tables(results: Results) -> Iterable[Table]:
 
 
 def gap(name: str, summary: list[dict]) -> Table:
-    """Every measure: exact, afterwards, together, the share of the gap won back and ANOVA's p over the seeds."""
+    """Every measure: exact, afterwards, together, the share of the gap won back and the p of a paired t test."""
     table = Table(
         f"end-to-end-{name}-gap",
         f"{name}: measures through the index",
-        ["bytes", "measure", "exact", "OPQ after", "learned together", "share of the gap won back", "p (ANOVA)"],
+        ["bytes", "measure", "exact", "OPQ after", "learned together", "share of the gap won back", "p (paired)"],
         f"end_to_end_{name}",
     )
     for row in summary:

@@ -138,7 +138,7 @@ class Cayley:
 @cache
 def read_parts(data: Path, name: str) -> Any:
     """Training and test pairs: of ml100k the last ten of each history are asked for, of gowalla its given split."""
-    return read(data, name, 10 if name == "ml100k" else 1)
+    return read(data, name, 10 if name == "ml100k" else 1, 0)
 
 
 @lru_cache(maxsize=1)

@@ -146,7 +146,8 @@ def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
         if np.isnat(timestamps).any():
             gone = np.isnat(timestamps)
             raise ValueError(f"timestamps has {gone.sum()} missing times (NaT), the first at entry {gone.argmax()}")
-        timestamps = timestamps.astype("datetime64[s]").astype(np.int64)
+        micros = timestamps.astype("datetime64[us]").astype(np.int64)
+        timestamps = micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
     if timestamps.dtype.kind not in "iuf":
         raise TypeError(f"timestamps has dtype {timestamps.dtype}; it must be numbers or datetime64")
     return check_finite(timestamps, "timestamps")

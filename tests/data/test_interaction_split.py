@@ -1,5 +1,7 @@
 """Splits part every pair once; the k-core keeps what it promises."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,59 @@ def test_no_pair_of_the_test_was_observed_before_the_cut() -> None:
         assert not judged & before
         assert judged == set(zip(left, right, strict=True)) - before
         assert train.timestamps.max() < cut
+
+
+def tied_log(rng: np.random.Generator, times: int = 5) -> Interactions:
+    """100 histories of 12 of 40 items in baskets of equal time."""
+    left, right = np.repeat(np.arange(100), 12), np.concatenate([rng.permutation(40)[:12] for _ in range(100)])
+    return Interactions.from_pairs(left, right, timestamps=rng.integers(0, times, 1200))
+
+
+def test_which_of_equal_times_is_last_is_drawn(rng: np.random.Generator) -> None:
+    """The highest item number was held out, so that a figure depended on how items were numbered."""
+    log = tied_log(rng)
+    held = [split_leave_last_out(log, random_state=seed) for seed in range(20)]
+    assert held[0].test.indices.tolist() == split_leave_last_out(log, random_state=0).test.indices.tolist()
+    for train, valid, test in held:
+        ends = [np.array([part.timestamps[part.rows == user].max() for user in range(100)]) for part in (train, valid)]
+        assert (ends[0] <= ends[1]).all()
+        assert (ends[1] <= test.timestamps).all()
+    number = np.mean([parts.test.indices.mean() for parts in held])
+    assert number == pytest.approx(19.5, abs=1.5), f"mean held-out item number {number:.1f} of 0 to 39"
+    (note,) = held[0].notes
+    assert "of 100 histories have several pairs at the time of the cut" in note
+    distinct = Interactions.from_pairs(log.rows, log.indices, timestamps=rng.permutation(len(log)))
+    assert not split_leave_last_out(distinct, random_state=0).notes
+
+
+@pytest.mark.parametrize(("valid", "test"), [(0.1, 0.1), (0.0, 0.3), (0.2, 0.0)])
+@pytest.mark.parametrize("times", [3, 7, 1000])
+def test_pairs_of_one_time_are_in_one_part(times: int, valid: float, test: float, rng: np.random.Generator) -> None:
+    log = tied_log(rng, times)
+    parts = split_by_time(log, valid=valid, test=test)
+    spans = [(part.timestamps.min(), part.timestamps.max()) for part in parts if len(part)]
+    assert len(spans) == 1 + (valid > 0) + (test > 0)
+    assert all(earlier[1] < later[0] for earlier, later in pairwise(spans))
+    largest = np.unique(log.timestamps, return_counts=True)[1].max()
+    if times > 3:  # with three times and three parts, each is one time
+        assert len(parts.test) == pytest.approx(test * len(log), abs=int(largest) if test else 0)
+    assert "pairs of one time stay together" in parts.notes[0]
+
+
+def test_a_split_by_one_time_is_refused(rng: np.random.Generator) -> None:
+    log = tied_log(rng, times=1)
+    with pytest.raises(ValueError, match=r"timestamps are all 0.*split_random"):
+        split_leave_last_out(log)
+    with pytest.raises(ValueError, match=r"1 different time; a split into 3 parts by time needs 3.*--split random"):
+        split_by_time(log)
+
+
+def test_times_within_a_second_are_no_ties() -> None:
+    for unit, factor in (("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+        when = np.datetime64("2026-01-01", unit) + np.arange(9) * (factor // 1000)  # a pair every millisecond
+        log = Interactions.from_pairs(np.zeros(9, int), np.arange(9)[::-1], timestamps=when)
+        parts = split_leave_last_out(log)
+        assert (parts.test.indices.tolist(), parts.notes) == ([0], ())
+    whole = Interactions.from_pairs([0], [0], timestamps=np.array(["2026-01-01"], "datetime64[ns]"))
+    assert whole.timestamps.tolist() == [1767225600]
+    assert whole.timestamps.dtype == np.int64

@@ -261,7 +261,7 @@ def train(
     if made["quality"]:
         title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
         judged = [ranking_table(title, made["quality"], measures)]
-    asked = [f"Note: {question}" for question in record.source.questions] if record.source else []
+    asked = [f"Note: {note}" for note in (*made["notes"], *(record.source.questions if record.source else ()))]
     following = f"Report: {report}", "" if ids else f"Next: nearkin recommend {out} --all --out recs.csv"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)
 

@@ -134,7 +134,7 @@ class Column:
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
                 "command line --timestamp), or correct it"
             )
-        return np.array(times, dtype="datetime64[s]")
+        return np.array(times, dtype="datetime64[us]")
 
     def date_forms(self) -> list[str]:
         """The forms of dates, other than ISO, that all cells of a text column have."""
@@ -279,7 +279,8 @@ def _values(series: Extra, nw: Extra) -> np.ndarray:
     if kind in (nw.Datetime, nw.Date):
         if getattr(kind, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return series.to_numpy().astype("datetime64[s]")
+        exact, whole = (series.to_numpy().astype(f"datetime64[{unit}]") for unit in ("us", "s"))
+        return exact if (exact[~missing] != whole[~missing]).any() else whole
     return _objects(str(series.name), series.to_list(), missing)
 
 

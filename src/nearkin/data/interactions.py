@@ -233,12 +233,17 @@ def _parts(column: Column) -> np.ndarray:
     return np.array([words[value] for value in column.values.tolist()], dtype=np.uint8)
 
 
-class Parts(NamedTuple):
-    """Training, validation and test pairs over the same ids; a part may be empty."""
-
+class _Parts(NamedTuple):
     train: Interactions
     valid: Interactions
     test: Interactions
+
+
+class Parts(_Parts):
+    """Training, validation and test pairs over the same ids; a part may be empty. `notes`: what the split did with
+    pairs of equal times."""
+
+    notes: tuple[str, ...] = ()
 
 
 def split_given(interactions: Interactions, *, fit_validation: bool = False) -> Parts:
@@ -270,34 +275,69 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     """Part by time: the latest share `test` of all pairs is the test, the share `valid` before it the validation.
 
     A pair's time is that of its first observation. So the test holds new pairs only: none was observed before the cut.
+    Pairs of equal times stay together, since a cut among them would show the test's moment in training: each share is
+    the nearest that whole times allow, and `notes` has it. ValueError for fewer different times than parts.
     """
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     if interactions.timestamps is None:
         raise ValueError("interactions has no timestamps; read it with timestamp='column', or call split_random")
-    ranks = np.empty(len(interactions))
-    ranks[np.argsort(interactions.timestamps, kind="stable")] = np.arange(len(interactions), dtype=np.float64)
-    ranks /= len(interactions)
-    return _split_parts(interactions, (ranks >= 1 - valid - test).astype(np.int8) + (ranks >= 1 - test))
+    times, number, sizes = np.unique(interactions.timestamps, return_inverse=True, return_counts=True)
+    n, count, parts = len(interactions), len(times), 1 + (valid > 0) + (test > 0)
+    if count < parts:
+        raise ValueError(
+            f"timestamps has {counted(count, 'different time')}; a split into {counted(parts, 'part')} by time needs "
+            f"{parts}: call split_random (on the command line --split random)"
+        )
+    before = np.concatenate([[0.0], np.cumsum(sizes) / n])  # share of the pairs before each time
+    first_test = _nearest(before, 1 - test, parts - 1, count) if test else count  # numbers of times
+    first_valid = _nearest(before, before[first_test] - valid, 1, first_test) if valid else first_test
+    part = (number >= first_valid).astype(np.int8) + (number >= first_test)
+    tied = int(sizes[sizes > 1].sum())
+    found = ", ".join(
+        f"{name} {(part == at).mean():.1%} (asked {share:.1%})"
+        for name, at, share in (("validation", 1, valid), ("test", 2, test))
+        if share
+    )
+    note = f"{tied:,} of {n:,} pairs have the time of another; pairs of one time stay together: {found}"
+    return _split_parts(interactions, part, note if tied else None)
+
+
+def _nearest(shares: np.ndarray, wanted: float, low: int, high: int) -> int:
+    """The place from `low` to below `high` of the share nearest to the one wanted."""
+    return low + int(np.abs(shares[low:high] - wanted).argmin())
 
 
 def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Seed = None) -> Parts:
     """Hold out the last `n_test` pairs of every left entity as test and the one before as validation.
 
-    Entities with fewer than n_test + 2 pairs keep all of them for training. Without timestamps the order is random.
+    Entities with fewer than n_test + 2 pairs keep all of them for training. Pairs of equal times are in random order,
+    by the seed, and `notes` counts the entities that this concerns; without timestamps all of the order is random.
+    ValueError if all times are one.
     """
     check_instance(interactions, "interactions", Interactions)
-    n_test = check_integer(n_test, "n_test", low=1)
-    if interactions.timestamps is None:
-        times = numpy_generator(random_state).random(len(interactions))
-    else:
-        times = interactions.timestamps
-    order = np.lexsort((times, interactions.rows))
+    n_test, rows, times = check_integer(n_test, "n_test", low=1), interactions.rows, interactions.timestamps
+    if times is not None and len(times) > 1 and (times == times[0]).all():
+        raise ValueError(
+            f"timestamps are all {times[0]}, and no pair is the last; call split_random (on the command line "
+            "--split random)"
+        )
+    draws = numpy_generator(random_state).random(len(rows))
+    order = np.lexsort((draws, rows) if times is None else (draws, times, rows))
     counts = np.diff(interactions.indptr)
-    left = np.empty(len(interactions), dtype=np.int64)  # how many pairs of the same entity come after
-    left[order] = interactions.indptr[interactions.rows[order] + 1] - 1 - np.arange(len(interactions))
-    enough = counts[interactions.rows] >= n_test + 2
-    return _split_parts(interactions, np.where(enough & (left <= n_test), np.where(left < n_test, 2, 1), 0))
+    left = np.empty(len(rows), dtype=np.int64)  # how many pairs of the same entity come after
+    left[order] = interactions.indptr[rows[order] + 1] - 1 - np.arange(len(rows))
+    enough = counts[rows] >= n_test + 2
+    part = np.where(enough & (left <= n_test), np.where(left < n_test, 2, 1), 0)
+    if times is None:
+        return _split_parts(interactions, part)
+    tied = np.all([values[order][1:] == values[order][:-1] for values in (rows, times)], axis=0)
+    drawn = len(np.unique(rows[order][1:][tied & (np.diff(part[order]) != 0)]))
+    note = (
+        f"{drawn:,} of {int((counts >= n_test + 2).sum()):,} histories have several pairs at the time of the cut; "
+        "the seed draws which of them are held out"
+    )
+    return _split_parts(interactions, part, note if drawn else None)
 
 
 def _check_shares(valid: float, test: float) -> None:
@@ -307,8 +347,10 @@ def _check_shares(valid: float, test: float) -> None:
         raise ValueError(f"valid + test is {valid + test}; it must be below 1, so that pairs remain for training")
 
 
-def _split_parts(interactions: Interactions, part: np.ndarray) -> Parts:
-    return split_given(replace(interactions, split=part.astype(np.uint8)))
+def _split_parts(interactions: Interactions, part: np.ndarray, note: str | None = None) -> Parts:
+    parts = split_given(replace(interactions, split=part.astype(np.uint8)))
+    parts.notes = () if note is None else (note,)
+    return parts
 
 
 class PlantedInteractions(NamedTuple):

@@ -94,7 +94,8 @@ def embed_pairs(
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "seconds": time.perf_counter() - began, "words": names._asdict(), **options,
-        "notes": [*chosen, *(source.questions if source else ()), *notes], **judged["quality"].get(RESULT, {}),
+        "notes": [*chosen, *(source.questions if source else ()), *judged["notes"], *notes],
+        **judged["quality"].get(RESULT, {}),
         **({} if source is None else {"understood": str(source)}),
     }  # fmt: skip
     if current().rank == 0:
@@ -199,7 +200,7 @@ def _split(pairs: Interactions, how: str, share: float, seed: Seed) -> Parts:
         raise ValueError(f"--split {how} needs a column of times; name it with --timestamp")
     if how == "time":
         return nk.data.split_by_time(pairs, valid=0, test=share)
-    return nk.data.split_leave_last_out(pairs)
+    return nk.data.split_leave_last_out(pairs, random_state=seed)
 
 
 def _fit_and_judge(
@@ -215,14 +216,14 @@ def _fit_and_judge(
     that the short fits "trials" chose."""
     in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
-    judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule}
+    judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule, "notes": []}
     if in_table or share:
         parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, share, model.random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
             judged["quality"] = judge(parts) if len(parts.test) else {}
-        judged |= {"held_out": _held_out(parts.test), "trials": model.trials_}
+        judged |= {"held_out": _held_out(parts.test), "trials": model.trials_, "notes": [*parts.notes]}
         if in_table:
             return judged, parts.train
         model.set_params(loss=model.loss_, regularization=model.regularization_)
@@ -241,9 +242,10 @@ def _trained_further(
     if dim is not None and dim != known:
         raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
     rule = split if split in SPLITS else "random"
-    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
+    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random", "notes": []}
     parts = _split(pairs, rule, share, model.random_state) if share else None
     if parts is not None and len(parts.test) and len(parts.train):
+        judged["notes"] = [*parts.notes]
         trial = nk.TwoTower.load(start).partial_fit(parts.train)
         try:
             quality, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
