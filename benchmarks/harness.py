@@ -1,6 +1,5 @@
 """What the benchmarks share: timing in turn, data by name, results as JSON with the machine they come from."""
 
-import json
 import os
 import platform
 import statistics
@@ -18,6 +17,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.options import RESULTS, ROOT
+from benchmarks.stored import write_json
 
 _IN_A_ROW = 5  # calls before it is another's turn
 
@@ -94,7 +94,7 @@ def save(name: str, results: Any, **settings: Any) -> Path:
     }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(path, record)
     return path
 
 

@@ -4,16 +4,19 @@
 (the table)
 <!-- end -->
 
-`docs/benchmarks.md` has every table whole. A guide selects rows by a regular expression that is searched in each row's
-Markdown:
+Every table is whole in `docs/tables/NAME.csv`. A page selects rows by a regular expression that is searched in each
+row's Markdown, and columns by their places, from 0:
 
-<!-- bench: two-tower-gowalla rows=als|popularity -->
-(the header and the rows that match)
+<!-- bench: two-tower-gowalla rows=als|popularity columns=0,2,3 -->
+(the first, third and fourth column of the header and of the rows that match)
 <!-- end -->
 """
 
+import csv
+import io
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from benchmarks.headlines import headlines
@@ -21,7 +24,8 @@ from benchmarks.subjects import SUBJECTS
 from benchmarks.table import Results, Table
 
 ROOT = Path(__file__).parents[1]
-_BLOCK = re.compile(r"(<!-- bench: ([\w-]+)(?: rows=(.*?))? -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLES = ROOT / "docs" / "tables"
+_BLOCK = re.compile(r"(<!-- bench: ([\w-]+)(?: rows=(.*?))?(?: columns=([\d,]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
@@ -30,30 +34,62 @@ def pages() -> Iterator[Path]:
     yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
 
 
-def rendered(text: str, folder: Path) -> str:
-    """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
+@cache
+def tables_of(folder: Path) -> dict[str, Table]:
+    """Every table by its name."""
     results = Results(folder)
     tables = {table.name: table for subject in SUBJECTS.values() for table in subject.tables(results)}
-    tables["headlines"] = headlines(results)
-    return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]], match[3] or '')}\n{match[4]}", text)
+    return tables | {"headlines": headlines(results)}
+
+
+def rendered(text: str, folder: Path) -> str:
+    """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
+    tables = tables_of(folder)
+
+    def block(match: re.Match[str]) -> str:
+        places = [int(place) for place in match[4].split(",")] if match[4] else None
+        return f"{match[1]}{markdown(tables[match[2]], match[3] or '', places)}\n{match[5]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def as_csv(table: Table) -> str:
+    """A whole table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
+    return text.getvalue()
+
+
+def csv_tables(folder: Path) -> dict[str, str]:
+    """The files in docs/tables, name to text; tables of papers stand on their pages."""
+    apart = {table.name for table in SUBJECTS["papers"].tables(Results(folder))} | {"headlines"}
+    return {f"{name}.csv": as_csv(table) for name, table in tables_of(folder).items() if name not in apart}
 
 
 def write_pages(folder: Path) -> None:
-    """Write the tables of all pages."""
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        new = rendered(text, folder)
-        if new != text:
-            page.write_text(new, encoding="utf-8")
-            print(f"wrote {page.relative_to(ROOT)}")
+    """Write the tables of all pages and docs/tables."""
+    TABLES.mkdir(exist_ok=True)
+    files = csv_tables(folder)
+    for gone in {path.name for path in TABLES.iterdir()} - files.keys():
+        (TABLES / gone).unlink()
+    texts = {TABLES / name: text for name, text in files.items()}
+    texts |= {page: rendered(page.read_text(encoding="utf-8"), folder) for page in pages()}
+    for path, text in texts.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
 
 
-def markdown(table: Table, wanted: str = "") -> str:
-    """A table as Markdown, or its rows as a list, with the rows that match the regular expression `wanted`."""
+def markdown(table: Table, wanted: str = "", places: list[int] | None = None) -> str:
+    """A table as Markdown, or its rows as a list: the rows that match the regular expression `wanted`, and the columns
+    at `places`, by default all."""
     if table.listed:
         return "\n".join(f"- **{name}**: {' '.join(cells)}" for name, *cells in table.rows)
-    head, ruler, *rows = [
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
-        for line in (table.columns, ["---"] * len(table.columns), *table.rows)
-    ]
-    return "\n".join([head, ruler, *(row for row in rows if re.search(wanted, row))])
+    found = [row for row in table.rows if re.search(wanted, _line(row))]
+    shown = range(len(table.columns)) if places is None else places
+    lines = [table.columns, ["---"] * len(table.columns), *found]
+    return "\n".join(_line([line[place] for place in shown]) for line in lines)
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -1,10 +1,11 @@
 """What a table is, and how its cells are written."""
 
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from benchmarks.stored import read_json
 
 RESULTS = Path(__file__).parent / "results"  # of the full pass, which README and docs quote
 
@@ -32,7 +33,7 @@ class Results:
         file = self.folder / f"{name}.json"
         if not file.exists():
             return None
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file)
         if not isinstance(content, dict) or "results" not in content:
             return content
         return None if content.get("settings", {}).get("unfinished") else content["results"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ordinal import figures, kernel, question_tables, questions, retrieval, speed, table1
+from benchmarks.ordinal import kernel, question_tables, questions, retrieval, speed, table1
 from benchmarks.ordinal.problems import comparisons_from_labels
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
@@ -66,12 +66,6 @@ def test_judging_a_perfect_ranking():
     assert row["map"] == 1.0
     assert row["precision@100"] == 1.0
     assert row["recall@100"] == 1.0
-
-
-def test_figures_from_curves():
-    curve = {"x": [0, 3, 6], "low": [0.4, 0.2, 0.1], "median": [0.5, 0.3, 0.2], "high": [0.6, 0.4, 0.3]}
-    figure = figures.panels({"ste": {"svrg": curve}, "t-ste": {"svrg": curve, "sgd": curve}}, ("svrg", "sgd"))
-    assert [len(ax.lines) for ax in figure.axes] == [1, 2]
 
 
 def test_answers_from_labels_compare_classes() -> None:

@@ -1,12 +1,11 @@
 """No figure of a page is typed by hand: the tables between the marks are those of benchmarks/results."""
 
+import re
 from pathlib import Path
 
-from benchmarks.pages import ROOT, markdown, pages, rendered
-from benchmarks.subjects import SUBJECTS
-from benchmarks.table import RESULTS, Results, Table
-
-REPORT_ONLY = {"end-to-end-ml100k", "end-to-end-gowalla"}  # short forms of tables that the page has
+from benchmarks.pages import ROOT, TABLES, csv_tables, markdown, pages, rendered
+from benchmarks.stored import read_json, write_json
+from benchmarks.table import RESULTS, Table
 
 
 def test_tables_are_those_of_the_results() -> None:
@@ -32,16 +31,20 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     assert markdown(table).splitlines()[-1] == "| a\\|b | 1 |"
 
 
-def test_rows_are_selected_by_a_regular_expression() -> None:
+def test_rows_are_selected_by_a_regular_expression_and_columns_by_place() -> None:
     table = Table("t", "t", ["x", "y"], "none", rows=[["a", "1"], ["b", "2"], ["c", "1"]])
     assert markdown(table, r"\| 1 \|").splitlines()[2:] == ["| a | 1 |", "| c | 1 |"]
+    assert markdown(table, r"\| 2 \|", [1]).splitlines() == ["| y |", "| --- |", "| 2 |"]
 
 
-def test_the_benchmark_page_has_every_table() -> None:
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    subjects = [subject for name, subject in SUBJECTS.items() if name not in ("gpu", "papers")]
-    names = {table.name for subject in subjects for table in subject.tables(Results(RESULTS))} - REPORT_ONLY
-    assert not [name for name in names if f"<!-- bench: {name} -->" not in text]
+def test_every_table_is_a_file_that_the_benchmark_page_links() -> None:
+    files = csv_tables(RESULTS)
+    late = [name for name, text in files.items() if not (TABLES / name).exists() or (TABLES / name).read_text() != text]
+    assert not late, f"{late} are out of date: python -m benchmarks --pages"
+    assert {path.name for path in TABLES.iterdir()} == files.keys()
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(tables/([\w-]+\.csv)\)", page)) == files.keys()
+    assert len(page.split()) <= 3_500
 
 
 def test_no_table_stands_in_the_notes() -> None:
@@ -57,3 +60,10 @@ def test_guides_are_short() -> None:
     words = {page.relative_to(docs).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in guides}
     assert max(words.values()) <= 1_500, max(words, key=lambda name: words[name])
     assert sum(words.values()) < 16_000, words
+
+
+def test_results_are_kept_to_six_figures(tmp_path: Path) -> None:
+    rows = [{"a": 1 / 3, "b": [1, None, "x"]}, {"a": float("inf"), "b": {"columns": 2}}]
+    write_json(tmp_path / "r.json", {"results": rows, "one": [{"a": 2}], "none": []})
+    found = read_json(tmp_path / "r.json")
+    assert found == {"results": [{**rows[0], "a": 0.333333}, rows[1]], "one": [{"a": 2}], "none": []}

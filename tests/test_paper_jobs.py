@@ -13,6 +13,7 @@ from benchmarks import harness
 from benchmarks.papers import esl_towers, jobs
 from benchmarks.papers.experiments import RUNS
 from benchmarks.papers.jobs import Job, measure
+from benchmarks.stored import read_json
 from benchmarks.table import Results
 from nearkin.embedding import AllPairs
 
@@ -50,7 +51,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read(results: Path, name: str) -> list[dict]:
-    return json.loads((results / f"papers_{name}.json").read_text())["results"]
+    return read_json(results / f"papers_{name}.json")["results"]
 
 
 @pytest.mark.parametrize("name", sorted(RUNS.keys() - HEAVY - {"eurodist"}))

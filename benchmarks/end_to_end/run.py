@@ -9,7 +9,6 @@ late: the same from the towers of ALS and OPQ's rotation of them.
 speed: the layer's step over its floor (two rotations, M distance tables), and the rotation update's share of a step.
 """
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from benchmarks.end_to_end.problems import KEYS, measured, read
 from benchmarks.end_to_end.speed import speed
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser
+from benchmarks.stored import read_json
 from nearkin.quantization import IndexingLayer
 
 BYTES = (4, 8, 16)
@@ -135,7 +135,7 @@ def main() -> None:
         save("end_to_end_speed", speed(), threads=chosen.threads)
     for name in chosen.sets:
         file = RESULTS / f"end_to_end_{name}.json"
-        entry: dict[str, Any] = json.loads(file.read_text())["results"] if file.is_file() else {}
+        entry: dict[str, Any] = read_json(file)["results"] if file.is_file() else {}
         for regime in [part for part in chosen.parts if part in REGIMES]:
             histories = read(chosen.data, name, REGIMES[regime]["n_test"], seed=0)
             entry[regime] = rotations(histories, 2 if chosen.quick else chosen.seeds, REGIMES[regime])

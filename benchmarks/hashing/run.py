@@ -12,8 +12,6 @@ learn from `--train-rows` rows of the database.
 
 import functools
 import itertools
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,12 +22,13 @@ import torch
 
 import nearkin as nk
 from benchmarks.harness import commit
-from benchmarks.hashing.figures import draw
+from benchmarks.hashing.figures import collect, draw_bits
 from benchmarks.hashing.judge import Judge
 from benchmarks.hashing.peers import PEERS, run_peer
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.speed import measure_speed
-from benchmarks.options import RESULTS, parser
+from benchmarks.options import drawing_parser
+from benchmarks.stored import read_json, write_json
 
 CACHE = Path(__file__).parents[1] / ".cache"
 
@@ -132,7 +131,7 @@ class Record:
 
     def __init__(self, file: Path, settings: dict[str, Any]) -> None:
         self.file = file
-        self.content = json.loads(file.read_text()) if file.exists() else {"settings": settings}
+        self.content = read_json(file) if file.exists() else {"settings": settings}
         if self.content["settings"] != settings:
             raise SystemExit(f"{file} has settings {self.content['settings']}, asked are {settings}; remove the file")
 
@@ -144,7 +143,7 @@ class Record:
                 continue
             if time.perf_counter() > deadline:
                 raise SystemExit(f"time is up before {part} {key}; run again to go on")
-            results[key] = {name: float(f"{value:.6g}") for name, value in job().items()}
+            results[key] = job()
             self.content.setdefault("commits", {})[part] = commit()
             print(key, results[key], flush=True)
             self.write()
@@ -152,24 +151,21 @@ class Record:
     def write(self) -> None:
         """Add to what is in the file, where a process for the other `--sets` may write too."""
         if self.file.exists():
-            for part, rows in json.loads(self.file.read_text()).items():
+            for part, rows in read_json(self.file).items():
                 own = self.content.setdefault(part, rows)
                 for key, row in rows.items():
                     own.setdefault(key, row)
-        unfinished = self.file.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(self.content, indent=1) + "\n")
-        unfinished.replace(self.file)
+        write_json(self.file, self.content)
 
 
 def main() -> None:
-    asked = parser(__doc__)
+    asked = drawing_parser(__doc__)
     parts = ("table", "labels", "scale", "training", "speed", "figures")
     asked.add_argument("--part", choices=parts, help="one part only; default all")
     asked.add_argument("--sets", nargs="+", choices=("raw", "network"), default=["raw", "network"])
     asked.add_argument("--train-rows", type=int, default=10_000)
     asked.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
     asked.add_argument("--cache", type=Path, default=CACHE, help="where the network's features are kept")
-    asked.add_argument("--out", type=Path, default=RESULTS)
     options = asked.parse_args()
     deadline = time.perf_counter() + options.seconds
     threads = torch.get_num_threads()
@@ -200,7 +196,8 @@ def main() -> None:
         for seed in seeds:
             for judge in judges:
                 record.run("table", table_runs(judge, bits, [seed], options.train_rows), deadline)
-    draw(record.content, options.out, name)
+    if record.content.get("table"):
+        draw_bits(collect(record.content["table"]), options.figures / f"{name}_bits.svg")
 
 
 if __name__ == "__main__":

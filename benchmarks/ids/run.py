@@ -15,7 +15,6 @@ semantic-id needs NumPy 2, and the other peers NumPy 1.26: --semantic-id names t
 install --target FOLDER --no-deps semantic-id==0.2.5).
 """
 
-import json
 from argparse import Namespace
 from itertools import product
 from pathlib import Path
@@ -28,6 +27,7 @@ from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.ids import decoder
 from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
 from benchmarks.options import RESULTS, parser
+from benchmarks.stored import read_json
 from nearkin._faiss import nearest_rows
 
 PARTS = ("makers", "new", "together", "decoder")
@@ -110,7 +110,7 @@ def together(folder: Path, name: str, seed: int) -> list[dict[str, Any]]:
 def decode(options: Namespace, chosen: dict[str, Maker], settings: dict[str, Any]) -> None:
     """Each case of each set and seed; what an interrupted run has saved is not run again."""
     saved = RESULTS / "ids_decoder.json"
-    found: list[dict[str, Any]] = json.loads(saved.read_text(encoding="utf-8"))["results"] if saved.exists() else []
+    found: list[dict[str, Any]] = read_json(saved)["results"] if saved.exists() else []
     done = {(row["set"], row["ids"], row["seed"]) for row in found}
     for seed, name in product(range(1 if options.quick else options.seeds), options.sets):
         log = decoder.read(name, options.data)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from benchmarks.ordinal.table1 import quartiles
+from benchmarks.ordinal.table1 import median_curve
 from nearkin.embedding.ordinal.losses import LOSSES
 
 
@@ -40,7 +40,7 @@ def measure(quick: bool, data: Path) -> dict[str, Any]:
     }
 
 
-def error_curve(answers: Any, loss: str, solver: str, passes: int, splits: range) -> dict[str, list[float]]:
+def error_curve(answers: Any, loss: str, solver: str, passes: int, splits: range) -> dict[str, Any]:
     curves = []
     for seed in splits:
         train, test = nk.data.split_comparisons(answers, 0.2, random_state=seed)
@@ -50,7 +50,7 @@ def error_curve(answers: Any, loss: str, solver: str, passes: int, splits: range
             9, loss=loss, solver=solver, n_init=1, max_iter=60 // passes, tol=0.0, random_state=100 + seed
         ).fit(train, callback=watch)
         curves.append(curve)
-    return quartiles(curves, passes)
+    return median_curve(curves, passes)
 
 
 def keep_error(curve: list[float], test: Any, step: int, record: dict[str, Any]) -> None:

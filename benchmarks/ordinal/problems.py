@@ -1,6 +1,5 @@
 """The problems that are measured, and small tools that all parts share."""
 
-import json
 import os
 import platform
 import statistics
@@ -12,6 +11,7 @@ import numpy as np
 
 from benchmarks.harness import commit
 from benchmarks.options import RESULTS
+from benchmarks.stored import write_json
 from nearkin._types import Seed
 from nearkin.data import comparisons_from_vectors, flip_answers
 from nearkin.records import Comparisons
@@ -70,5 +70,5 @@ def write(name: str, record: dict[str, Any]) -> None:
     """Write benchmarks/results/ordinal_<name>.json."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"ordinal_{name}.json"
-    path.write_text(json.dumps({"machine": machine(), **record}, indent=1) + "\n", encoding="utf-8")
+    write_json(path, {"machine": machine(), **record})
     print(f"wrote {path}")

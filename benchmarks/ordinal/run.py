@@ -6,7 +6,7 @@
     python -m benchmarks ordinal --questions             active questions, one-event choices, raters, intervals
     python -m benchmarks ordinal --scale                 10^7 answers over 10^5 objects
 
-Results are JSON in benchmarks/results/ordinal_*.json; figures are drawn from them. Times are processor time of one
+Results are JSON in benchmarks/results/ordinal_*.json. Times are processor time of one
 thread. cblearn pins NumPy 1.26 and so runs in the peers' environment.
 """
 
@@ -14,14 +14,14 @@ import os
 from functools import partial
 
 from benchmarks.harness import limit_threads
-from benchmarks.options import RESULTS, parser, peer_python
-from benchmarks.ordinal import figures, kernel, music, questions, retrieval, scale, speed, table1
+from benchmarks.options import parser, peer_python
+from benchmarks.ordinal import kernel, music, questions, retrieval, scale, speed, table1
 from benchmarks.ordinal.problems import write
 
 
 def main() -> None:
     asked = parser(__doc__)
-    for part in ("speed", "kernel", "table1", "music", "retrieval", "questions", "scale", "figures"):
+    for part in ("speed", "kernel", "table1", "music", "retrieval", "questions", "scale"):
         asked.add_argument(f"--{part}", action="store_true")
     options = asked.parse_args()
     limit_threads(options.threads)
@@ -36,14 +36,12 @@ def main() -> None:
         "questions": lambda: questions.measure(options.quick, options.data),
         "scale": lambda: scale.measure(options.quick),
     }
-    chosen = [name for name in parts if getattr(options, name)] or ([] if options.figures else ["kernel", "speed"])
+    chosen = [name for name in parts if getattr(options, name)] or ["kernel", "speed"]
     for name in chosen:
         print(f"\n{name}")
         record = parts[name]()
         if keep:
             write(name, record)
-    if not options.quick:
-        figures.draw(RESULTS)
 
 
 if __name__ == "__main__":

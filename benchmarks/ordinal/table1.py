@@ -52,7 +52,7 @@ def measure(quick: bool, peer: Path | None = None) -> dict[str, Any]:
             times = [run["ms"] for run in runs if run["ms"] is not None]
             row = summary(loss, name, times, [run["final"] for run in runs])
             rows.append(row)
-            curves.setdefault(loss, {})[name] = quartiles([run["curve"] for run in runs], passes)
+            curves.setdefault(loss, {})[name] = median_curve([run["curve"] for run in runs], passes)
             print(line(row), flush=True)
         if peer is not None and loss in PEER_LOSSES:
             rows.append(beside(peer, loss, seeds))
@@ -111,10 +111,10 @@ def time_one(loss: str, name: str, solver: Any, passes: int, seed: int) -> dict[
     return {"ms": ms, "final": curve[-1], "curve": curve}
 
 
-def quartiles(curves: list[list[float]], passes: int) -> dict[str, list[float]]:
+def median_curve(curves: list[list[float]], passes: int) -> dict[str, Any]:
+    """Gradient passes of a step, and the median error after each step."""
     length = min(len(curve) for curve in curves)
-    low, middle, high = np.percentile([curve[:length] for curve in curves], [25, 50, 75], axis=0)
-    return {"x": [passes * k for k in range(length)], "low": list(low), "median": list(middle), "high": list(high)}
+    return {"passes": passes, "median": np.median([curve[:length] for curve in curves], axis=0).tolist()}
 
 
 def convex(loss: str) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """How far float32 steps drift off the manifold: 1e5 steps, by the form of the rotation and with or without a
 re-projection.
 
-    python -m benchmarks orthogonal drift            # writes results/orthogonal_drift.json and .png
+    python -m benchmarks orthogonal drift            # writes results/orthogonal_drift.json
 
 Error: ||R^T R - I||_F / sqrt(d), and the determinant at the end. The bound to keep is 2e-5 without re-projection and
 1e-6 with one Newton-Schulz step every 1000 steps.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import torch
 from numba import njit
 
 from benchmarks.options import RESULTS, parser
-from benchmarks.orthogonal.figures import draw_drift
+from benchmarks.stored import write_json
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
@@ -93,8 +92,7 @@ def main() -> None:
         print(f"{name:40}{errors[-1]:10.1e}{det:10.6f}   {time.perf_counter() - start:.0f} s", flush=True)
         record = {"d": options.d, "steps": steps, "angle": options.angle, "marks": marks, "methods": results}
         options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "orthogonal_drift.json").write_text(json.dumps(record, indent=1))
-        draw_drift(record, options.out / "orthogonal_drift.png")
+        write_json(options.out / "orthogonal_drift.json", record)
 
 
 if __name__ == "__main__":

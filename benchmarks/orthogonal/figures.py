@@ -46,17 +46,6 @@ def draw_tasks(results: dict, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def draw_drift(record: dict, path: Path) -> None:
-    plt.close("all")
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for name, row in record["methods"].items():
-        axes.loglog(record["marks"], row["errors"], "o-", ms=3, label=name)
-    axes.axhline(2e-5, color="k", lw=0.6)
-    axes.set(xlabel="steps", ylabel="||R^T R - I||_F / sqrt(d)", title=f"Drift of float32 steps, d = {record['d']}")
-    axes.legend(fontsize=6)
-    figure.savefig(path, dpi=130)
-
-
 def draw_language_model(results: dict, path: Path) -> None:
     """Mean loss of the seeds against mean CPU time; what is not learned as horizontal lines."""
     plt.close("all")

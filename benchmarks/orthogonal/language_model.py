@@ -12,7 +12,6 @@ the loss on the judging text is taken. Writes results/orthogonal_language_model.
 """
 
 import argparse
-import json
 import math
 import statistics
 import time
@@ -30,6 +29,7 @@ from benchmarks.options import FIGURES, RESULTS, parser
 from benchmarks.orthogonal.figures import draw_language_model
 from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
+from benchmarks.stored import read_json
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
@@ -217,7 +217,7 @@ def main() -> None:
     name = NAME + ("_quick" if arguments.small or arguments.quick else "_d64" if arguments.smaller else "")
     name += f"_{arguments.bits}bits" if arguments.bits != BITS and not arguments.smaller else ""
     file = RESULTS / f"{name}.json"
-    found: dict[str, Any] = json.loads(file.read_text())["results"] if file.exists() else {}
+    found: dict[str, Any] = read_json(file)["results"] if file.exists() else {}
     settings = {"bits": arguments.bits, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}
     print(f"{'':36}{'loss':>8}{'sd':>8}{'perplexity':>11}{'seconds':>9}{'stepping':>9}{'lr':>8}{'|RtR-I|':>10}")
     for row in measure(arguments, found):

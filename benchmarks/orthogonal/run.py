@@ -12,7 +12,6 @@ results/orthogonal.json and, beside it, a figure. A cheap step is not a fast met
 """
 
 import argparse
-import json
 import math
 import time
 
@@ -22,6 +21,7 @@ from benchmarks.harness import limit_threads
 from benchmarks.options import drawing_parser, peer_packages
 from benchmarks.orthogonal.figures import draw_steps
 from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
+from benchmarks.stored import read_json, write_json
 from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
@@ -164,7 +164,7 @@ def main() -> None:
     name = f"orthogonal{mark}_{arguments.threads}t"
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"{name}.json"
-    results = json.loads(file.read_text())["sizes"] if file.exists() else {}
+    results = read_json(file)["sizes"] if file.exists() else {}
     for size in sizes.split(","):
         d, k = map(int, size.split("x"))
         words = arguments.methods.split(",")
@@ -172,7 +172,7 @@ def main() -> None:
         results[size] = results.get(size, {}) | rows
         print(table(size, results[size]), flush=True)
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
-        file.write_text(json.dumps(record, indent=1))
+        write_json(file, record)
     if arguments.kind:
         return
     arguments.figures.mkdir(parents=True, exist_ok=True)

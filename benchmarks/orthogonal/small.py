@@ -8,7 +8,6 @@ are chosen as in tasks.py on seed 0, once: further kinds take them from results/
 runs on fresh seeds; the ratio to POGO's rule is taken seed by seed.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from benchmarks.orthogonal.held_out import diagonalisation
 from benchmarks.orthogonal.methods import add_peers
 from benchmarks.orthogonal.problems import Problem, many
 from benchmarks.orthogonal.tasks import Method, choose, methods, possible, run, time_to
+from benchmarks.stored import read_json
 
 TASKS: dict[str, Callable[[int, Path], Problem]] = {
     "diagonalisation, 48": lambda seed, data: diagonalisation(seed, data, d=48, matrices=24),
@@ -49,7 +49,7 @@ def main() -> None:
     share, seeds = (0.1, 1) if arguments.quick else (arguments.share, arguments.seeds)
     name = "orthogonal_small" + ("_quick" if arguments.quick else "")
     file = RESULTS / f"{name}.json"
-    found: dict[str, Any] = json.loads(file.read_text())["results"] if file.exists() else {}
+    found: dict[str, Any] = read_json(file)["results"] if file.exists() else {}
     rows = found.setdefault(arguments.kind, {})
     asked = [method for method in methods(packages) if method.name in arguments.methods.split(";")]
     for label in TASKS:

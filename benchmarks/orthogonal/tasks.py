@@ -13,7 +13,6 @@ Writes results/orthogonal_tasks.json (on two threads orthogonal_tasks_2t.json) a
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -38,6 +37,7 @@ from benchmarks.orthogonal.methods import (
     torch_orthogonal,
 )
 from benchmarks.orthogonal.problems import Problem, batch, conv, heads, mlp, pca, procrustes
+from benchmarks.stored import read_json, write_json
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
@@ -237,7 +237,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
     suffix = "_quick" if arguments.quick else "" if arguments.threads == 1 else f"_{arguments.threads}t"
     file = arguments.out / f"orthogonal_tasks{suffix}.json"
-    results = json.loads(file.read_text()) if file.exists() else {}
+    results = read_json(file) if file.exists() else {}
     for name in arguments.tasks.split(","):
 
         def task(seed: int, name: str = name) -> Problem:
@@ -249,7 +249,7 @@ def main() -> None:
             if possible(method, problem):
                 record["methods"][method.name] = row = compete(task, method, share, seeds)
                 print(f"  {method.name:28}{row['seconds'] * 1e3:10.1f} ms  loss {row['last_loss']:.4g}", flush=True)
-            file.write_text(json.dumps(results, indent=1))
+            write_json(file, results)
         print(table(name, record["methods"], problem.target), flush=True)
     draw_tasks(results, arguments.figures / file.with_suffix(".png").name)
 

@@ -4,7 +4,6 @@ Rows are known by their job's key. They are written after every job, so that not
 no job names any more go with the next one.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ from typing import Any
 
 from benchmarks.harness import commit, save
 from benchmarks.options import RESULTS
+from benchmarks.stored import read_json
 
 Row = dict[str, Any]
 FOREVER = float("inf")
@@ -48,7 +48,7 @@ def stored(source: str) -> tuple[list[Row], float]:
     file = RESULTS / f"{source}.json"
     if not file.exists():
         return [], 0.0
-    record = json.loads(file.read_text(encoding="utf-8"))
+    record = read_json(file)
     return record["results"], record["settings"].get("CPU minutes", math.nan)
 
 

@@ -3,7 +3,6 @@
 import ast
 import importlib
 import inspect
-import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import nearkin as nk
 from benchmarks.options import RESULTS, ROOT
 from benchmarks.papers.others import OTHERS
+from benchmarks.stored import read_json
 from benchmarks.subjects import SUBJECTS
 from benchmarks.table import Table
 
@@ -55,7 +55,7 @@ class Source:
 
     def record(self) -> dict[str, Any]:
         file = RESULTS / f"{self.name}.json"
-        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        found = read_json(file) if file.exists() else {}
         return found if isinstance(found, dict) else {}
 
     def commits(self) -> dict[str, int]:

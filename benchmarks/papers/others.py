@@ -1,12 +1,12 @@
 """What the papers' pages quote from other benchmarks, and the commands that measure it."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.__main__ import start
 from benchmarks.options import RESULTS
+from benchmarks.stored import read_json, write_json
 from benchmarks.subjects import SUBJECTS
 
 
@@ -21,7 +21,7 @@ class Other:
 
     def results(self) -> dict:
         file = RESULTS / f"{self.source}.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        return read_json(file) if file.exists() else {}
 
     def finished(self) -> bool:
         found = self.results()
@@ -32,7 +32,7 @@ class Other:
         found = self.results()
         if self.part and self.finished():
             del found.get("results", found)[self.part]
-            (RESULTS / f"{self.source}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            write_json(RESULTS / f"{self.source}.json", found)
 
 
 OTHERS = (

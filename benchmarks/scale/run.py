@@ -27,6 +27,7 @@ import torch
 import nearkin as nk
 from benchmarks.harness import limit_threads, median_ms, save
 from benchmarks.options import RESULTS, ROOT, parser
+from benchmarks.stored import read_json
 
 SIZES = (1, 2)
 
@@ -206,7 +207,7 @@ def main() -> None:
     scale, turns = (0.1, 1) if given.quick else (1.0, 2)
     name = "scale_quick" if given.quick else "scale"
     old = RESULTS / f"{name}.json"
-    results = json.loads(old.read_text())["results"] if given.only and old.is_file() else {}
+    results = read_json(old)["results"] if given.only and old.is_file() else {}
     load = os.getloadavg()[0]
     if given.only != "large":
         results["rates"] = rates(scale, turns, given.repeats) | {"load_before": load}

@@ -17,7 +17,6 @@ the validation pairs from 30, those of "als, tuned" from 25, and the seconds of 
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +27,7 @@ import nearkin as nk
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.pages import markdown
+from benchmarks.stored import read_json
 from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
 from benchmarks.two_tower.features import features
@@ -150,7 +150,7 @@ def main() -> None:
     options = options.parse_args()
     limit_threads(options.threads)
     path = RESULTS / "two_tower.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results = read_json(path)["results"] if path.exists() else {}
     if options.quick:
         options.seeds, options.seconds = 1, min(options.seconds, QUICK_SECONDS)
     if options.protocol:
