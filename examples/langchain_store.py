@@ -27,23 +27,32 @@ class NearkinStore(VectorStore):
     def add_texts(
         self, texts: Iterable[str], metadatas: list[dict] | None = None, *, ids: list[str] | None = None, **_: Any
     ) -> list[str]:
-        """Add texts, or replace those whose ids are known; returns their ids."""
+        """Add texts, or replace those whose ids are known; returns their ids, new ones where there are none."""
         texts = list(texts)
-        names = ids or [str(uuid4()) for _ in texts]
+        for what, given in (("metadatas", metadatas), ("ids", ids)):
+            if given is not None and len(given) != len(texts):
+                raise ValueError(f"{what} has {len(given)} entries for {len(texts)} texts; give one for each")
+        names = [str(name or uuid4()) for name in ids or [None] * len(texts)]
+        if len(set(names)) < len(names):
+            raise ValueError("ids holds an id twice; give each text its own")
+        rows = zip(names, texts, metadatas or [{} for _ in texts], strict=True)
+        fresh = {name: Document(id=name, page_content=text, metadata=metadata) for name, text, metadata in rows}
+        if not fresh:
+            return []
         X = np.array(self._embedding.embed_documents(texts), np.float32)
         if self.index is None:
             self.index = nk.Index.build(X, self._quantizer, names, metric="cosine")
         else:
             self.index.upsert(X, names)
-        for name, text, metadata in zip(names, texts, metadatas or [{}] * len(texts), strict=True):
-            self._documents[name] = Document(id=name, page_content=text, metadata=metadata)
+        self._documents |= fresh
         return names
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """Remove the documents of these ids, all without any."""
-        gone = list(self._documents) if ids is None else ids
-        if self.index is not None:
-            self.index.remove(gone)
+        """Remove the documents of these ids, all without any; unknown ids are passed over."""
+        known = set(self._documents)
+        gone = known if ids is None else known & set(map(str, ids))
+        if self.index is not None and gone:
+            self.index.remove(sorted(gone))
         for name in gone:
             del self._documents[name]
         return True
