@@ -95,6 +95,45 @@ def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
     assert out.count("\n") == 1
 
 
+STREAMS = {  # how a shell calls it -> exit code
+    "search idx Q.npy -k 3": 0,  # a table with ids that the terminal lacks
+    "embed pairs.csv --kind pairs --dim 2 --out emb": 0,
+    "recommend emb --all -k 2": 0,
+    "search idx größe.npy": 2,
+    "search idx Q.npy --out hits.csv >&-": 0,
+    "search idx Q.npy >&- 2>&- <&-": 0,
+    "search idx no.npy 2>&-": 2,
+    "search idx Q.npy --json | true": 141,
+    "search --help | true": 141,
+    "search idx no.npy 2>&1 | true": 2,
+    "search idx Q.npy > /dev/full": 2,
+}
+
+
+def test_a_terminal_may_lack_letters_and_streams_may_be_closed(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    np.save(tmp_path / "Q.npy", X)
+    nk.Index.build(X, ids=[f"größe-{i}" for i in range(40)]).save(tmp_path / "idx")
+    lines = [f"käufer-{i % 8},größe-{i % 7}" for i in range(40)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["käufer,ware", *lines]), encoding="utf-8")
+    shell = "\n".join(
+        f'"$0" -m nearkin {call}; code=${{PIPESTATUS[0]}}; echo "$code" >> codes; echo "== {call}" >> err'
+        for call in STREAMS
+    )
+    given = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("ab") as err:
+        done = subprocess.run(
+            ["bash", "-c", shell, sys.executable], cwd=tmp_path, stdout=out, stderr=err, env=given, timeout=600
+        )
+    said = (tmp_path / "err").read_bytes()
+    assert done.returncode == 0
+    assert dict(zip(STREAMS, map(int, (tmp_path / "codes").read_text().split()), strict=True)) == STREAMS, said
+    assert b"Traceback" not in said
+    assert b"Exception ignored" not in said
+    assert rb"gr\xf6\xdfe-1" in (tmp_path / "out").read_bytes()
+    assert "größe-" in (tmp_path / "hits.csv").read_text(encoding="utf-8")
+
+
 def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The command is at work, for seconds more, when the signal comes."""
     X = tmp_path / "X.npy"

@@ -16,14 +16,14 @@ def test_a_whole_folder(compressed):
     assert record["files"] == 7  # config, index, arrays, run; and the quantizer's three
 
 
-def test_damage_is_named_and_the_exit_code_is_2(compressed, tmp_path):
+def test_damage_is_named_and_the_exit_code_is_1(compressed, tmp_path):
     folder = shutil.copytree(compressed(), tmp_path / "idx")
     (folder / "notes.txt").write_text("mine")
     file = folder / "index.faiss"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     (folder / "arrays.safetensors").unlink()
     result = run("check", folder, "--json")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     record = json.loads(result.stdout)
     assert (len(record["damaged"]), record["others"]) == (2, ["notes.txt"])
     assert "arrays.safetensors is missing" in result.stderr
@@ -44,7 +44,7 @@ def test_codes(files, compressed, tmp_path):
     assert run_json("check", codes)["kind"] == "codes"
     (codes / "part.npy").write_bytes(b"short")
     result = run("check", codes)
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "part.npy has other bytes" in result.stderr
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.cli import doctor
+from nearkin.cli.screen import NEGATIVE
 from tests.cli.conftest import run, run_json
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,6 @@ def test_a_missing_extra_is_named_with_what_needs_it(monkeypatch: pytest.MonkeyP
 def test_a_broken_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # import raises ImportError
     result = run("doctor")
-    assert result.exit_code == doctor.BROKEN
+    assert result.exit_code == NEGATIVE
     assert "nearkin: cannot load torch" in result.stderr
     assert result.stdout.count(doctor.FAILED) == 2

@@ -1,4 +1,4 @@
-"""Damaged files and folders through the command line: exit 0, or 2 with one line and nothing left behind."""
+"""Damaged files and folders through the command line: exit 0, 1 of `check`, or 2 with one line and nothing left."""
 
 import os
 import random
@@ -87,7 +87,12 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
         return "other"
     lines = [line for line in result.stderr.splitlines() if line.startswith("nearkin: ")]
     most = len(lines) if words[0] == "check" else 1  # which names every damaged file
-    if result.exit_code != 2 or not 1 <= len(lines) <= most or result.stderr.splitlines()[-len(lines) :] != lines:
+    wanted = (1, 2) if words[0] == "check" else (2,)  # 1: it is damaged, the answer to the question
+    if (
+        result.exit_code not in wanted
+        or not 1 <= len(lines) <= most
+        or result.stderr.splitlines()[-len(lines) :] != lines
+    ):
         raise Fault(told)
     if "a fault of nearkin's" in lines[0]:
         raise Fault(told)

@@ -1,5 +1,6 @@
 """`nearkin watch` and `refresh`: a drift is called where there is one, and new codes serve the new rows."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.metrics import neighbours_kept
 from nearkin.pipeline import change
-from tests.cli.conftest import run, run_json
+from tests.cli.conftest import run
 
 OF = np.random.default_rng(0)
 USUAL, OTHER = [3, 3, 3, 1, 1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.1, 3, 3, 3]  # spread of the columns
@@ -39,8 +40,8 @@ def test_a_drift_is_called_where_there_is_one(folder: Path) -> None:
     assert moved["gain"]["mean"] == pytest.approx(moved["again"]["mean"] - moved["now"]["mean"])
     assert not same["drift"]
     assert same["now"]["low"] < same["now"]["mean"] < same["now"]["high"]
-    record = run_json("watch", folder, folder.with_name("new.npy"))
-    assert record["drift"] is True
+    result = run("watch", folder, folder.with_name("new.npy"), "--json")
+    assert (result.exit_code, json.loads(result.stdout)["drift"]) == (1, True)
     assert "Next: nearkin refresh" in run("watch", folder, folder.with_name("new.npy")).stdout
 
 

@@ -1,10 +1,11 @@
-"""The list of commands, and their exit codes: 0, 2 with one line on stderr for bad input, 130 for Ctrl-C."""
+"""The list of commands, and their exit codes, which `nearkin --help` lists."""
 
 import os
 import re
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -21,7 +22,7 @@ from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.export import bridge, export, ids, rotate
 from nearkin.cli.options import described
 from nearkin.cli.pages import ask, demo, explore, report
-from nearkin.cli.screen import LOG, Log, log_line, printable
+from nearkin.cli.screen import LOG, Log, drop_output, log_line, open_streams, printable
 from nearkin.cli.search import recommend, search, similar
 
 PANELS = {  # of the list of commands
@@ -32,7 +33,7 @@ PANELS = {  # of the list of commands
     "Other engines and models": (rotate, encode, export, bridge, ids),
 }
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
 _EVERYWHERE = ("--quiet", "--verbose", "--log")
 _OPTIONS = {  # of parameters in messages
@@ -51,28 +52,29 @@ class CommandGroup(TyperGroup):
         TypeError, OSError, a missing extra, no memory) the line asks for a report. NEARKIN_DEBUG=1 shows the traceback.
         """
         extra["standalone_mode"] = False
+        open_streams()
         given = list(sys.argv[1:] if args is None else args)
         for at in [at for at, word in enumerate(given[:-1]) if word == "--log"]:
             given[at : at + 2] = [f"--log={given[at + 1]}"]
         given = [f"{word}=auto" if word == "--keep-vectors" else word for word in given]  # its value is optional
         args = sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE)  # these come first
-        together = False
+        together, line = False, ""
         try:
             # under torchrun join_processes gives the processes of a run; without it one
             with interrupts_in_finalizers(), join_processes() as processes:
                 together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:
-            code = INTERRUPTED
-        except BrokenPipeError:  # `nearkin ... | head`: the reader has closed the pipe
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 1
+            code, line = INTERRUPTED, "nearkin: interrupted"
+        except SystemExit as end:  # by rich or click: `nearkin ... | head` has closed the pipe
+            code = PIPE_CLOSED if end.code == 1 else end.code
         except Exception as error:
             if os.environ.get("NEARKIN_DEBUG"):
                 raise
-            code = _explain(_cause(error))
-        if code == INTERRUPTED:
-            typer.echo("nearkin: interrupted", err=True)
+            code, line = BAD_INPUT, _explained(_cause(error))
+        with suppress(OSError):  # nobody reads stderr
+            typer.echo(line, err=True, nl=bool(line))
+        drop_output()
         code = code if isinstance(code, int) else 0
         if together:
             leave(code)
@@ -99,11 +101,11 @@ def _cause(error: Exception) -> BaseException:
     return error
 
 
-def _explain(error: BaseException) -> int:
-    """Print the line for an error; returns the exit code."""
+def _explained(error: BaseException) -> str:
+    """The line for an error."""
     usage = getattr(error, "format_message", None)  # of the parser's own errors, from whichever package
     if getattr(error, "repeated", False):  # rank 0 prints it
-        return BAD_INPUT
+        return ""
     if usage is not None:
         ctx = getattr(error, "ctx", None)
         text, refused = _one_line(usage()), _REFUSED.search(str(error.__cause__))
@@ -120,8 +122,7 @@ def _explain(error: BaseException) -> int:
             f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault in nearkin: please "
             "report this line, the command, and what it prints with NEARKIN_DEBUG=1)"
         )
-    typer.echo(log_line(text) if LOG.as_json else f"nearkin: {text}", err=True)
-    return BAD_INPUT
+    return log_line(text) if LOG.as_json else f"nearkin: {text}"
 
 
 def as_options(text: str) -> str:
@@ -170,6 +171,9 @@ def root(
     - nearkin embed pairs.csv --left user --right item --out emb
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
+
+    Exit codes: 0; 1 for a negative verdict (damage, drift, a recall below its target, a broken library); 2 for a wrong
+    call or input, with one line on stderr; 130 for Ctrl-C; 141 when nobody reads the output.
     """
     if version:
         typer.echo(f"nearkin {nearkin.__version__}")

@@ -8,9 +8,7 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
 from nearkin.cli.options import File, Index, Neighbours, Seed, Side, Vectors
-from nearkin.cli.screen import Screen, pairs, read_line, table
-
-DAMAGED = 2
+from nearkin.cli.screen import NEGATIVE, Screen, pairs, read_line, table
 
 
 def add(
@@ -105,7 +103,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
 
     New codes are learned from half of the new rows and those of the index; the other half measures the recall of old
     and new codes. It is a drift if the new recall is higher, by half a point or more with 97.5 % confidence. The index
-    is not changed. Give rows that it does not hold.
+    is not changed. Give rows that it does not hold. The exit code is 1 for a drift.
 
     Examples:
 
@@ -123,6 +121,8 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
         word, advice = "Drift", f"Next: nearkin refresh {index} --with {vectors}"
     sentence = f"{word}: learning again changes the recall of new rows by {mean} points (95 %: {low} to {high})"
     screen.finish(found, table(title, ["codes", "mean", "at least", "at most"], rows), sentence, advice)
+    if found["drift"]:
+        raise typer.Exit(NEGATIVE)
 
 
 def refresh(
@@ -154,7 +154,7 @@ def refresh(
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:
     """Print the kind of a saved folder, and whether it is complete and unchanged.
 
-    Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 2 for a
+    Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 1 for a
     damaged or missing file. Folders of format version 1 have no manifest and are not verified; save them again
     (`nk.Index.load("idx").save("idx")`).
 
@@ -177,4 +177,4 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
     for line in found["damaged"]:
         screen.say(f"nearkin: {line}")
     if found["damaged"]:
-        raise typer.Exit(DAMAGED)
+        raise typer.Exit(NEGATIVE)

@@ -11,9 +11,8 @@ import typer
 
 import nearkin
 from nearkin._fields import Fields
-from nearkin.cli.screen import Screen, pairs, table, threads_used
+from nearkin.cli.screen import NEGATIVE, Screen, pairs, table, threads_used
 
-BROKEN = 2
 FAILED = "cannot be loaded"
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "faiss", "torch", "matplotlib")
 EXTRAS = {  # extra -> (its modules, what needs them)
@@ -33,7 +32,7 @@ EXTRAS = {  # extra -> (its modules, what needs them)
 def doctor(screen: Screen) -> None:
     """Print what nearkin runs on: versions, threads, SIMD levels, the cache folder, and which extras are missing.
 
-    Add the output to every report of a fault. The exit code is 2 if a library that nearkin needs cannot be loaded.
+    Add the output to every report of a fault. The exit code is 1 if a library that nearkin needs cannot be loaded.
 
     Example:
 
@@ -72,7 +71,7 @@ def doctor(screen: Screen) -> None:
         screen.say("nearkin: every process compiles again; set NUMBA_CACHE_DIR and MPLCONFIGDIR to writable folders")
     if broken:
         screen.say(f"nearkin: cannot load {', '.join(broken)}; install it again")
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(NEGATIVE)
 
 
 def _attempt(function: Callable[[], str]) -> str:

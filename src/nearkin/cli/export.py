@@ -8,7 +8,7 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
-from nearkin.cli.screen import Screen, pairs
+from nearkin.cli.screen import NEGATIVE, Screen, pairs
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
@@ -62,7 +62,7 @@ def export(
             made = nk.export.export_index(loaded, target, **wanted, callback=callback)
     except nk.export.RecallTooLowError as error:
         screen.say(f"nearkin: {error}")
-        raise typer.Exit(1) from error
+        raise typer.Exit(NEGATIVE) from error
     made = {"index": index, **made, "seconds": steps.seconds}
     shown = {name: value for name, value in made.items() if name not in _NOT_SHOWN}
     shown["wall seconds"] = sum(steps.seconds.values())

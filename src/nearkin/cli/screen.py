@@ -5,9 +5,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from io import TextIOWrapper
 from typing import Any
 
 from rich import box
@@ -27,6 +28,7 @@ _PHASES = {  # "phase" of a record -> words
     "teacher": "training the towers",
     "index": "training towers and index together",
 }
+NEGATIVE = 1  # exit code of a verdict: damage, drift, a missed target
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
 
@@ -52,6 +54,27 @@ def log_line(text: str, when: float | None = None) -> str:
     if not LOG.as_json:
         return f"{at:%H:%M:%S} {text}"
     return json.dumps({"time": at.isoformat(timespec="seconds"), "command": LOG.command, "text": text})
+
+
+def open_streams() -> None:
+    """Escape on stdout and stderr what their encoding lacks (\\xe9); a closed one leads nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # `nearkin ... >&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
+            with suppress(OSError):  # a file that has become a pipe
+                stream.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Write to nowhere from now on: nobody reads stdout or stderr, and Python flushes both at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
 
 
 class Screen:
