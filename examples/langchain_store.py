@@ -27,7 +27,7 @@ class NearkinStore(VectorStore):
     def add_texts(
         self, texts: Iterable[str], metadatas: list[dict] | None = None, *, ids: list[str] | None = None, **_: Any
     ) -> list[str]:
-        """Add texts, or replace those whose ids are known; returns their ids, new ones where there are none."""
+        """Add texts, or replace those whose ids are known; returns their ids, made for those that have none."""
         texts = list(texts)
         for what, given in (("metadatas", metadatas), ("ids", ids)):
             if given is not None and len(given) != len(texts):

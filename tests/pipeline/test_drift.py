@@ -11,7 +11,7 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.metrics import neighbours_kept
 from nearkin.pipeline import change
-from tests.cli.conftest import run
+from tests.cli.conftest import run, run_json
 
 OF = np.random.default_rng(0)
 USUAL, OTHER = [3, 3, 3, 1, 1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.1, 3, 3, 3]  # spread of the columns
