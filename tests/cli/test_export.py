@@ -36,7 +36,7 @@ def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--to", "faiss"], "target is 'faiss'; it must be one of 'lance', 'pgvector', 'qdrant'"),
+        (["--to", "faiss"], "target is 'faiss'; it must be one of 'lance', 'pgvector'"),
         (["--to", "lance"], "lance needs out; it takes out"),
         (["--to", "pgvector", "--out", "x"], "out is no option of pgvector; it takes dsn, name, replace"),
         (["--to", "lance", "--out", "IDX"], "holds the kind 'index', which an export does not replace"),

@@ -88,12 +88,10 @@ def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> 
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> None:
-    targets = {to: make_target(to) for to in ("pgvector", "qdrant")}
-    lance = make_target("lance", out=tmp_path / "x")
+    pgvector, lance = make_target("pgvector"), make_target("lance", out=tmp_path / "x")
     monkeypatch.setattr(files, "import_module", lambda name: (_ for _ in ()).throw(ImportError(f"no {name}")))
-    for to, target in targets.items():
-        with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{to}\]'"):
-            export_index(bits, target)
+    with pytest.raises(ImportError, match=r"not installed .*: pip install 'nearkin\[pgvector\]'"):
+        export_index(bits, pgvector)
     index = Index.build(np.eye(16), nk.ProductQuantizer(4, 4, rotation=None, random_state=0))
     with pytest.raises(ImportError, match=r"needs lance, .*pip install 'nearkin\[lance\]'"):
         export_index(index, lance)

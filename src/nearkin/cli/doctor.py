@@ -23,7 +23,6 @@ EXTRAS = {  # extra -> (its modules, what needs them)
     "web": (("PIL", "starlette", "uvicorn", "pyarrow"), "explore, ask"),
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),
-    "qdrant": (("qdrant_client",), "export --to qdrant"),
     "ray": (("ray", "pandas", "pyarrow"), "nk.export.BatchEncoder in Ray Data"),
     "rl": (("gymnasium",), "examples/evolution_strategies.py"),
 }

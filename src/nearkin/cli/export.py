@@ -19,7 +19,6 @@ def export(
     to: Annotated[str, typer.Option(metavar="TARGET")],
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FOLDER")] = None,
     dsn: str | None = None,
-    url: str | None = None,
     name: str | None = None,
     form: Annotated[str | None, typer.Option("--as", metavar="TYPE")] = None,
     replace: Annotated[bool, typer.Option("--replace")] = False,
@@ -37,21 +36,19 @@ def export(
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop --name products
     - nearkin export idx --to pgvector --as halfvec --dsn postgresql://me@localhost/shop
     - nearkin export idx --to lance --out idx.lance
-    - nearkin export idx --to qdrant --url http://localhost:6333
 
     Options:
 
-    - to: lance, pgvector or qdrant.
+    - to: lance or pgvector.
     + out: Folder to write (lance).
     + dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
-    + url: Address of the server (qdrant).
-    + name: Table, collection or index to write. [default: nearkin]
+    + name: Table to write. [default: nearkin]
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
     - replace: Overwrite another index under that name.
     + queries: Queries of the self-check. [default: 100 near the rows]
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
-    target = nk.export.make_target(to, out=out, dsn=dsn, url=url, name=name, form=form, replace=replace or None)
+    target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, replace=replace or None)
     Q = None if queries is None else nk.read_vectors(queries)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):

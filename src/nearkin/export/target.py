@@ -22,7 +22,6 @@ from nearkin.index import Index
 TARGETS = {  # name -> (module, class); a module loads its engine's package when it is used
     "lance": ("lance", "Lance"),
     "pgvector": ("pgvector", "Pgvector"),
-    "qdrant": ("qdrant", "Qdrant"),
 }
 _ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
