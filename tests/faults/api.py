@@ -176,7 +176,7 @@ NOT = {
         "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization to_svg SoftmaxLoss AllPairsLoss"
     ),
     "no function": "TARGETS",
-    "a whole job: the commands try it": "BatchEncoder join_processes export_index push_to_hub make_target best",
+    "a whole job: the commands try it": "BatchEncoder join_processes export_index make_target best",
     "reads files: the readers try it": "load describe",
 }
 

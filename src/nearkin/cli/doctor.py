@@ -19,7 +19,6 @@ EXTRAS = {  # extra -> (its modules, what needs them)
     "parquet": (("pyarrow",), "Parquet files in every command"),
     "excel": (("openpyxl",), "tables in .xlsx files"),
     "hdf5": (("h5py",), "vectors in .h5 files"),
-    "hub": (("huggingface_hub",), "nk.export.push_to_hub"),
     "web": (("PIL", "starlette", "uvicorn", "pyarrow"), "explore, ask"),
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),

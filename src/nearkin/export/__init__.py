@@ -1,7 +1,6 @@
 """Export of a finished index to engines that scale."""
 
 from nearkin.export.batch_encoder import BatchEncoder as BatchEncoder
-from nearkin.export.hub import push_to_hub as push_to_hub
 from nearkin.export.source import Source as Source
 from nearkin.export.target import TARGETS as TARGETS
 from nearkin.export.target import Check as Check
