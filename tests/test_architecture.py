@@ -26,7 +26,6 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
 WHOLE_HOUSE = {  # what stands below the pipeline and yet imports all of nearkin, where it is used, and why
     "quantization/layer/layer.py",  # IndexingLayer.export: users' convenience, makes an nk.Index
     "quantization/layer/ids.py",  # the type of IdsIndex.ids, nk.SemanticIds, which makes the index
-    "index/index.py",  # Index.explore: users' convenience, shows a page in a notebook
     "report/page.py",  # the version at a page's foot
 }
 MAX_FILE, MAX_FUNCTION = 600, 60
@@ -83,6 +82,13 @@ def test_imports_point_down() -> None:
             if not (whole if not other else other == room or LEVEL[other] < LEVEL[room]):
                 wrong.append(f"{path}: imports {name}, which is not on a lower level")
     assert not wrong, "\n".join(wrong)
+
+
+def test_only_commands_import_pages() -> None:
+    below = [path for path in FILES if package(path) not in ("web", "cli", "__init__")]
+    wrong = [path for path in below if any(f"{name}.".startswith("nearkin.web.") for name in imports(path))]
+    assert not wrong
+    assert not [path for path in below if "nearkin.web" in text(path)], "nor by name"
 
 
 def test_no_import_cycle() -> None:

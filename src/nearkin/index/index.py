@@ -443,12 +443,6 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: ArrayLike | None = None, **options: object) -> object:
-        """The page of `nearkin explore`, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
-        import nearkin  # the page is a higher package: for users' convenience, not a dependency
-
-        return nearkin.web.load("explore").explore(self, vectors, **options)
-
     @classmethod
     def load(cls, path: StrPath, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.

@@ -67,13 +67,12 @@ def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:
 
 def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0))
-    page = index.explore(rows, labels=np.arange(N) % 3, most=20)
+    page = explore(index, rows, labels=np.arange(N) % 3, most=20)
     assert len(data_of(page.html)["answers"]) == 20
     shown = page._repr_html_()
     assert shown.startswith("<iframe")
     assert "<script" not in shown  # it is escaped, in srcdoc
     assert 'sandbox="allow-scripts allow-forms allow-downloads"' in shown
-    assert explore(index, rows, labels=np.arange(N) % 3, most=20).html == page.html
     with pytest.raises(ValueError, match="labels has 3"):
         explore(index, rows, labels=np.arange(3))
     with pytest.raises(ValueError, match="vectors have shape"):
