@@ -1,7 +1,7 @@
 """What every choice by held-out data takes, and what its result is worth on other data: one table before a change of
 the rules and one after.
 
-python -m benchmarks choices [--only starts,bridge] [--seeds 3] [--out FILE.json] [--before FILE.npz] [--data DIR]
+python -m benchmarks.choices.run [--only starts,bridge] [--seeds 3] [--out FILE.json] [--before FILE.npz] [--data DIR]
 
 Public names alone are called, so the file also runs on an older tree. Each choice is made on small parts of six sets
 (rankings and comparisons: of those that there are), with rows drawn anew for each seed. Prints the winner, the figure
@@ -192,9 +192,7 @@ def dimensions(data: Path, seed: int) -> Iterator[tuple[str, Callable[[], Made]]
 def _dimension(rows: np.ndarray, seed: int) -> Made:
     n = len(rows) * 3 // 4
     model = nk.OrdinalEmbedding("auto", random_state=seed).fit(rows[:n])
-    near, far = (
-        np.linalg.norm(model.embedding_[rows[n:, 0]] - model.embedding_[rows[n:, j]], axis=1) for j in (1, 2)
-    )
+    near, far = (np.linalg.norm(model.embedding_[rows[n:, 0]] - model.embedding_[rows[n:, j]], axis=1) for j in (1, 2))
     return str(model.n_components_), (near < far).astype(float)
 
 

@@ -62,6 +62,11 @@ PROBLEMS_OF = {
     "index.searching": BY_PRODUCT,
     "index.searching.lengths": LENGTHS,
     "linalg.orthonormal": BY_PRODUCT,
+    "metrics.trial": PRODUCT,
+    "metrics.trial.queries": (
+        "product with queries, sentences, 24 bytes",
+        "product with queries, GIST, 16 bytes",
+    ),
     "quantization.additive": RESIDUAL,
     "quantization.additive.length": LENGTHS,
     "quantization.additive.restoring": LENGTHS,
@@ -73,10 +78,6 @@ PROBLEMS_OF = {
     "quantization.codebooks.far": FAR,
     "quantization.codebooks.far_iterations": FAR,
     "quantization.codebooks.far_share": FAR,
-    "quantization.codebooks.queries": (
-        "product with queries, sentences, 24 bytes",
-        "product with queries, GIST, 16 bytes",
-    ),
     "quantization.engine_rotation": SIGNS,
     "quantization.engine_rotation.iterations": ("rotation for product codes, SIFT", "rotation for product codes, GIST"),
     "quantization.faiss_bridge": ("product of 4 bits, SIFT, 8 bytes", "product of 4 bits, GIST, 16 bytes"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.retrieval import ExactNeighbours, Judge, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, without_own
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -121,14 +121,3 @@ def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> Non
         nk.metrics.neighbours_kept([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
     with pytest.raises(TypeError, match="both must be integers or both strings"):
         nk.metrics.neighbours_kept([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])
-
-
-def test_the_judge_counts_what_decoded_rows_keep(rng):
-    rows = rng.normal(size=(60, 4)).astype(np.float32)
-    judge = Judge.of(rows, rows[:20] + np.float32(0.01), 5)
-    assert judge.k == 5
-    assert judge.kept(rows) == 1
-    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0].astype(np.float32)
-    assert judge.kept(rows @ turn, judge.queries @ turn) == pytest.approx(1, abs=0.02)
-    assert judge.kept(np.roll(rows, 7, axis=0)) < 0.5
-    assert Judge.of(rows[:3], rows[:2]).k == 3

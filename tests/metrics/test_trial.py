@@ -1,10 +1,11 @@
-"""Paired differences: Student's interval, which holds the true mean as often as it says."""
+"""Paired differences, whose interval holds the true mean as often as it says, and the choice that they make."""
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from nearkin.metrics.trial import paired_difference
+import nearkin as nk
+from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 
 
 def test_interval_and_error_are_those_of_the_paired_t_test() -> None:
@@ -40,3 +41,75 @@ def test_values_of_other_queries_are_refused() -> None:
     for one, other in (([0.1, 0.2], [0.1]), ([], []), ([[0.1]], [[0.1]])):
         with pytest.raises(ValueError, match="one for each query"):
             paired_difference(one, other)
+
+
+def made(*candidates: tuple[str, list[float], float]) -> Trial:
+    trial = Trial()
+    for name, values, cost in candidates:
+        trial.add(name, np.array(values), cost)
+    return trial
+
+
+BASE = np.array([0.5, 0.4, 0.3, 0.6, 0.2, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("lead", "costs", "winner"),
+    [
+        ([0.1, 0.11, 0.09, 0.1, 0.1, 0.1], (1, 2), "new"),  # clear: the expensive one
+        ([0.3, -0.3, 0.03, 0, 0, 0], (1, 2), "old"),  # level: the cheap one
+        ([0.3, -0.3, 0.03, 0, 0, 0], (2, 1), "new"),
+        ([0.3, -0.3, 0.03, 0, 0, 0], (1, 1), "new"),  # level and equally cheap: the larger mean
+        ([0.0] * 6, (1, 1), "old"),  # equal: the first
+        ([-0.1, -0.1, -0.11, -0.1, -0.1, -0.1], (2, 1), "old"),
+        ([1e-13] * 6, (1, 2), "old"),  # rounding is no lead
+    ],
+)
+def test_within_a_standard_error_the_cheaper_wins(lead: list[float], costs: tuple[float, float], winner: str) -> None:
+    trial = made(("old", list(BASE), costs[0]), ("new", list(BASE + lead), costs[1]))
+    assert trial.winner() == winner
+    assert {record["candidate"]: record["won"] for record in trial.table()} == {n: n == winner for n in ("old", "new")}
+
+
+def test_differences_are_paired_not_those_of_means() -> None:
+    """Queries differ far more than candidates: only query by query is the lead clear."""
+    noise = np.random.default_rng(0).random(50)
+    trial = made(("cheap", list(noise), 0), ("dear", list(noise + np.linspace(0.001, 0.003, 50)), 1))
+    assert trial.winner() == "dear"
+    assert trial.table()[0]["error"] < 1e-3 < noise.std() / 50**0.5
+    assert trial.table()[1]["error"] == 0  # of the best, to itself
+
+
+def test_a_winner_among_some_and_with_one_query() -> None:
+    trial = made(("a", [0.1, 0.2], 0), ("b", [0.8, 0.9], 1), ("c", [0.5, 0.6], 2))
+    assert (trial.winner(), trial.winner("a", "c"), trial.best("a", "c")) == ("b", "c", "c")
+    assert made(("a", [0.1], 0), ("b", [0.9], 1)).winner() == "a"  # a single query proves nothing
+
+
+def test_records_and_callback_tell_the_same() -> None:
+    seen: list[dict] = []
+    trial = Trial(lambda step, record: seen.append({"step": step, **record}), total=2)
+    trial.add(8, BASE, 8, seconds=3.0)
+    trial.add(16, BASE + 0.1, 16)
+    assert [record["step"] for record in seen] == [1, 2]
+    assert seen[0].items() >= {"total": 2, "objective": -BASE.mean(), "candidate": 8, "cost": 8, "seconds": 3.0}.items()
+    table = trial.table()
+    assert [set(record) - {"seconds"} for record in table] == [{"candidate", "value", "error", "cost", "won"}] * 2
+    assert (table[0]["seconds"], [record["won"] for record in table]) == (3.0, [False, True])
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_the_recall_of_decoded_rows_is_that_of_each_query(rng: np.random.Generator, metric: str) -> None:
+    rows = rng.normal(size=(60, 4)).astype(np.float32)
+    held = HeldOut.of(rows, rows[:20] + np.float32(0.01), metric, 5)
+    assert held.k == 5
+    assert held.recall(rows).shape == (20,)
+    assert (held.recall(rows) == 1).all()
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0].astype(np.float32)
+    assert held.recall(rows @ turn, held.queries @ turn).mean() == pytest.approx(1, abs=0.02)
+    other = np.roll(rows, 7, axis=0)
+    found = np.argsort(-held.queries @ other.T if metric == "ip" else ((held.queries[:, None] - other) ** 2).sum(2))[
+        :, :5
+    ]
+    assert held.recall(other).mean() == pytest.approx(nk.metrics.neighbours_kept(found, rows, held.queries, metric))
+    assert HeldOut.of(rows[:3], rows[:2]).k == 3

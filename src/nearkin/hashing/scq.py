@@ -19,6 +19,7 @@ from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.metrics.hamming import hamming_histograms
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.statistics import shared_generator
 
 
@@ -29,7 +30,6 @@ class Defaults:
 
     multiples: tuple[float, ...] = (0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0)  # of eq. 25's scale
     rounds: int = 2  # each with other queries, rows and starts
-    queries: int = 1_000  # held out, at most
     share: float = 0.2  # of fewer rows that are held out
     rows: int = 6_000  # learned from and searched, at most
     n_components: int = 128  # principal components, or n_bits if that is more
@@ -73,7 +73,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         mean average precision. It must lead `plain` by two standard errors in every round, since starts differ too."""
         generator = shared_generator(self.random_state)
         Z = np.ascontiguousarray(Z[:, : max(DEFAULTS.n_components, self.n_bits)])
-        count = min(DEFAULTS.queries, int(len(Z) * DEFAULTS.share))
+        count = min(OF_TRIALS.queries, int(len(Z) * DEFAULTS.share))
         rounds = []
         for _ in range(DEFAULTS.rounds):
             drawn = generator.permutation(len(Z))[: count + DEFAULTS.rows]

@@ -12,7 +12,7 @@ correct. Counting by row number would give a lossless code a recall below 1 (.90
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_vectors
-from nearkin._faiss import METRIC_TYPES, nearest_rows
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 
@@ -251,36 +251,12 @@ class ExactNeighbours:
 
     def kept(self, found: np.ndarray) -> float:
         """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""
-        return recall_k_at_k(found, self.matched(found), self.ids.shape[1])
+        return float(self.shares(found)[1].mean()) if len(found) else 0.0
 
     def shares(self, found: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
         """{oversample: share (q,) of the k neighbours among the first oversample * k of `found` (q, c)}."""
         k, hits = self.ids.shape[1], relevance(found, self.matched(found))
         return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
-
-
-@dataclass(frozen=True)
-class Judge:
-    """Rows (n, d), queries (q, d) and their exact neighbours: measures the recall of decoded rows."""
-
-    rows: np.ndarray
-    queries: np.ndarray
-    metric: str
-    truth: ExactNeighbours = field(repr=False)
-
-    @classmethod
-    def of(cls, rows: np.ndarray, queries: np.ndarray, k: int = 10, metric: str = "l2") -> "Judge":
-        """Compute the k nearest rows by "l2" or "ip"."""
-        return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
-
-    @property
-    def k(self) -> int:
-        """Neighbours that count, fewer than asked for if there are fewer rows."""
-        return self.truth.ids.shape[1]
-
-    def kept(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> float:
-        """The recall of the decoded rows (n, d'), with `queries` (q, d') or the judge's."""
-        return self.truth.kept(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
 
 
 def without_own(ids: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -1,14 +1,33 @@
-"""Paired comparison of two candidates by their values for the same held-out queries."""
+"""Choice among candidates by their values for the same held-out queries: one rule, for every choice of the library.
+
+Differences are paired by query, which removes the differences between queries. Of the candidates that no other leads by
+more than one standard error the cheapest wins, of equally cheap ones the one with the largest mean.
+"""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
 
-from nearkin._types import ArrayLike
+from nearkin._faiss import nearest_rows
+from nearkin._types import ArrayLike, Fields, Record
+from nearkin.contracts import Callback, ignore
+from nearkin.metrics.retrieval import ExactNeighbours
 
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a choice by recall is based on, unless the caller has other data."""
+
+    queries: int = 1_000  # held out, at most: the standard error of a recall is then below .01
+    neighbours: int = 10  # k of the recall
+
+
+DEFAULTS = Defaults()
 CONFIDENCE = 0.95  # of the intervals
 FEWEST = 6  # queries; even if all differ in one direction, a sign test of fewer does not reach 5 %
 
@@ -49,3 +68,100 @@ def paired_difference(one: ArrayLike, other: ArrayLike) -> Difference:
     half = error * float(stdtrit(max(n - 1, 1), (1 + CONFIDENCE) / 2))
     low, high = mean - half, mean + half
     return Difference(mean, error, *((low, high) if n >= FEWEST else (min(low, 0.0), max(high, 0.0))))
+
+
+ROUNDING = 1e-9  # equal values may differ by rounding
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query."""
+
+    rows: np.ndarray
+    queries: np.ndarray
+    metric: str
+    truth: ExactNeighbours = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: np.ndarray, queries: np.ndarray, metric: str = "l2", k: int | None = None) -> "HeldOut":
+        """Compute the k nearest rows, 10 by default, by "l2" or "ip"."""
+        k = DEFAULTS.neighbours if k is None else k
+        return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
+
+    @property
+    def k(self) -> int:
+        """Neighbours that count, fewer than asked for if there are fewer rows."""
+        return self.truth.ids.shape[1]
+
+    def found(self, ids: np.ndarray) -> np.ndarray:
+        """The recall (q,) of row numbers (q, k), best first."""
+        return self.truth.shares(ids)[1]
+
+    def recall(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
+        """The recall (q,) of decoded rows (n, d'), with `queries` (q, d') or the held-out ones."""
+        return self.found(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
+
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass
+class Trial(Generic[Name]):
+    """Candidates, their values for the same queries, users or questions (larger is better), and their costs.
+
+    `callback(step, record)` is called with the record of each candidate that is added; `total` is the number of
+    candidates at most.
+
+    >>> trial = Trial[str]()
+    >>> for name, values, cost in ("short", [0.5, 0.6, 0.7], 8), ("long", [0.5, 0.8, 0.6], 16):
+    ...     _ = trial.add(name, np.array(values), cost)
+    >>> trial.winner()
+    'short'
+    """
+
+    callback: Callback = ignore
+    total: int | None = None
+    values: dict[Name, np.ndarray] = field(default_factory=dict[Name, np.ndarray], init=False)
+    _costs: dict[Name, float] = field(default_factory=dict[Name, float], init=False)
+    _notes: dict[Name, Fields] = field(default_factory=dict[Name, Fields], init=False)
+
+    def add(self, candidate: Name, values: np.ndarray, cost: float = 0.0, **more: object) -> np.ndarray:
+        """Add a candidate with its values (q,) and its cost, in any unit; `more` is added to its record."""
+        self.values[candidate], self._costs[candidate], self._notes[candidate] = values, cost, more
+        total = {} if self.total is None else {"total": self.total}
+        record = self._record(candidate)
+        note = f"{candidate}: {record['value']:.4f}"
+        self.callback(len(self.values), {**total, "objective": -record["value"], "note": note, **record})
+        return values
+
+    def lead(self, one: Name, other: Name) -> Difference:
+        """The difference of two candidates, paired by query."""
+        return paired_difference(self.values[one], self.values[other])
+
+    def leads(self, one: Name, other: Name) -> bool:
+        """Whether `one` leads by more than a standard error."""
+        difference = self.lead(one, other)
+        return difference.mean > difference.error + ROUNDING
+
+    def best(self, *among: Name) -> Name:
+        """The candidate of the largest mean, of equals the first; of all, or of those given."""
+        return max(among or self.values, key=lambda name: float(self.values[name].mean()))
+
+    def winner(self, *among: Name) -> Name:
+        """The cheapest of the candidates that no other leads by more than a standard error; of all, or of those
+        given."""
+        names = sorted(among or self.values, key=lambda name: (self._costs[name], -self.values[name].mean()))
+        return next(one for one in names if not any(self.leads(other, one) for other in names))
+
+    def table(self, winner: Name | None = None) -> list[Record]:
+        """A record of each candidate: "candidate", "value" (its mean), "error" (the standard error of its difference
+        from the best), "cost", "won", and what was added."""
+        winner = self.winner() if winner is None else winner
+        return [{**self._record(name), "won": name == winner} for name in self.values]
+
+    def _record(self, name: Name) -> Record:
+        error = self.lead(self.best(), name).error
+        return {
+            "candidate": name, "value": float(self.values[name].mean()), "error": error, "cost": self._costs[name],
+            **self._notes[name],
+        }  # fmt: skip

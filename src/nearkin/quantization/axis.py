@@ -17,7 +17,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import principal_axes, reached, row_length
-from nearkin.quantization.norm_explicit import DEFAULTS as JUDGED
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.quantization.norm_explicit import AbstractLengthCodes, length_levels
 
 _CHUNK = 8_192  # rows encoded at a time
@@ -93,7 +93,7 @@ class AxisQuantizer(AbstractLengthCodes):
         axes, variances = principal_axes(centred / size)
         # rounding errors of constant columns are not variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        judges = len(rows) > 2 * JUDGED.neighbours
+        judges = len(rows) > 2 * OF_TRIALS.neighbours
         options = [False, True] if length is None and self.n_bytes > 1 and judges else [False]
         fitted, most = vars(self).copy(), -1.0
         for step, with_length in enumerate(options, 1):

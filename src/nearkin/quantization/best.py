@@ -31,7 +31,8 @@ from nearkin._faiss import nearest_codes
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore, takes_length
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.retrieval import Judge
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import HeldOut
 from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN, LENGTHS
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.norm_explicit import NormExplicitQuantizer
@@ -60,8 +61,6 @@ class Defaults:
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
-    queries: int = 1_000  # held out, at most
-    neighbours: int = 10  # k of the recall
     timed_queries: int = 20  # queries that measure the speed of search
 
 
@@ -125,7 +124,7 @@ class Race:
     `known` of the rows that judge is learned from, as it will be in an index of `n_rows` rows."""
 
     train: np.ndarray
-    judge: Judge
+    judge: HeldOut
     given: np.ndarray | None
     known: float
 
@@ -136,20 +135,20 @@ class Race:
         """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
-            count = min(DEFAULTS.queries, max(len(X) // 16, min(100, len(X) // 10)))
+            count = min(OF_TRIALS.queries, max(len(X) // 16, min(100, len(X) // 10)))
             asked, order = X[order[:count]], order[count:]
         else:
             queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
             queries = unit_rows(queries) if metric == "cosine" else queries
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
-            asked, given = queries[:half][: DEFAULTS.queries], queries[half:]
+            asked, given = queries[:half][: OF_TRIALS.queries], queries[half:]
         known = min(len(X), DEFAULTS.learned_rows) / n_rows  # part of the index's rows
         unseen = min(round((1 - known) * min(DEFAULTS.screening_rows, len(order))), len(order) // 4)
         judged = min(DEFAULTS.screening_rows, len(order) if known == 1 else round(unseen / (1 - known)))
         train = order[unseen : unseen + DEFAULTS.screening_rows]
         rows = X[np.concatenate([order[:unseen], train[: judged - unseen]])]
-        judge = Judge.of(rows, asked, DEFAULTS.neighbours, "l2" if metric == "l2" else "ip")
+        judge = HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip")
         return cls(X[train], judge, given, known)
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:

@@ -19,6 +19,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import nearest
 from nearkin.linalg.orthonormal import nearest_orthogonal
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.statistics import CellSums, Shard, squared_norm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
@@ -40,7 +41,6 @@ class Defaults:
     inner_rounds: int = 3
     far: float = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
     far_share: int = 32  # one centroid in 32 may move to far rows
-    queries: int = 1_000  # most given queries that compare starts
     coarse_iterations: int = 20  # of k-means for the centroids of lists
     far_iterations: int = 10  # of k-means for the centroids of far rows
 
@@ -63,7 +63,7 @@ class TrainingRows:
         check_magnitude(X)
         if queries is not None:
             queries = check_queries(queries, X.shape[1])
-            queries = queries[:: -(-len(queries) // DEFAULTS.queries)].astype(np.float32)
+            queries = queries[:: -(-len(queries) // OF_TRIALS.queries)].astype(np.float32)
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 
     def only(self, chosen: np.ndarray | slice) -> Self:

@@ -16,7 +16,8 @@ from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
-from nearkin.metrics.retrieval import Judge
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import HeldOut
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
@@ -27,9 +28,7 @@ from nearkin.statistics import serial_products, shared_generator, whole_rows
 class Defaults:
     """Tuned numbers of rotations for engines; `python -m benchmarks engines` measures the result."""
 
-    rows: int = 16_384  # at most: two thirds are learned from, the others measure recall
-    queries: int = 2_000  # more rows, at most, which choose the winner
-    neighbours: int = 10  # k of the recall
+    rows: int = 16_384  # at most: two thirds are learned from, the others measure recall; more rows are queries
     iterations: int = 10  # of k-means for a product codec, which is trained again for every rotation tried
     memory: float = 0.9  # weight of earlier batches in `partial_fit`
     isotropic: float = 1.1  # times the spread of eigenvalues that chance explains: below it all directions are equal
@@ -211,9 +210,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         X = check_magnitude(whole_rows(self, X, min_rows=2))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
-        asked = None if asked is None else asked[:: -(-len(asked) // DEFAULTS.queries)].astype(np.float32)
+        asked = None if asked is None else asked[:: -(-len(asked) // (2 * OF_TRIALS.queries))].astype(np.float32)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: DEFAULTS.rows + DEFAULTS.queries]].astype(np.float32)
+        X = X[generator.permutation(len(X))[: DEFAULTS.rows + 2 * OF_TRIALS.queries]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
@@ -309,11 +308,11 @@ class _CodecJudge:
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
             X = np.concatenate([asked, X])
-        queries = min(DEFAULTS.queries, len(X) // 5) if asked is None else len(asked)
+        queries = min(2 * OF_TRIALS.queries, len(X) // 5) if asked is None else len(asked)
         most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
         self.learned_from, self.rows = X[queries : queries + most], X[queries + most :]
-        self.judges = [Judge.of(self.rows, X[:queries][part::2], DEFAULTS.neighbours) for part in (0, 1)]
+        self.judges = [HeldOut.of(self.rows, X[:queries][part::2]) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Recall of every second query, from the first or the second on."""
@@ -333,7 +332,7 @@ class _CodecJudge:
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
-        return judge.kept(Y, Q)
+        return float(judge.recall(Y, Q).mean())
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:

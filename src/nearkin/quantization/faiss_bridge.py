@@ -9,7 +9,7 @@ import numpy as np
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
 from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
-from nearkin.metrics.retrieval import Judge
+from nearkin.metrics.trial import HeldOut
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
@@ -194,7 +194,7 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
     return filled
 
 
-def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> Judge:
+def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
     """The judge that compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a
     query if none
     are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
@@ -203,7 +203,7 @@ def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) ->
         held = np.arange(len(X)) % 9 == 8
         X, queries = X[~held], X[held]
     queries = queries[:: -(-max(len(queries), 1) // DEFAULTS.queries)].astype(np.float32)
-    return Judge.of(X, queries, metric=metric)
+    return HeldOut.of(X, queries, metric)
 
 
 def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
@@ -213,7 +213,7 @@ def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: 
     return scan_keeps_enough(judge, exact, fast)
 
 
-def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> float:
+def scan_recall(judge: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> float:
     """The recall of an empty `index` of the quantizer, filled with the judge's rows."""
     quantizer.add_to(index, judge.rows)
     inner = innermost(index)
@@ -226,6 +226,6 @@ def scan_recall(judge: Judge, quantizer: VectorCodes, index: faiss.Index) -> flo
     return judge.truth.kept(found) if len(found) else 1.0
 
 
-def scan_keeps_enough(judge: Judge, exact: float, fast: float) -> bool:
+def scan_keeps_enough(judge: HeldOut, exact: float, fast: float) -> bool:
     """Whether a fast scan that keeps `fast` loses few of the neighbours that the exact scan of the codes keeps."""
     return exact - fast <= max(DEFAULTS.lost, 1 / max(len(judge.queries), 1))  # fewer queries are noisier

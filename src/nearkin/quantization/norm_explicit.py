@@ -27,7 +27,8 @@ from nearkin._faiss import METRIC_TYPES, at_length
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.retrieval import Judge
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import HeldOut
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED, empty_index, packed
 from nearkin.quantization.product import ProductQuantizer
@@ -46,9 +47,7 @@ class Defaults:
     gain: float = 0.005  # least gain in recall of a length in the short fits; their standard error is about .005
     rounds: int = 4  # of these fits, at most
     lists: int = 64  # of these fits, at most
-    queries: int = 1_000  # at most, of the recall that measures a fit
     judged_rows: int = 4_096  # at most, among which they find neighbours
-    neighbours: int = 10  # k of the recall
 
 
 DEFAULTS = Defaults()
@@ -114,10 +113,10 @@ class AbstractLengthCodes(ReconstructingTransformer):
 
     def recall(self, rows: np.ndarray, queries: np.ndarray | None = None) -> float:
         """Recall of queries (q, d), or of the first rows (n, d), among other rows, compared as `nk.Index` does."""
-        split = min(DEFAULTS.queries, len(rows) // 2)
-        asked = rows[:split] if queries is None else queries[:: -(-len(queries) // DEFAULTS.queries)]
-        judge = Judge.of(rows[split : split + DEFAULTS.judged_rows], asked, DEFAULTS.neighbours)
-        return judge.kept(self.decode(self.encode(judge.rows)))
+        split = min(OF_TRIALS.queries, len(rows) // 2)
+        asked = rows[:split] if queries is None else queries[:: -(-len(queries) // OF_TRIALS.queries)]
+        held = HeldOut.of(rows[split : split + DEFAULTS.judged_rows], asked)
+        return float(held.recall(self.decode(self.encode(held.rows))).mean())
 
 
 def length_levels(X: np.ndarray, mean: np.ndarray) -> np.ndarray:

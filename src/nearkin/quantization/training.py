@@ -12,7 +12,8 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import deal_axes, haar_rotation, nearest_orthogonal, principal_axes, reached
-from nearkin.metrics.retrieval import Judge
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import HeldOut
 from nearkin.quantization.codebooks import (
     CoarseQuantizer,
     Prepared,
@@ -47,8 +48,6 @@ class Defaults:
     race_rounds: int = 5  # with a rotation, of the short fit from each start
     race_rows: int = 16  # of that fit, for each centroid
     judged_rows: int = 4_000  # at most
-    queries: int = 1_000  # rows used as queries if none are given
-    neighbours: int = 10  # k of the recall
     space_from: int = 64  # least number of columns for which leaving out axes saves time
     space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
@@ -314,17 +313,17 @@ def _race(
         codes = assign(Z, state.codebooks)
         distortion[name] = squared_error(Z, codes, state.codebooks, weights)
         if judge is not None:
-            recall[name] = judge.kept(decode(codes, state.codebooks), judge.queries @ state.rotation)
+            recall[name] = float(judge.recall(decode(codes, state.codebooks), judge.queries @ state.rotation).mean())
     winner = max(recall, key=recall.__getitem__) if recall else min(distortion, key=distortion.__getitem__)
     return starts[winner], distortion, recall
 
 
-def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge | None:
+def _judge(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | None:
     """A judge of codes by the neighbours of the queries, or of some rows among others; None if rows have weights or are
     too few."""
-    if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * DEFAULTS.queries):
+    if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * OF_TRIALS.queries):
         return None
-    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.judged_rows + DEFAULTS.queries])
-    count = min(DEFAULTS.queries, len(X) // 4)
+    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.judged_rows + OF_TRIALS.queries])
+    count = min(OF_TRIALS.queries, len(X) // 4)
     few = (X[count:], X[:count]) if rows.queries is None else (X, rows.queries)
-    return Judge.of(*few, DEFAULTS.neighbours)
+    return HeldOut.of(*few)
