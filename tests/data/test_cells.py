@@ -1,5 +1,6 @@
 """What cells and columns mean: ids kept as floats, labels among coordinates, lists in cells, weights with a unit."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import nearkin as nk
 from nearkin.data import comparisons_from_array, comparisons_from_names, read_column, read_features, read_neighbors
@@ -59,3 +61,103 @@ def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
                 read()
         elif name != "rows of comparisons" or kind != "float64":  # whose rows end at 2^32
             read()
+
+
+@pytest.mark.parametrize("cell", ["80%", "4/5", "$3", "3 EUR", "★★★", "good"])
+@pytest.mark.parametrize("name", ["weight", "rating", "count", "plays"])
+def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: str, cell: str) -> None:
+    """With a note "left aside", 1 % counted as much as 99 %. The cell at fault is named, not an empty one."""
+    table = pd.DataFrame({"user": ["a", "b", "c", "c"], "item": list("wxyz"), name: ["5", "", cell, cell]})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    for source in (table, tmp_path / "a.csv"):
+        with pytest.raises(ValueError, match=f"column '{name}' .* row 2 holds '{re.escape(cell)}'; .* or rename"):
+            nk.read_interactions(source)
+        if name != "plays" and (cell != "good" or name != "count"):
+            answers = {"a": list("wxyz"), "b": list("xyzw"), "c": list("yzwx"), name: ["5", "4", cell, cell]}
+            with pytest.raises(ValueError, match=f"column '{name}' .* row 2 holds '{re.escape(cell)}'|rating"):
+                nk.read_comparisons(pd.DataFrame(answers))
+
+
+@pytest.mark.parametrize("cell", ["3 days ago", "morning"])
+def test_a_column_called_as_times_is_never_left_aside(cell: str) -> None:
+    table = pd.DataFrame({"user": ["a", "b"], "item": ["x", "y"], "time": ["2024-01-02", cell]})
+    with pytest.raises(ValueError, match=f"holds '{cell}', neither a number nor an ISO date; .* or rename the column"):
+        nk.read_interactions(table)
+
+
+X = [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]
+ODD = {  # columns of other types -> what is said of them as vectors
+    "structs": ([{"v": 1}] * 3, "'extra' is of type (struct|dict)"),
+    "a null": ([X[0], None, X[1]], "'extra' has nulls|row 1 of 'extra' has no vector"),
+    "a null in a list": ([[0.5, None]] * 3, "hold nulls|values of type null"),
+    "text in lists": ([["a", "b"]] * 3, "lists of 'extra' hold (string|values of type str)"),
+    "lists in lists": ([[[0.5]]] * 3, "lists of 'extra' hold (list|values of type list)"),
+    "lengths": ([[0.5], [0.5, 1], [1, 1]], "lists of 'extra' have lengths"),
+    "bytes": ([b"\x00\xff\x80"] * 3, "'extra' is of type (string|bytes)"),
+    "a map": (pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())), "'extra' is of type map|type tuple"),
+    "durations": (pa.array([1, 2, 3], pa.duration("s")), "'extra' is of type (duration|timedelta)"),
+    "times of day": (pa.array([1, 2, 3], pa.time32("s")), "'extra' is of type time"),
+}
+
+
+def _kept(table: pa.Table, folder: Path) -> list:
+    """A table as Arrow, Parquet and Feather keep it."""
+    pq.write_table(table, folder / "t.parquet")
+    feather.write_feather(table, folder / "t.feather")
+    return [table, folder / "t.parquet", folder / "t.feather"]
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_columns_of_other_types_are_named_and_the_file_is_not_called_damaged(tmp_path: Path, case: str) -> None:
+    """A struct column made read_interactions and read_features call a whole file damaged, even if nobody used it."""
+    odd, words = ODD[case]
+    for source in _kept(pa.table({"id": ["a", "b", "c"], "extra": odd}), tmp_path):
+        with pytest.raises(ValueError, match=words) as found:
+            nk.read_vectors(source)
+        assert "damaged" not in str(found.value)
+        with pytest.raises(ValueError, match=r"column 'extra' of .* has (ids of type|1 missing ids)"):
+            nk.read_interactions(source, left="id", right="extra")
+    for source in _kept(pa.table({"user": ["a", "b", "c"], "item": [1, 2, 3], "extra": odd}), tmp_path):
+        assert len(nk.read_interactions(source)) == 3  # the column has no role
+    if case in ("structs", "bytes", "durations", "times of day"):
+        for source in _kept(pa.table({"id": ["a", "b", "c"], "extra": odd, "v": X}), tmp_path):
+            assert nk.read_vectors(source).tolist() == X
+
+
+@pytest.mark.parametrize(
+    ("ids", "numbers"),
+    [
+        (pa.array(["a", "b", "c"]).dictionary_encode(), pa.array([1.5, 2, 3]).cast(pa.decimal128(5, 2))),
+        ([b"a", b"b", b"c"], pa.array([1.5, 2, 3], pa.float16())),
+        (pa.array(["a", "b", "c"], pa.large_string()), pa.array([1.5, 2, 3]).dictionary_encode()),
+    ],
+)
+def test_other_ways_to_keep_text_and_numbers(tmp_path: Path, ids: object, numbers: pa.Array) -> None:
+    for source in _kept(pa.table({"id": ids, "f0": numbers, "f1": [0.5, 0.5, 0.5]}), tmp_path):
+        found = nk.data.open_vectors(source)
+        assert (found.ids().tolist(), found.read()[:, 0].tolist()) == (["a", "b", "c"], [1.5, 2, 3])
+
+
+LINES = {
+    "an array": ('[{"id": 1, "v": [1, 2]}]', "every line must be one object"),
+    "two types": ('{"id": 1, "v": [1]}\n{"id": "a", "v": [2]}\n', "changed from number to string"),
+    "another key": ('{"id": 1, "v": [1, 2]}\n{"id": 2}\n', "row 1 of 'v' has no vector"),
+    "nested": ('{"id": 1, "response": {"v": [1, 2]}}\n', "'response' is of type dict"),
+    "no JSON": ("hello\n", "every line must be one object"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_json_of_another_form_is_not_called_damaged(tmp_path: Path, case: str) -> None:
+    text, words = LINES[case]
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(ValueError, match=f"a.jsonl.*{words}") as found:
+        nk.read_vectors(tmp_path / "a.jsonl")
+    assert "damaged" not in str(found.value)
+
+
+def test_a_wrong_option_is_not_called_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item\na,x\nb,y\n")
+    with pytest.raises(ValueError, match="delimiter") as found:
+        nk.read_interactions(tmp_path / "a.csv", delimiter="")
+    assert "damaged" not in str(found.value)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,6 +25,7 @@ _FORMS = [  # of dates that are no ISO dates
         ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"),
     )
 ]
+_UNIT = re.compile(r"\D*\d[\d.,/ ]*\D*")  # a number with a unit, or a fraction: "80%", "4/5", "3 EUR"
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 
 
@@ -48,14 +50,15 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        return self.values.dtype.kind == "O"
+        return self.kind == "string"
 
-    @property
+    @cached_property
     def kind(self) -> str:
-        """ "list", "string", "integer", "float", or another type."""
-        if self.is_text and len(self) and isinstance(self.values[0], list | tuple | np.ndarray):
-            return "list"
-        kinds = {"O": "string", "i": "integer", "u": "integer", "f": "float"}
+        """ "list", "string", "integer", "float", or another type, such as "dict" of nested objects."""
+        if self.values.dtype.kind == "O":
+            types = {type(value).__name__ for value in self.values.tolist() if value is not None}
+            return "string" if types <= {"str"} else ", ".join(sorted(types))
+        kinds = {"i": "integer", "u": "integer", "f": "float"}
         return kinds.get(self.values.dtype.kind, str(self.values.dtype))
 
     def ids(self) -> np.ndarray:
@@ -66,14 +69,17 @@ class Column:
             if not (values == np.floor(check_exact(values, self._title))).all():
                 raise ValueError(f"{self._title} has ids that are no exact integers; write them as text")
             return values.astype(np.int64)
-        if values.dtype.kind not in "Oiu":
-            raise ValueError(f"{self._title} has ids of type {values.dtype}; ids are text or whole numbers")
+        if self.kind not in ("string", "integer"):
+            way = ": write a row for each entry of a list" if self.kind == "list" else ""
+            raise ValueError(f"{self._title} has ids of type {self.kind}; ids are text or whole numbers{way}")
         return values
 
     def gaps(self) -> np.ndarray:
         """Marks (n,) of the cells without an id: nulls and, of a text column, empty cells, or words for a missing value
         where all other cells are integers."""
         if not self.is_text:
+            if self.values.dtype.kind == "O":
+                return np.array([cell is None for cell in self.values.tolist()], bool)
             return self.values != self.values  # NaN and NaT
         words = _MISSING_WORDS & self._distinct
         if words:
@@ -90,15 +96,28 @@ class Column:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
         found = self.maybe_numbers
         if found is None:
-            odd = next((n for n in range(len(self)) if as_decimals(self.values[n : n + 1]) is None), 0)
-            cell = str(self.values[odd])[:40]
+            row, cell = self._fault()
             if _DECIMAL.fullmatch(cell):
                 fault, way = f"has commas, as in {cell!r}, for decimals or for thousands", "write points, or no commas"
             else:
-                fault, way = f"is not numeric: row {odd} holds {cell!r}", "correct it, or name a column of numbers"
+                fault, way = f"is not numeric: row {row} holds {cell!r}", "correct it"
+                if self.kind == "list":
+                    way = "write one number a row"
+                elif _UNIT.fullmatch(cell):
+                    way = "write plain numbers, without a unit or a fraction"
+                way += ", name a column of numbers, or rename this one if it means something else"
             raise ValueError(f"{self._title} {fault}; {way}")
         self._complete("numbers", np.isnan(found))
         return found
+
+    def _fault(self) -> tuple[int, str]:
+        """The row, and the cell, that is most surely no number."""
+        cells = [str(value).strip() for value in self.values.tolist()]
+        for fits in (lambda cell: cell in ("", *_MISSING_WORDS) or _DECIMAL.fullmatch(cell), lambda cell: not cell):
+            for row, cell in enumerate(cells):
+                if not fits(cell) and not is_number(cell):
+                    return row, cell[:40]
+        return 0, cells[0][:40]
 
     @cached_property
     def maybe_numbers(self) -> np.ndarray | None:
@@ -132,7 +151,7 @@ class Column:
             fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
             raise ValueError(
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
-                "command line --timestamp), or correct it"
+                "command line --timestamp), correct it, or rename the column if it holds no times"
             )
         return np.array(times, dtype="datetime64[us]")
 
@@ -281,18 +300,21 @@ def _values(series: Extra, nw: Extra) -> np.ndarray:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         exact, whole = (series.to_numpy().astype(f"datetime64[{unit}]") for unit in ("us", "s"))
         return exact if (exact[~missing] != whole[~missing]).any() else whole
-    return _objects(str(series.name), series.to_list(), missing)
+    return _objects(series.to_list(), missing)
 
 
-def _objects(name: str, values: list[Any], nulls: np.ndarray) -> np.ndarray:
-    """Python objects that are all text, all lists or all integers but for nulls and NaN."""
+def _objects(values: list[Any], nulls: np.ndarray) -> np.ndarray:
+    """Python objects as text, lists or numbers if all are, but for nulls and NaN; others unchanged, nulls as None."""
     missing = nulls | np.array([isinstance(value, float) and value != value for value in values], bool)
     kinds = {type(value) for value, gone in zip(values, missing, strict=True) if not gone}
+    if kinds - {str, list}:
+        values = list(map(_python, values))
+        kinds = {type(value) for value, gone in zip(values, missing, strict=True) if not gone}
 
     def filled(gap: object) -> list[Any]:
         return [gap if gone else value for value, gone in zip(values, missing, strict=True)]
 
-    if kinds and kinds <= {list, tuple, np.ndarray}:
+    if kinds == {list}:
         return as_text(filled([]))
     if kinds <= {str}:
         return as_text(filled(""))
@@ -300,8 +322,17 @@ def _objects(name: str, values: list[Any], nulls: np.ndarray) -> np.ndarray:
         return np.array(filled(np.nan), np.float64)
     if kinds == {int} and (found := exact_integers(values)) is not None:
         return found
-    listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise ValueError(f"column {name!r} holds values of type {listed}; it must hold text, whole numbers or numbers")
+    return as_text(filled(None))
+
+
+def _python(value: object) -> object:
+    """A value of NumPy, a tuple or UTF-8 bytes as Python's numbers, lists and text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    return list(value) if isinstance(value, tuple) else value
 
 
 PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
@@ -405,8 +436,8 @@ def choose_columns(
     for name in numeric:
         if kinds[name] not in ("integer", "float"):
             raise ValueError(
-                f"{source}: column {name!r} is of type {kinds[name]}, no number; "
-                "keep one column of lists, or numeric columns, and a column of ids"
+                f"{source}: column {name!r} is of type {kinds[name]}, no number; vectors are one column of lists, or "
+                "numeric columns, next to a column of ids: take the others out, and nested values to the top"
             )
     return numeric, ids, rivals
 

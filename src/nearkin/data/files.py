@@ -3,9 +3,13 @@
 import bz2
 import glob
 import gzip
+import json
 import lzma
 import os
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +33,7 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     ".json": "write one object a line, as .jsonl",
 }
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, json.JSONDecodeError, struct.error)
 MAX_CELL = 131_072  # characters; Python's csv module has the same limit
 
 
@@ -122,8 +127,8 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
 def reading(where: Locator) -> Iterator[None]:
     """Turn any failure to decode `where` into a ValueError with its name and the reason.
 
-    Other errors pass unchanged: a missing file, a missing right to read it, a missing package, and
-    messages that name the file already.
+    Other errors pass unchanged: a missing file, a missing right to read it, a missing package, and messages that name
+    the file already. Only what a format's library refuses is called damage: a checksum, a size, an end of the file.
     """
     try:
         yield
@@ -138,4 +143,6 @@ def reading(where: Locator) -> Iterator[None]:
         if isinstance(error, MemoryError):
             reason = "it asks for more memory than there is"
         reason = " ".join(reason.split())[:300]
-        raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error
+        if isinstance(error, _DAMAGE) or type(error).__name__ == "ArrowInvalid":
+            raise ValueError(f"{where} cannot be read ({reason}); the file is damaged, write it again") from error
+        raise ValueError(f"{where} cannot be read: {reason}") from error

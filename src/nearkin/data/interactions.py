@@ -1,6 +1,5 @@
 """Tables of observed pairs, read into `Interactions`."""
 
-import re
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
-_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 _UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
@@ -154,8 +152,8 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     return None
 
 
-def _usual(table: Table, role: str, names: list[str]) -> Column | None:
-    """The column of the most usual name; a text column is no weight and no time, unless it is asked for by name."""
+def _usual(table: Table, role: str, names: list[str]) -> Column:
+    """The column of the most usual name; ValueError for several."""
     column = table.columns[names[0]]
     rivals = [name for name in names if normal(name) == normal(names[0])]
     if len(rivals) > 1:
@@ -163,12 +161,6 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
-    if role == "weight" and column.maybe_numbers is None:  # some cell is none: where most are, it is a fault to name
-        cells = list(map(str, column.values[:100].tolist()))
-        return column if 2 * len([cell for cell in cells if _NUMBER.fullmatch(cell)]) > len(cells) else None
-    if role == "timestamp":  # a column that looks like times, though a cell of it may be none
-        looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
-        return column if looks or column.maybe_numbers is not None or column.date_forms() else None
     return column
 
 

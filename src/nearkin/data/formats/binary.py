@@ -84,7 +84,7 @@ def archive_keys(where: Locator) -> list[str]:
         raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
     names = [name.removesuffix(".npy") for name in members]
     if len(set(names)) < len(names):
-        raise ValueError(f"{where.path} holds two arrays of one name; write it again with np.savez")
+        raise ValueError(f"{where.path} holds two arrays of one name; rename one")
     return names
 
 
@@ -100,7 +100,7 @@ def _announced(where: Locator) -> int:
 def choose_name(where: Locator, names: list[str]) -> str:
     """The one of an archive's `names` that is asked for, or the only one; ValueError that lists them otherwise."""
     if not names:
-        raise ValueError(f"{where.path} holds no arrays; write it again")
+        raise ValueError(f"{where.path} holds no arrays; it must hold at least one")
     if where.key is None and len(names) > 1:
         listed = ", ".join(f"{where.path}:{name}" for name in names)
         raise ValueError(f"{where.path} holds {len(names)} arrays; name one of {listed}")

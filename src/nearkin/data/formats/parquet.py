@@ -15,7 +15,7 @@ from nearkin.data.files import Locator, extra
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
 if TYPE_CHECKING:
-    from pyarrow import Table
+    from pyarrow import Array, Table
     from pyarrow.parquet import ParquetFile
 
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
@@ -68,8 +68,8 @@ def _fault(file: "ParquetFile", size: int) -> str | None:
         return f"is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}"
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
-        return f"has two columns called {next(name for name in names if names.count(name) > 1)!r}; write it again"
-    return None if names else "has no columns; write it again"
+        return f"has two columns called {next(name for name in names if names.count(name) > 1)!r}; rename one"
+    return None if names else "has no columns; it must hold a table"
 
 
 def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
@@ -82,7 +82,13 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> "Table":
         import pyarrow.json  # with pyarrow
 
         with where.open() as lines:
-            return pyarrow.json.read_json(lines)
+            try:
+                return pyarrow.json.read_json(lines)
+            except pa.ArrowInvalid as error:
+                raise ValueError(
+                    f"{where} cannot be read as JSON lines ({error}): every line must be one object, "
+                    '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
+                ) from error
     with pa.OSFile(str(where.path)) as file:
         try:
             table = pa.ipc.open_file(file).read_all()
@@ -114,15 +120,16 @@ def _stacked(column: Column) -> np.ndarray:
     """A column of lists as (n, d)."""
     rows = column.values.tolist()
     widths = sorted(set(map(len, rows)))
+    if len(widths) == 2 and not widths[0]:
+        row = list(map(len, rows)).index(0)
+        raise ValueError(f"row {row} of {column.name!r} has no vector (a null, or an empty list); leave such rows out")
     if len(widths) > 1:
         raise ValueError(f"the lists of {column.name!r} have lengths {widths[:5]}; every row needs the same")
-    try:
-        X = np.array(list(map(list, rows)))
-    except ValueError as error:
-        raise ValueError(f"the lists of {column.name!r} hold no numbers ({error})") from error
-    if X.ndim != 2 or X.dtype.kind not in "iuf":
-        raise ValueError(f"the lists of {column.name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
-    return X
+    kinds = {type(value).__name__ for row in rows for value in row}
+    if kinds <= {"int", "float", "Decimal"}:
+        return np.array(rows, np.float64 if "Decimal" in kinds else None)
+    odd = ", ".join(sorted("null" if kind == "NoneType" else kind for kind in kinds - {"int", "float", "Decimal"}))
+    raise ValueError(f"the lists of {column.name!r} hold values of type {odd}; they must hold numbers only")
 
 
 def _ids_of(source: str, rivals: list[str], read: Callable[[], np.ndarray] | None) -> Callable[[], np.ndarray] | None:
@@ -174,11 +181,15 @@ def open_parquet(where: Locator) -> FileRows:
 def _kind(pa: ModuleType, kind: Extra) -> str:
     """An Arrow type as `choose_columns` takes it."""
     types = pa.types
+    if types.is_dictionary(kind):
+        return _kind(pa, kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "list"
-    if types.is_string(kind) or types.is_large_string(kind):
+    if any(same(kind) for same in (types.is_string, types.is_large_string, types.is_string_view, types.is_binary)):
         return "string"
-    return "integer" if types.is_integer(kind) else "float" if types.is_floating(kind) else str(kind)
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "float"
+    return "integer" if types.is_integer(kind) else str(kind).partition("<")[0]
 
 
 def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
@@ -186,9 +197,11 @@ def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, wh
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
-            raise ValueError(f"{where.path}: column {name!r} has nulls; every row needs a vector")
+            raise ValueError(
+                f"{where.path}: column {name!r} has nulls; every row needs a vector, so leave the rows without one out"
+            )
     if _kind(pa, columns[0].type) != "list":
-        return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
+        return np.stack([_numbers(pa, column) for column in columns], axis=1)
     values = columns[0].flatten()
     if _kind(pa, values.type) not in ("integer", "float"):
         raise ValueError(f"{where.path}: the lists of {names[0]!r} hold {values.type}; they must hold numbers")
@@ -197,4 +210,11 @@ def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, wh
         raise ValueError(f"{where.path}: the lists of {names[0]!r} have lengths {lengths}; every row needs the same")
     if values.null_count:
         raise ValueError(f"{where.path}: the lists of {names[0]!r} hold nulls; give numbers only")
-    return values.to_numpy(zero_copy_only=False).reshape(len(columns[0]), int(lengths[0]))
+    return _numbers(pa, values).reshape(len(columns[0]), int(lengths[0]))
+
+
+def _numbers(pa: ModuleType, column: "Array") -> np.ndarray:
+    """An Arrow array of integers, floats or decimals, or a dictionary of them."""
+    if pa.types.is_dictionary(column.type):
+        return _numbers(pa, column.dictionary_decode())
+    return (column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).to_numpy(zero_copy_only=False)
