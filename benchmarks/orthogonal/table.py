@@ -25,9 +25,6 @@ def tables(results: Results) -> Iterable[Table]:
     yield from tasks(results.read("orthogonal_tasks_2t") or {}, threads=2)
     for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
         yield from language_model(name, results.read(name) or {})
-    yield from cheap(results.read("orthogonal_cheap") or {})
-    yield from streaming(results.read("orthogonal_streaming") or {})
-    yield from evolution(results.read("orthogonal_evolution") or {})
     yield from small(results.read("orthogonal_small") or {})
     yield from adapters(results.read("orthogonal_adapters") or {})
 
@@ -124,47 +121,6 @@ def _mean_curve(runs: list[dict[str, Any]]) -> list[list[float]]:
 def time_to(curve: list[list[float]], target: float) -> float:
     """When the curve first is at the target; infinite if never."""
     return next((spent for spent, loss in curve if loss <= target), math.inf)
-
-
-def cheap(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
-    """Share of the gradient over share of the time, by size."""
-    if not found:
-        return
-    title = "Cheap steps: share of the gradient's square per share of a whole step's time"
-    columns = ["step", *(f"d = {d}" for d in found)]
-    table = Table("orthogonal-cheap", title, columns, "orthogonal_cheap", "Above 1 a cheap step would win.")
-    for name in next(iter(found.values())):
-        cells = []
-        for rows in found.values():
-            row = rows[name]
-            cells.append(f"{row['gradient']:.2%} / {row['time']:.2%} = {row['gradient'] / row['time']:.2f}")
-        table.rows.append([name, *cells])
-    yield table
-
-
-def streaming(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
-    """Error behind a drifting rotation, and steps a second."""
-    if not found:
-        return
-    title, note = "Behind a drifting rotation: mean error (steps a second)", "Of ||X - R(t)||^2 / (2 d); CPU seconds."
-    table = Table("orthogonal-streaming", title, ["method", *found], "orthogonal_streaming", note)
-    for name in next(iter(found.values())):
-        cells = [f"{rows[name]['error']:.5f} ({number(rows[name]['steps'])})" for rows in found.values()]
-        table.rows.append([name, *cells])
-    yield table
-
-
-def evolution(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
-    """Milliseconds of a generation and of its step, and the return, by the side of the policy's matrix."""
-    if not found:
-        return
-    columns = [f"{what}, d = {d}" for d in found for what in ("ms a generation", "of it the step", "return")]
-    table = Table("orthogonal-evolution", "Evolution strategies", ["method", *columns], "orthogonal_evolution")
-    for name in next(iter(found.values())):
-        rows = [rows[name] for rows in found.values()]
-        cells = [cell for row in rows for cell in (number(row["ms"]), number(row["step"]), f"{row['return']:.0f}")]
-        table.rows.append([name, *cells])
-    yield table
 
 
 def small(found: dict[str, dict[str, Any]]) -> Iterable[Table]:
