@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from nearkin import _pairs
 from nearkin._check import check_choice, from_tensor
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Chosen
 
 
@@ -165,7 +166,7 @@ class Interactions:
     def __repr__(self) -> str:
         more = [name for name in _OPTIONAL if getattr(self, name) is not None]
         m, n = self.shape
-        return f"Interactions({len(self):,} pairs of {m:,} and {n:,}{''.join(f', {name}' for name in more)})"
+        return f"Interactions({counted(len(self), 'pair')} of {m:,} and {n:,}{''.join(f', {name}' for name in more)})"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -266,7 +267,7 @@ class Comparisons:
             _check_events(self.events, indices)
 
     def __repr__(self) -> str:
-        return f"Comparisons({len(self):,} of {self.n_objects:,} objects)"
+        return f"Comparisons({len(self):,} of {counted(self.n_objects, 'object')})"
 
     def __len__(self) -> int:
         return len(self.indices)

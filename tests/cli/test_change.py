@@ -62,7 +62,7 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert len(nk.Index.load(folder)) == 598
     record = run_json("remove", folder, "0", "5", "--missing", "ok")
     assert (record["vectors"], record["missing"]) == (597, 1)
-    assert "1 ids were not in it" in run("remove", folder, "0", "--missing", "ok").stdout
+    assert "not in it: 1 id" in run("remove", folder, "0", "--missing", "ok").stdout
 
 
 def test_the_left_side_follows(tmp_path: Path) -> None:
@@ -82,6 +82,17 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     known = {(pairs.left_ids[u], pairs.right_ids[i]) for u, i in zip(pairs.rows, pairs.indices, strict=True)}
     assert not known & offered
     assert len(offered) == 50 * 119 - len({pair for pair in known if pair[1] != own[5]})
+
+
+def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
+    compressed: Callable[..., Path], tmp_path: Path
+) -> None:
+    """`add --ids FILE` told the user to type `--ids FILE`."""
+    np.save(tmp_path / "row.npy", np.ones((1, 8), np.float32))
+    (tmp_path / "ids.txt").write_text("7\n")
+    result = run("add", compressed(), tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
+    assert result.exit_code == 2
+    assert "ids is given, but this index counts its rows; give none (no --ids" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -89,15 +89,25 @@ def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
         (("--dim", "two"), "--dim is 'two'"),
         (("--dim", "0"), "--dim is '0'"),
         (("--kind", "graph"), "--kind is 'graph'"),
-        (("--loss", "hinge"), "hinge"),
+        (("--loss", "hinge"), "--loss is 'hinge'; it must be one of auto, all-pairs"),
+        (("--form", "pair"), "--form is 'pair'"),
+        (("--duplicates", "mean"), "--duplicates is 'mean'"),
+        (("--reversed", "no"), "--reversed is 'no'"),
+        (("--tables", "xlsx"), "--tables is 'xlsx'"),
         (("--left", "nobody", "--right", "book"), "left is 'nobody', which"),
     ],
 )
-def test_bad_options_are_one_line_and_exit_code_2(tables: Path, tmp_path: Path, options: tuple, match: str) -> None:
-    result = run("embed", tables / "pairs.csv", "--out", tmp_path / "emb", *options)
-    assert result.exit_code == 2
-    assert match in result.stderr
-    assert not (tmp_path / "emb").exists()
+def test_bad_options_are_named_before_the_table_is_read(
+    tables: Path, tmp_path: Path, options: tuple, match: str
+) -> None:
+    """`--loss foo` blamed `--kind`."""
+    (tmp_path / "unclear.csv").write_text("a,b,c\nx,y,z\nx,z,w\n")
+    unclear = [] if options[0] == "--left" else [tmp_path / "unclear.csv"]  # a name of a column needs the table
+    for table in [tables / "pairs.csv", *unclear]:
+        result = run("embed", table, "--out", tmp_path / "emb", *options)
+        assert result.exit_code == 2
+        assert match in result.stderr
+        assert not (tmp_path / "emb").exists()
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -49,10 +49,12 @@ def test_without_a_file_json_carries_the_hits(files: Path, compressed: Callable[
 
 def test_without_a_file_people_see_the_first_queries(files: Path, compressed: Callable[..., Path]) -> None:
     folder = compressed()
-    result = run("search", folder, f"{files}/data.npz:query", "-k", 2)
+    result = run("search", folder, f"{files}/data.npz:query", "-k", 12)
     assert result.exit_code == 0
-    assert str(expected(files, folder, 2)[1][0, 0]) in result.stdout
-    assert "20 queries" in result.stdout
+    lines = [line.split() for line in result.stdout.splitlines()]
+    shown = [int(cells[-2]) for cells in lines if len(cells) in (3, 4) and cells[-3].isdecimal()]
+    assert shown == expected(files, folder, 12)[1][:5].ravel().tolist()
+    assert "The first 5 of 20 queries × 12; --out FILE keeps all." in result.stdout
 
 
 def test_ids_and_rescoring(files: Path, compressed: Callable[..., Path]) -> None:

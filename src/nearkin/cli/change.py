@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields
+from nearkin._fields import Fields, counted
 from nearkin.cli.options import File, Index, Neighbours, Seed, Side, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs, read_line, table
 
@@ -91,8 +91,8 @@ def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None,
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
-    lacked = f"; {made['missing']:,} ids were not in it" if made["missing"] else ""
-    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now{lacked}", read_line(about))
+    lacked = f"; not in it: {counted(made['missing'], 'id')}" if made["missing"] else ""
+    screen.finish(made, f"{made['folder']}: {counted(before, 'vector')} before, {now:,} now{lacked}", read_line(about))
 
 
 _CODES = {"codes of the index": "now", "learned again": "again"}
@@ -147,7 +147,7 @@ def refresh(
     file = pipeline.inputs.open_file(with_)
     made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
     rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
-    done = f"{index}: {made['vectors']:,} rows coded again, from {rows}"
+    done = f"{index}: {counted(made['vectors'], 'row')} coded again, from {rows}"
     screen.finish(made, done, f"Next: nearkin add {index} {with_}")
 
 
@@ -170,7 +170,7 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
         found = pipeline.change.check_folder(folder, callback)
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
     verdict = "whole" if found["verified"] else "no manifest: not verified"
-    shown["state"] = f"damaged, {len(found['damaged'])} files" if found["damaged"] else verdict
+    shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else verdict
     if found["others"]:
         shown["not nearkin's"] = ", ".join(found["others"])
     screen.finish(found, pairs(folder, shown))

@@ -9,7 +9,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, show
+from nearkin._fields import Fields, counted, show
 from nearkin.cli.options import File, Metric, OutFolder, Seed, Side, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
@@ -122,7 +122,7 @@ def _race_table(record: Fields) -> Table | str:
         for row in race["table"]
     ]
     given = "" if race["seconds"] is None else f" in {race['seconds']:.0f} s"
-    title = f"Short fits on {race['table'][0]['rows']:,} rows{given}; the first won"
+    title = f"Short fits on {counted(race['table'][0]['rows'], 'row')}{given}; the first won"
     return table(title, ["code", "recall", "seconds", "queries/s"], rows)
 
 

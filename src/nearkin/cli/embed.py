@@ -14,7 +14,14 @@ from nearkin.cli.export import about_ids
 from nearkin.cli.options import File, Header, OutFolder, Seed
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
-KINDS = ("pairs", "comparisons", "auto")
+VALUES = {  # of options, whatever the table holds
+    "kind": ("pairs", "comparisons", "auto"),
+    "tables": ("csv", "parquet"),
+    "reversed": ("keep", "turn", "drop"),
+    "raters": ("equal", "estimated"),
+    "duplicates": ("sum", "last", "max"),
+    "form": ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity"),
+}
 FOR_PAIRS = (
     *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "left_features", "right_features", "split"),
     "start",
@@ -94,6 +101,7 @@ def embed(
     - tables: Write the vectors as tables too: csv or parquet.
     """
     given: Record = {name: value for name, value in locals().items() if name in COLUMNS and value is not None}
+    _check_values(kind=kind, tables=tables, reversed=reversed_raters, raters=raters, duplicates=duplicates, form=form)
     size, of_pairs = _size(dim), _are_pairs(signals, kind, given, loss)
     _check_options(of_pairs, given, size, next_queries)
     with screen.watch("embed") as callback:
@@ -111,16 +119,28 @@ def embed(
     screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or nearkin report {out}")
 
 
+def _check_values(**given: str | None) -> None:
+    """ValueError for a value that its option does not have; the table is read after that."""
+    for name, value in given.items():
+        if value is not None and value not in VALUES[name]:
+            raise ValueError(f"--{name} is {value!r}; it must be one of {', '.join(VALUES[name])}")
+
+
 def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool:
     """Whether the table holds pairs: by --kind, else by the loss, by an option, or by the columns."""
-    if kind not in KINDS:
-        raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
     if kind != "auto":
         return kind == "pairs"
     if loss is not None:
         from nearkin.embedding.ordinal.losses import LOSSES  # loads numba
 
-        return loss not in LOSSES
+        if loss in LOSSES:
+            return False
+        from nearkin.embedding.two_tower.fitting import LOSSES as OF_PAIRS  # loads torch
+
+        if loss not in OF_PAIRS:
+            known = f"{', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
+            raise ValueError(f"--loss is {loss!r}; it must be one of {known}")
+        return True
     found = nk.data.kind_of(signals, header=given.get("header"), delimiter=given.get("delimiter"), given=given)
     return found == "pairs"
 

@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._fields import Fields, Record
+from nearkin._fields import Fields, Record, counted
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
 
@@ -112,7 +112,7 @@ def rotate(
     steps = pipeline.run.Steps(screen.watch)
     if engine is None:
         made = pipeline.rotate.transform_file(file, nk.Rotation, folder or "", out, steps=steps)
-        screen.finish(made, f"{made['vectors']:,} vectors rotated: {out}")
+        screen.finish(made, f"{counted(made['vectors'], 'vector')} rotated: {out}")
         return
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     made = pipeline.rotate.rotate_file(file, engine, out, queries=Q, center=center, random_state=seed, steps=steps)
@@ -222,7 +222,7 @@ def bridge(
     if folder is not None:
         pipeline.outputs.check_output(out, [vectors, folder])
         made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
-        screen.finish(made, f"{made['vectors']:,} vectors mapped: {out}")
+        screen.finish(made, f"{counted(made['vectors'], 'vector')} mapped: {out}")
         return
     learner = nk.Bridge(metric=metric, random_state=seed)
     made = pipeline.rotate.make_bridge(file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps)

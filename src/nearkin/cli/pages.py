@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nearkin import pipeline
-from nearkin._fields import Record
+from nearkin._fields import Record, counted
 from nearkin.cli.options import File, Index, OutPage, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
@@ -114,7 +114,7 @@ def explore(
     title = Path(index).resolve().name
     if out is not None:
         count = page.write_page(collection, title, out, most=rows)
-        text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
+        text = f"{out}: {count:,} of {counted(len(collection), 'row')}. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
 
@@ -197,7 +197,7 @@ def ask(
         links = record["links"]
         screen.finish(
             record,
-            f"{record['items']} items, {record['answers']} answers so far, kept in {record['out']}",
+            f"{counted(record['items'], 'item')}, {counted(record['answers'], 'answer')} so far, in {record['out']}",
             f"For raters:  {links['raters']}",
             *(f"For {name}:  {link}" for name, link in links["named"].items()),
             f"For you:     {links['results']}",
@@ -207,4 +207,4 @@ def ask(
     names = [name.strip() for name in raters.split(",")] if raters else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
     ended = page.collect(things, out, plan, texts=said, raters=names, **place)
-    screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")
+    screen.finish(ended, f"{counted(ended['answers'], 'answer')} in {out}. Next: nearkin embed {out} --out map")

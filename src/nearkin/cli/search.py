@@ -13,7 +13,7 @@ from nearkin.cli.screen import Screen, read_line, table
 if TYPE_CHECKING:
     from nearkin.pipeline.outputs import Answers
 
-_SHOWN = 5  # queries, and answers of each, in a table when no file takes them
+_SHOWN = 5  # queries in a table when no file takes them, with all their answers
 
 
 def search(
@@ -194,8 +194,8 @@ def _present(screen: Screen, record: Record, answers: "Answers | None", about: s
     rows = [
         [str(entry[name]), place, str(found), score]
         for entry in entries[:_SHOWN]
-        for place, (found, score) in enumerate(zip(entry["ids"][:_SHOWN], entry["scores"], strict=False), 1)
+        for place, (found, score) in enumerate(zip(entry["ids"], entry["scores"], strict=True), 1)
     ]
     made = table("Best first", record["columns"], rows)
-    more = "" if len(entries) <= _SHOWN and record["k"] <= _SHOWN else f"{count} in all; --out FILE keeps them."
+    more = "" if len(entries) <= _SHOWN else f"The first {_SHOWN} of {count}; --out FILE keeps all."
     screen.finish(record, made, more, about)

@@ -522,8 +522,9 @@ class Index:
         """What ids are after n rows under `ids` are added; an empty index takes names and numbers."""
         counted, none = self._count() is not None, np.empty(0, np.int64)
         if len(self) and (ids is None) != counted:
-            how = "given, but this index counts its rows" if counted else "missing, and this index names its rows"
-            raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
+            if counted:
+                raise ValueError("ids is given, but this index counts its rows; give none (no --ids, no column of ids)")
+            raise ValueError("ids is missing, and this index names its rows; give one a row (--ids FILE, or a column)")
         if ids is not None:
             old = none if self.ids is None else self.ids
             return _Names(identifiers.join_ids(old, identifiers.check_ids(ids, n)), none, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from nearkin._fields import Fields, Record, StrPath
+from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
@@ -49,10 +49,10 @@ def index_page(folder: Path, run: Record) -> Page:
         return pairs_page(folder, run)
     title, lead = "", "This index was saved from Python, without a record of its making."
     if run:
-        title = f"{run['vectors']:,} vectors"
+        title = f"{counted(run['vectors'], 'vector')}"
         lead = (
-            f"{title} of {run['dimensions']:,} dimensions in {run['bytes_per_vector']:g} bytes each, by the method "
-            f"{run.get('method', 'of the caller')}."
+            f"{title} of {counted(run['dimensions'], 'dimension')} in {run['bytes_per_vector']:g} bytes each, by the "
+            f"method {run.get('method', 'of the caller')}."
         )
     found = read_record(folder, EVALUATION)
     sections = _size(run, folder), _answers(found), _probing(found or {}), _learning(run), _settings(run)
@@ -65,14 +65,17 @@ def pairs_page(folder: Path, run: Record) -> Page:
     if together:
         n_bytes, smaller = run["bytes_per_vector"], f"{run['compression']:.3g}×"
         title = f"{run['vectors']:,} {names.right} in {n_bytes:g} bytes each"
-        lead = f"Learned from {run['pairs']:,} pairs with {run['left']:,} {names.left}: towers and index together."
+        lead = (
+            f"Learned from {counted(run['pairs'], 'pair')} with {run['left']:,} {names.left}: towers and index at once."
+        )
         size = {f"bytes per {names.right}": n_bytes, "smaller than float32: the codes alone": smaller}
         size |= {"pairs": run["pairs"], "seconds": sum(run["seconds"].values())}
     else:
         towers = saved_towers.read_towers(folder)
         (m, n), count, d = towers.pairs.shape, len(towers.pairs), towers.left.shape[1]
         title = f"vectors of {m:,} {names.left} and {n:,} {names.right}"
-        lead = f"Learned from {count:,} pairs of {names.left} and {names.right} in {d} dimensions; ranked by product."
+        learned = f"{counted(count, 'pair')} of {names.left} and {names.right} in {counted(d, 'dimension')}"
+        lead = f"Learned from {learned}; ranked by product."
         size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
     page = _report(folder, title, lead, Section("Size", facts(size)), _quality(run, together), _learning(run))
     if examples := run.get("examples"):
@@ -88,8 +91,9 @@ def map_page(folder: Path, run: Record) -> Page:
     """The report of comparisons: the map, how well it predicts answers, and notes."""
     config = read_config(folder)
     record = config.get("record", {})
-    title = f"a map of {config['n_objects']:,} objects"
-    lead = f"Learned from {record.get('comparisons', 0):,} answers in {config['n_components']} dimensions."
+    title = f"a map of {counted(config['n_objects'], 'object')}"
+    answers = counted(record.get("comparisons", 0), "answer")
+    lead = f"Learned from {answers} in {counted(config['n_components'], 'dimension')}."
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
     page = _report(folder, title, lead, _facts("Answers", {name.replace("_", " "): record.get(name) for name in names}))
     for title in ("Map", "Error"):
@@ -115,8 +119,8 @@ def ids_page(folder: Path, run: Record) -> Page:
     }
     page = _report(
         folder,
-        f"semantic ids of {run['items']:,} items",
-        f"{run['levels']} codes of {run['codes']} values each, learned from {run['data']}{towers}.",
+        f"semantic ids of {counted(run['items'], 'item')}",
+        f"{run['levels']} codes of {counted(run['codes'], 'value')} each, learned from {run['data']}{towers}.",
         Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."),
     )
     dead = (run["codes"] - used for used in run["used"])
@@ -357,7 +361,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     race, bench = sweep.race, sweep.bench
     page = Page(
         title=f"{vectors}: how few bytes keep {race.target:.0%} of {bench.k} neighbours",
-        lead=f"{len(bench.X):,} vectors of {bench.X.shape[1]:,} columns.",
+        lead=f"{counted(len(bench.X), 'vector')} of {counted(bench.X.shape[1], 'column')}.",
         made_by=f"nearkin sweep {vectors}",
     )
     answers = "".join(

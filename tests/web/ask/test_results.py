@@ -134,7 +134,7 @@ def test_the_zip_holds_everything_but_the_secrets(open_survey: OpenSurvey) -> No
         assert not any(secret in text for text in found.values())
     assert found["results/journal.jsonl"].count('"event": "answer"') == 126
     told = found["results/README.txt"]
-    assert "120 answers that count, on 8 items, of 3 raters" in told
+    assert "Counted: 120 answers on 8 items, of 3 raters" in told
     assert "90 % interval" in told
     assert "dimension 2: error of cross-validation" in told
 

@@ -112,7 +112,8 @@ def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
     """The lines of README.txt in the zip; makes the map of the answers in `root`."""
     left_out = [row["name"] for row in told["raters"] if row["left_out"]]
     counted_of = len(told["raters"]) - len(left_out)
-    yield f"{told['answers']} answers that count, on {told['items']} items, of {counted(counted_of, 'rater')}."
+    answers, items = counted(told["answers"], "answer"), counted(told["items"], "item")
+    yield f"Counted: {answers} on {items}, of {counted(counted_of, 'rater')}."
     yield f"{told['rule']} {len(left_out)} of {len(told['raters'])}: {', '.join(left_out) or 'none'}."
     weighed = sum(row["answers"] >= FEWEST_TO_WEIGH for row in told["raters"]) >= 2
     options: Record = {"dim": "auto", "seed": survey.plan.seed, "raters": "estimated" if weighed else "equal"}
