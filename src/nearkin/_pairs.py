@@ -1,6 +1,6 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +14,20 @@ MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
 """Types of a matrix of features or pairs."""
 
 
-def matrix_entries(matrix: MatrixLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+def real_matrix(matrix: MatrixLike, name: str = "matrix") -> sp.coo_matrix:
+    """The stored entries of a sparse matrix; ValueError for complex numbers and for another number of axes."""
+    given: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    axes, dtype = given.ndim, given.dtype
+    if axes != 2 or dtype.kind not in "fiub":
+        raise ValueError(f"{name} has {axes} axes and dtype {dtype}; it must be a matrix (m, n) of real numbers")
+    return sp.coo_matrix(given)
+
+
+def matrix_entries(
+    matrix: MatrixLike, name: str = "matrix"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     """Row numbers, column numbers and values (nnz,) of a sparse matrix's stored entries, and its shape."""
-    entries = sp.coo_matrix(matrix)
+    entries = real_matrix(matrix, name)
     m, n = entries.get_shape()
     return np.asarray(entries.row), np.asarray(entries.col), np.asarray(entries.data), (m, n)
 

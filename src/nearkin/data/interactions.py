@@ -36,6 +36,9 @@ def read_interactions(
 ) -> Interactions:
     """Read observed pairs from a table (see `read_table`) or a DataFrame, with one row a pair.
 
+    Of a sparse matrix (m, n) of SciPy, in memory or in a file of `save_npz`, the stored entries are pairs, the values
+    weights, and ids the numbers of all rows and columns, also of empty ones.
+
     Columns are taken by the names given, else by the usual ones (user and item, query and document, rating,
     timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2",
     "3"). Ids are text or exact integers. Times are numbers or ISO dates; `timestamp="column=%d.%m.%Y"` names another
@@ -75,7 +78,8 @@ def read_interactions(
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
     tables = {"left": left_features, "right": right_features}
     features = {side: described_features(name) for side, name in tables.items() if name is not None}
-    catalogues = {f"{side}_ids": found[0] for side, found in features.items()}
+    catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
+    catalogues |= {f"{side}_ids": found[0] for side, found in features.items()}
     catalogues |= {f"{side}_features": found[1] for side, found in features.items()}
     pairs = Interactions.from_pairs(
         ids["left"],

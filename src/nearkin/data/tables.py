@@ -12,8 +12,10 @@ from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame
+from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import (
     COMPARISONS,
     DISSIMILARITY,
@@ -34,7 +36,7 @@ from nearkin.data.column import (
     text_column,
 )
 from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
-from nearkin.data.formats.binary import archive_keys, read_npz
+from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.records import Reading
 
@@ -44,7 +46,7 @@ class Table:
     """Columns by name, in the file's order. Without a header they are called "0", "1", ...
 
     `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `notes`
-    say what was left aside.
+    say what was left aside; `shape` is that of a sparse matrix, whose entries are then the columns left, right, weight.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Table:
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     archive: bool = False
+    shape: tuple[int, int] | None = None
 
     def column(self, name: str, role: str) -> Column:
         """The column called `name`, or at that position without a header; ValueError that lists what there is."""
@@ -77,8 +80,8 @@ def read_table(
     delimiter: str | None = None,
     named: Iterable[str | None] = (),
 ) -> Table:
-    """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, or a
-    DataFrame.
+    """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
+    DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
     first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
@@ -92,8 +95,10 @@ def read_table(
     if is_frame(source):
         name = f"the {type(source).__name__}"
         return Table(name, frame_columns(source, name))
+    if sp.issparse(source):
+        return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
+        raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
     where = locate(source)
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
@@ -102,10 +107,19 @@ def read_table(
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
         if where.suffix != ".npz":
             return Table(str(where), frame_columns(read_frame(where), str(where)))
-        arrays = {name: read_npz(where, name) for name in archive_keys(where)}
+        if is_sparse(names := archive_keys(where)):
+            return _of_entries(read_sparse(where), str(where))
+        arrays = {name: read_npz(where, name) for name in names}
         flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
         others = {name: array for name, array in arrays.items() if array.ndim != 1}
         return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
+
+
+def _of_entries(matrix: MatrixLike, name: str) -> Table:
+    """The stored entries of a sparse matrix as pairs: rows are left, columns are right, values are weights."""
+    left, right, weight, shape = matrix_entries(matrix, name)
+    parts = {"left": left.astype(np.int64), "right": right.astype(np.int64), "weight": weight * 1}  # no bools
+    return Table(name, by_name((Column(*part) for part in parts.items()), name), shape=shape)
 
 
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:

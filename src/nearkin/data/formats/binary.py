@@ -4,18 +4,23 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.lib import format as npy
 
+from nearkin._fields import counted
+from nearkin._pairs import real_matrix
 from nearkin.data.files import Locator, extra
 from nearkin.data.formats.file_rows import (
     BFLOAT16,
     MAX_WIDTH,
     FileRows,
+    array_rows,
     check_dtype,
     check_layout,
     mapped_rows,
@@ -88,6 +93,53 @@ def archive_keys(where: Locator) -> list[str]:
     return names
 
 
+_SPARSE = ({"indices", "indptr"}, {"row", "col"}, {"offsets"}, {"coords"})  # with data and shape, by format
+DENSE = 0.5  # share of entries stored from which the rows of a sparse matrix are read as vectors
+
+
+def is_sparse(names: Iterable[str]) -> bool:
+    """Whether an archive's arrays are those of a sparse matrix, as scipy.sparse.save_npz writes it."""
+    return {"data", "shape"} <= set(names) and any(marks <= set(names) for marks in _SPARSE)
+
+
+def read_sparse(where: Locator) -> sp.coo_matrix:
+    """The sparse matrix (m, n) of an .npz archive; ValueError if it does not say whether it holds rows or columns."""
+    names = archive_keys(where)
+    if "format" in names:
+        found = sp.load_npz(where.path)
+    elif {"row", "col"} <= set(names):
+        row, col, data, shape = (read_npz(where, name) for name in ("row", "col", "data", "shape"))
+        found = sp.coo_array((data, (row, col)), shape=tuple(shape.tolist()))
+    else:
+        indptr, shape = read_npz(where, "indptr"), read_npz(where, "shape")
+        if (shape + 1 == len(indptr)).sum() != 1:
+            raise ValueError(f"{where.path} may hold rows or columns; write it with scipy.sparse.save_npz")
+        kind = sp.csr_array if shape[0] + 1 == len(indptr) else sp.csc_array
+        found = kind((read_npz(where, "data"), read_npz(where, "indices"), indptr), shape=tuple(shape.tolist()))
+    if hasattr(found, "check_format"):
+        found.check_format(full_check=True)
+    return real_matrix(found, str(where))
+
+
+def _sparse_rows(where: Locator) -> FileRows:
+    """The rows of a sparse matrix that is dense enough, as vectors; ValueError for another."""
+    found = read_sparse(where)
+    m, n = found.get_shape()
+    share = found.count_nonzero() / max(1, m * n)
+    if share < DENSE:
+        raise ValueError(_not_dense(where, f" of {m} x {n}, {100 * share:.2g} % of it stored"))
+    about = f"{where}: {counted(m, 'row')} of a sparse matrix, read as vectors"
+    return replace(array_rows(found.toarray(), str(where)), about=about)
+
+
+def _not_dense(where: Locator, about: str = "") -> str:
+    return (
+        f"{where.path} holds a sparse matrix{about}. If these are pairs, a row for each user, call read_interactions "
+        "(nearkin embed); if they are vectors or other values, write them dense: "
+        f"np.save('X.npy', scipy.sparse.load_npz({str(where.path)!r}).toarray())"
+    )
+
+
 def _announced(where: Locator) -> int:
     """The number of members, modulo 2^16, by the end of the archive: zipfile does not compare it with what it finds."""
     with where.path.open("rb") as file:
@@ -101,6 +153,8 @@ def choose_name(where: Locator, names: list[str]) -> str:
     """The one of an archive's `names` that is asked for, or the only one; ValueError that lists them otherwise."""
     if not names:
         raise ValueError(f"{where.path} holds no arrays; it must hold at least one")
+    if where.key is None and is_sparse(names):
+        raise ValueError(_not_dense(where))
     if where.key is None and len(names) > 1:
         listed = ", ".join(f"{where.path}:{name}" for name in names)
         raise ValueError(f"{where.path} holds {len(names)} arrays; name one of {listed}")
@@ -111,7 +165,10 @@ def choose_name(where: Locator, names: list[str]) -> str:
 
 def open_npz(where: Locator) -> FileRows:
     """Rows of one array of an .npz file, unpacked block by block (a Fortran-ordered array is unpacked whole)."""
-    key = choose_name(where, archive_keys(where))
+    names = archive_keys(where)
+    if where.key is None and is_sparse(names):
+        return _sparse_rows(where)
+    key = choose_name(where, names)
     name = f"{where.path}:{key}"
     with _member(where, key) as (_, (layout, fortran, dtype)):
         n, d = check_layout(name, layout, dtype)

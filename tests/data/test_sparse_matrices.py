@@ -1,0 +1,112 @@
+"""Sparse matrices of SciPy, in memory and in files of `save_npz`: pairs, or vectors where they are dense."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nearkin as nk
+from tests.cli.conftest import run_json
+
+FORMATS = ("csr", "csc", "coo", "bsr", "dia")
+
+
+@pytest.fixture
+def matrix() -> sp.csr_matrix:
+    """(30, 20) with an empty row and an empty column."""
+    found = sp.random(30, 20, 0.2, format="lil", random_state=0)
+    found[29], found[:, 19] = 0, 0
+    return found.tocsr()
+
+
+def same(found: nk.records.Interactions, wanted: sp.csr_matrix) -> bool:
+    return found.shape == wanted.shape and not (found.matrix() != wanted.astype(np.float32)).nnz
+
+
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+def test_every_format_is_pairs_with_the_numbers_of_all_rows_and_columns(
+    matrix: sp.csr_matrix, kind: str, tmp_path: Path
+) -> None:
+    for name in (*FORMATS, "lil", "dok"):
+        given = getattr(sp, f"{name}_{kind}")(matrix)
+        assert same(nk.read_interactions(given), matrix), name
+        if name in FORMATS:
+            sp.save_npz(tmp_path / "m.npz", given, compressed=name != "csr")
+            found = nk.read_interactions(tmp_path / "m.npz")
+            assert same(found, matrix), name
+            assert found.left_ids.tolist() == [*range(30)]
+            assert nk.data.kind_of(tmp_path / "m.npz") == "pairs"
+
+
+def test_types_zeros_and_repeats(matrix: sp.csr_matrix, tmp_path: Path) -> None:
+    cases: list[tuple[Any, Any]] = [
+        ((10 * matrix).astype(kind), (10 * matrix).astype(kind)) for kind in (np.int8, np.uint64, np.float32)
+    ]
+    cases += [(matrix > 0.5, (matrix > 0.5).astype(int)), (matrix[:20] + matrix[:20].T, matrix[:20] + matrix[:20].T)]
+    cases.append((sp.csr_matrix(([0.0, 1, 2], ([0, 1, 2], [0, 1, 2]))), np.diag([0.0, 1, 2])))
+    cases.append((sp.coo_matrix(([1.0, 1, 2], ([0, 0, 2], [1, 1, 2]))), [[0, 2, 0], [0, 0, 0], [0, 0, 2]]))
+    for given, wanted in cases:
+        sp.save_npz(tmp_path / "m.npz", given)
+        for source in (given, tmp_path / "m.npz"):
+            np.testing.assert_array_equal(
+                nk.read_interactions(source).matrix().toarray(), sp.csr_matrix(wanted).toarray().astype(np.float32)
+            )
+
+
+def test_the_same_arrays_written_by_savez(matrix: sp.csr_matrix, tmp_path: Path) -> None:
+    pairs, columns, square = matrix.tocoo(), matrix.tocsc(), matrix[:20]
+    shape = np.array(matrix.shape)
+    for own in (matrix, columns):
+        np.savez(tmp_path / "m.npz", data=own.data, indices=own.indices, indptr=own.indptr, shape=shape)
+        assert same(nk.read_interactions(tmp_path / "m.npz"), matrix)
+    np.savez(tmp_path / "m.npz", row=pairs.row, col=pairs.col, data=pairs.data, shape=shape)
+    assert same(nk.read_interactions(tmp_path / "m.npz"), matrix)
+    np.savez(tmp_path / "m.npz", data=square.data, indices=square.indices, indptr=square.indptr, shape=square.shape)
+    with pytest.raises(ValueError, match=r"rows or columns; write it with scipy\.sparse\.save_npz"):
+        nk.read_interactions(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (sp.eye(3) * 1j, "complex128; it must be a matrix"),
+        (sp.coo_array(np.array([1.0, 0, 2])), r"1 axes .* it must be a matrix"),
+        (-sp.eye(3), "3 negative weights"),
+        (sp.eye(3) * np.nan, "3 missing numbers"),
+        (sp.csr_matrix((3, 4)), "no observed pair"),
+    ],
+)
+def test_what_is_refused(wrong: Any, message: str, tmp_path: Path) -> None:
+    sp.save_npz(tmp_path / "m.npz", wrong)
+    for source in (wrong, tmp_path / "m.npz"):
+        with pytest.raises(ValueError, match=message):
+            nk.read_interactions(source)
+
+
+def test_vectors_are_read_if_dense_and_else_the_way_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).random((50, 8)).astype(np.float32)
+    for name in FORMATS:
+        sp.save_npz(tmp_path / "X.npz", getattr(sp, f"{name}_matrix")(X))
+        np.testing.assert_array_equal(nk.read_vectors(tmp_path / "X.npz"), X)
+    assert "of a sparse matrix" in nk.data.open_vectors(tmp_path / "X.npz").about
+    sp.save_npz(tmp_path / "m.npz", matrix)
+    readers = (nk.read_vectors, nk.data.open_vectors, nk.data.read_column, nk.data.read_neighbors)
+    for read in readers:
+        with pytest.raises(ValueError, match=r"call read_interactions.*write them dense: np\.save\('X\.npy'"):
+            read(tmp_path / "m.npz")
+
+
+def test_damage_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:
+    matrix.indices[3] = 500
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": np.array([30, 20])}
+    np.savez(tmp_path / "m.npz", **parts, format=np.array(b"csr"))
+    with pytest.raises(ValueError, match=r"m\.npz cannot be read.*indices must be < 20"):
+        nk.read_interactions(tmp_path / "m.npz")
+
+
+def test_the_command_learns_from_a_matrix(matrix: sp.csr_matrix, tmp_path: Path) -> None:
+    sp.save_npz(tmp_path / "m.npz", matrix)
+    record = run_json("embed", tmp_path / "m.npz", "--out", tmp_path / "emb")
+    assert (record["left"], record["right"]) == (30, 20)
