@@ -1,5 +1,7 @@
 """One column of a table and its types: ids (text or exact integers), numbers, times."""
 
+import ast
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -7,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -264,6 +266,63 @@ def is_frame(source: Extra) -> bool:
     return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
+_ARRAY = re.compile(r"(?:array|tensor)\((.*?)(?:, ?dtype=[^()]*)?\)", re.DOTALL)  # as NumPy and torch print them
+_FEW = 100  # cells that show whether a column may hold lists
+_COUNTED_WORDS = re.compile(r"\d+( \d+)*")
+
+
+def list_cells(column: Column, marks: str = "") -> list[list[Any]] | None:
+    """The lists in the cells of a column, or None if it holds something else.
+
+    Lists are those of a typed column and text such as "[1, 2]", "('a', 'b')" and NumPy's "[0.1 0.2]". With `marks`,
+    also parts between one of these characters in most cells, and whole numbers between spaces, if cells differ in their
+    number: ids have parts, too, but always as many. ValueError for "[0.1 ... 0.2]", whose numbers are lost.
+    """
+    if not column.is_text:
+        return column.values.tolist() if column.kind == "list" else None
+    few = [cell for cell in column.values[:_FEW].tolist() if cell]
+    if not few or not (few[0][0] in "[(at" or any(mark in "".join(few) for mark in (*marks, *" "[: len(marks)]))):
+        return None
+    cells = [cell.strip() for cell in column.values.tolist()]
+    cells = [found[1] if (found := _ARRAY.fullmatch(cell)) else cell for cell in cells]
+    known = [cell for cell in cells if cell]
+    if known and all(cell[0] + cell[-1] in ("[]", "()") for cell in known):
+        if cut := next((cell for cell in known if "..." in cell), None):
+            raise ValueError(
+                f"column {column.name!r} of {column.source}: row {cells.index(cut)} holds {cut[:40]!r}, which lacks "
+                'the numbers at "..."; write whole lists, for example as .parquet or .jsonl'
+            )
+        found = [_listed(cell) if cell else [] for cell in cells]
+        return None if None in found else cast("list[list[Any]]", found)
+    for mark in marks:
+        counts = {cell.count(mark) for cell in known}
+        if len(counts) > 1 and 2 * sum(mark in cell for cell in known) > len(known):
+            return [[part.strip() for part in cell.split(mark) if part.strip()] for cell in cells]
+    if marks and all(map(_COUNTED_WORDS.fullmatch, known)) and len({cell.count(" ") for cell in known}) > 1:
+        return [cell.split() for cell in cells]
+    return None
+
+
+def spread_column(column: Column, entries: list[Any]) -> Column:
+    """The entries of a column's lists as a column: those of text as in text files, typed ones with their type."""
+    if column.is_text:
+        return replace(text_column(column.name, list(map(str, entries))), source=column.source)
+    return Column(column.name, _objects(entries, np.array([entry is None for entry in entries], bool)), column.source)
+
+
+def _listed(cell: str) -> list[Any] | None:
+    """The entries of a list as JSON, Python or NumPy writes it, or None."""
+    inner = cell[1:-1].strip().removesuffix(",")
+    with suppress(ValueError):
+        return json.loads(f"[{inner}]")
+    if all(map(is_number, words := inner.split())):
+        numbers = as_integers(words)
+        return list(map(float, words)) if numbers is None else numbers.tolist()
+    with suppress(ValueError, SyntaxError):
+        return list(ast.literal_eval(f"({inner},)"))
+    return None
+
+
 def by_name(columns: Iterable[Column], source: str) -> dict[str, Column]:
     """The columns of one table, called `source`, by their names; ValueError for two of one name, and for none."""
     named = dict[str, Column]()
@@ -372,6 +431,12 @@ _ALL = {
     *(name for names in (*PAIRS.values(), *COMPARISONS.values(), *OPTIONS) for name in names),
     *(set(ASIDE) - {""}),
 } - {"x", "y", "u", "a", "b"}  # too short to be told from data
+
+
+def means(name: str, usual: Sequence[str]) -> int | None:
+    """The place of a column's name, or of its singular, among the `usual` ones; None if it is none of them."""
+    found = [word for word in (normal(name), normal(name).removesuffix("s")) if word in usual]
+    return usual.index(found[0]) if found else None
 
 
 def normal(name: str) -> str:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, normal, text_column
+from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, list_cells, normal, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
@@ -166,6 +166,8 @@ def _read_frame_column(where: Locator) -> np.ndarray:
 def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     """Text, or int64 (uint64 where values need it); ValueError for fractions and for what else there is."""
     if array.dtype.kind in "USO":
+        if odd := {type(value).__name__ for value in array.flat} - {"str", "str_", "bytes", "bytes_"}:
+            raise ValueError(f"{where} holds values of type {', '.join(sorted(odd))}; give one number or text a row")
         return array.astype(str)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")
@@ -204,8 +206,12 @@ def described_features(
     names: list[str] = []
     words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
-        numbers = None if is_code(values) else values.maybe_numbers
-        block, labels = _categories(values) if numbers is None else _number(numbers, column, table.name)
+        lists = list_cells(values)
+        numbers = None if lists is not None or is_code(values) else values.maybe_numbers
+        if lists is not None and {type(part) for cell in lists for part in cell} == {float}:
+            block, labels, numbers = *_numbers(lists, column, table.name), np.zeros(0)
+        else:
+            block, labels = _categories(values, lists) if numbers is None else _number(numbers, column, table.name)
         blocks.append(block)
         names += labels
         gaps = int(values.gaps().sum() if numbers is None else np.isnan(numbers.astype(np.float64)).sum())
@@ -235,8 +241,29 @@ def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, lis
     return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column]
 
 
-def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
-    sets = [[part for part in str(value).split(_SEPARATOR) if part] for value in column.values.tolist()]
+def _numbers(lists: list[list[float]], column: str, path: str) -> tuple[np.ndarray, list[str]]:
+    """Features (n, d) of a column of lists of d numbers."""
+    widths = sorted(set(map(len, lists)))
+    if len(widths) > 1:
+        raise ValueError(
+            f"the lists of column {column!r} of {path} have lengths {widths[:5]}; every row needs the same"
+        )
+    blocks = [_number(values, f"{column}[{place}]", path)[0] for place, values in enumerate(np.array(lists).T)]
+    return np.hstack(blocks), [f"{column}[{place}]" for place in range(len(blocks))]
+
+
+def _categories(column: Column, lists: list[list[object]] | None) -> tuple[sp.csr_matrix, list[str]]:
+    if lists is not None:
+        sets = [list(map(str, cell)) for cell in lists]
+    elif column.is_text:
+        sets = [[part for part in value.split(_SEPARATOR) if part] for value in column.values.tolist()]
+    elif column.values.dtype.kind == "O":
+        raise ValueError(
+            f"column {column.name!r} of {column.source} holds values of type {column.kind}; features are numbers, text "
+            "or lists of these, so take it out"
+        )
+    else:
+        sets = [[str(value)] for value in column.values.tolist()]
     from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
 
     encoder = MultiLabelBinarizer(sparse_output=True)

@@ -10,7 +10,7 @@ from nearkin._check import check_instance, check_integer, check_real, numpy_gene
 from nearkin._fields import FileOrFrame, counted
 from nearkin._types import Seed
 from nearkin.data.column import PAIRS as SYNONYMS
-from nearkin.data.column import Column, normal
+from nearkin.data.column import Column, list_cells, means, normal, spread_column
 from nearkin.data.columns import described_features
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
@@ -70,7 +70,7 @@ def read_interactions(
     when, _, pattern = (timestamp or "").partition("=")
     asked["timestamp"] = when or None
     table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
-    columns = find_columns(table, asked)
+    columns, spread = _one_pair_each(table, find_columns(table, asked))
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None
@@ -89,10 +89,34 @@ def read_interactions(
         duplicates=duplicates,
         **catalogues,
     )
-    source = _understood(table, columns, ids, pairs)
+    source = _understood(table, columns, ids, pairs, spread)
     stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
     questions = (*(about for *_, about in features.values()), *stars)
     return replace(pairs, source=replace(source, questions=questions))
+
+
+def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
+    """The columns with a row for each entry of lists in the cells of one side, and a note; lists of weights, times or
+    parts of a split must be as long. ValueError for lists of other lengths and lists on both sides."""
+    side = [role for role in ("left", "right") if list_cells(columns[role], "|;") is not None]
+    if not side:
+        return columns, []
+    lists = {role: found for role in columns if (found := list_cells(columns[role], "|;")) is not None}
+    lengths = {role: np.array([len(cell) for cell in cells]) for role, cells in lists.items()}
+    many = lengths[side[0]]
+    for role in lists:
+        other = columns[role].name
+        if role in side[1:] or (wrong := lengths[role] != many).any():
+            what = "both hold lists" if role in side else f"hold lists of other lengths in row {int(wrong.argmax())}"
+            raise ValueError(
+                f"columns {columns[side[0]].name!r} and {other!r} of {table.name} {what}; write a pair a row"
+            )
+    rows = np.repeat(np.arange(len(many)), many)
+    spread = {role: column if role in lists else column.take(rows) for role, column in columns.items()}
+    for role, cells in lists.items():
+        spread[role] = spread_column(columns[role], [value for cell in cells for value in cell])
+    empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
+    return spread, [f"lists of {columns[side[0]].name} read as one pair an entry ({len(many):,} lists{empty})"]
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray:
@@ -139,8 +163,8 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     if name is not None:
         return table.column(name, role)
     named = {other for other in asked.values() if other is not None}
-    usual = [column for column in table.columns if normal(column) in SYNONYMS[role] and column not in named]
-    usual = sorted(usual, key=lambda column: SYNONYMS[role].index(normal(column)))
+    places = {column: means(column, SYNONYMS[role]) for column in table.columns if column not in named}
+    usual = {column: place for column, place in places.items() if place is not None}
     if usual:
         return _usual(table, role, usual)
     position = POSITIONS.index(role) if role in POSITIONS else len(table.columns)
@@ -156,16 +180,16 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     return None
 
 
-def _usual(table: Table, role: str, names: list[str]) -> Column:
+def _usual(table: Table, role: str, usual: dict[str, int]) -> Column:
     """The column of the most usual name; ValueError for several."""
-    column = table.columns[names[0]]
-    rivals = [name for name in names if normal(name) == normal(names[0])]
+    best = min(usual, key=usual.__getitem__)
+    rivals = [name for name in usual if usual[name] == usual[best]]
     if len(rivals) > 1:
         raise ValueError(
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
-    return column
+    return table.columns[best]
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
@@ -187,14 +211,17 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
     return column
 
 
-def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions) -> Reading:
+def _understood(
+    table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions, notes: list[str]
+) -> Reading:
     roles = {role: column.name for role, column in columns.items()}
     aside = [*table.notes, *(name for name in table.columns if name not in roles.values())]
     words = [f"{_word(role, roles)} {column.values[0]}" for role, column in columns.items() if len(column)]
     rows = len(columns["left"])
     left_out = rows - len(ids["left"])
     merged = len(ids["left"]) - len(pairs)
-    notes = [
+    found = [
+        *notes,
         aside and f"left aside: {', '.join(aside)}",
         left_out and f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs",
         merged and f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged",
@@ -207,7 +234,7 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
         rows=rows,
         distinct={_word(side, roles): count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
         first=", ".join(words),
-        notes=tuple(str(note) for note in notes if note),
+        notes=tuple(str(note) for note in found if note),
     )
 
 

@@ -32,6 +32,7 @@ from nearkin.data.column import (
     is_frame,
     is_number,
     known,
+    means,
     normal,
     text_column,
 )
@@ -341,8 +342,7 @@ def kind_of(
 
 
 def has_pairs(table: Table) -> bool:
-    names = {normal(name) for name in table.columns}
-    return all(names & set(PAIRS[role]) for role in ("left", "right"))
+    return all(any(means(name, PAIRS[role]) is not None for name in table.columns) for role in ("left", "right"))
 
 
 def asks_comparisons(table: Table) -> bool:

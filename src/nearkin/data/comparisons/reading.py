@@ -12,7 +12,7 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, text_column
+from nearkin.data.column import Column, as_text, list_cells, text_column
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.interactions import read_interactions
@@ -74,6 +74,12 @@ def read_comparisons(
     if (gone := _without_answer(roles, missing, table.name)).any():
         table = _complete(table, roles, gone, missing)
         roles = assign_roles(table, asked, form)
+    for column in roles.objects:
+        if list_cells(column) is not None:
+            raise ValueError(
+                f"column {column.name!r} of {table.name} holds lists; a comparison has one object a cell: write the "
+                "columns anchor, near and far"
+            )
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
     options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
