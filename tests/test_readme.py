@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run
-from tests.figures import WITHIN, assert_printed
+from tests.figures import WITHIN
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -36,15 +36,15 @@ def test_the_first_screen_prints_what_it_says(capsys: pytest.CaptureFixture[str]
     code = blocks("python")[0]
     names: dict[str, Any] = {}
     exec(code, names)
-    shown = "\n".join(line.removeprefix("# ") for line in code.splitlines() if line.startswith("# "))
-    assert_printed(capsys.readouterr().out, shown)
+    shown = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
+    assert capsys.readouterr().out.splitlines() == shown, "what holds on every CPU"
     towers = names["towers"]
     exact = names["nk"].Index.build(towers.right_embeddings_, metric="ip").search(towers.left_embeddings_, 10)[1]
     found = names["index"].search(towers.left_embeddings_, 10)[1]
     share = names["nk"].metrics.recall_k_at_k(found, np.searchsorted(towers.right_ids_, towers.right_ids_[exact]), 10)
-    claimed = re.search(r"contain (\d+) % of the exact top 10", README.replace("\n", " "))
+    claimed = re.search(r"contain more than (\d+) % of the exact top 10", README.replace("\n", " "))
     assert claimed is not None
-    assert abs(share - int(claimed[1]) / 100) < WITHIN, f"{share:.3f} is not the {claimed[1]} % of the README"
+    assert 0 < share - int(claimed[1]) / 100 < 2 * WITHIN, f"{share:.3f}; the README has {claimed[1]} %"
 
 
 def test_the_table_of_commands_shows_commands_that_exist() -> None:
