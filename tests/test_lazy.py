@@ -13,7 +13,7 @@ STEPS = {  # in this order in one process: name, what runs, what must not have b
     "the package": ("nk.embedding", "torch numba"),
     "search": ("search()", "torch sklearn numba matplotlib narwhals.pandas"),
     "hashing": ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch numba"),
-    "names of hashers": ("nk.OnE, nk.KMeansHash", "torch"),
+    "names of hashers": ("nk.OnE, nk.ITQ", "torch"),
     "quantization": ("nk.ProductQuantizer(2, 16, random_state=0).fit(X).encode(X[:2])", "torch"),
     "rotation": ("nk.Rotation(random_state=0).fit(X).transform(X[:2])", "torch"),
     "comparisons": ("nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])", "torch"),

@@ -11,8 +11,6 @@ KNOWN = ("known rows, word vectors, 8 bytes", "known rows, GIST, 8 bytes")
 SIGNS = ("signs, sentences", "signs, SIFT")
 IN_LISTS = ("in lists, SIFT, 8 bytes", "in lists, GIST, 16 bytes")
 BY_PRODUCT = ("by inner product, SIFT, 8 bytes", "by inner product, sentences, 24 bytes")
-KMEANS_HASH = ("k-means hashing, SIFT", "k-means hashing, GIST")
-AUTOENCODER = ("binary autoencoder, SIFT", "binary autoencoder, GIST")
 STE = ("STE", "STE, a tenth wrong")
 SVRG = ("STE by SVRG-SBB", "STE by SVRG-SBB, a tenth wrong")
 
@@ -55,8 +53,6 @@ PROBLEMS_OF = {
     "embedding.two_tower.gradient.joint_steps": features("Gauss-Newton, both sides"),
     "embedding.two_tower.joint": pairs("joint index"),
     "embedding.two_tower.objective": pairs("all pairs"),
-    "hashing.baselines": AUTOENCODER,
-    "hashing.baselines.rotations": KMEANS_HASH,
     "hashing.scq": ("OgE with labels, network features", "OgE with labels, GIST"),
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,

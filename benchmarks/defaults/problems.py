@@ -151,15 +151,6 @@ def labelled(name: str, data: Path, seed: int) -> float:
     return 100 * float(histograms.average_precision().mean())
 
 
-def hashed(name: str, method: str, data: Path, seed: int) -> float:
-    """Recall of 100 exact neighbours among the 100 nearest codes of 32 bits."""
-    problem = _rows(name, data)
-    hasher = getattr(nk, method)(n_bits=32, random_state=seed).fit(problem.learned[:4_000])
-    index = nk.Index.build(problem.searched, hasher, metric="hamming")
-    truth = nearest_rows(problem.searched, problem.queries, 100)
-    return 100 * recall_k_at_k(index.search(problem.queries, 100)[1], truth, 100)
-
-
 @cache
 def _pairs(name: str, data: Path, seed: int) -> Any:
     if name.startswith("planted"):
@@ -298,10 +289,6 @@ PROBLEMS = {
     "OgE with labels, GIST": Problem("mAP of labels", partial(labelled, "gist")),
     "new vectors to old ones, sentences": Problem(_RECALL, partial(bridged, "sentences")),
     "new vectors to old ones, GIST": Problem(_RECALL, partial(bridged, "gist")),
-    "k-means hashing, SIFT": Problem("recall 100@100", partial(hashed, "sift", "KMeansHash")),
-    "k-means hashing, GIST": Problem("recall 100@100", partial(hashed, "gist", "KMeansHash")),
-    "binary autoencoder, SIFT": Problem("recall 100@100", partial(hashed, "sift", "BinaryAutoencoder")),
-    "binary autoencoder, GIST": Problem("recall 100@100", partial(hashed, "gist", "BinaryAutoencoder")),
     "by inner product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, metric="ip"),
     "by inner product, sentences, 24 bytes": _codes("sentences", nk.ProductQuantizer, 24, metric="ip"),
     "in lists, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, n_lists=64),

@@ -26,6 +26,7 @@ from benchmarks.hashing.figures import collect, draw_bits
 from benchmarks.hashing.judge import Judge
 from benchmarks.hashing.peers import PEERS, run_peer
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
+from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing
 from benchmarks.hashing.speed import measure_speed
 from benchmarks.options import drawing_parser
 from benchmarks.stored import read_json, write_json
@@ -36,9 +37,9 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "random hyperplanes": nk.RandomHyperplanes,
     "random rotation": lambda n, **kw: nk.RandomHyperplanes(n, orthogonal=True, **kw),
     "PCA": nk.PCAHash,
-    "spherical": nk.SphericalHashing,
-    "k-means": nk.KMeansHash,
-    "autoencoder": nk.BinaryAutoencoder,
+    "spherical": SphericalHashing,
+    "k-means": KMeansHash,
+    "autoencoder": BinaryAutoencoder,
     "ITQ": nk.ITQ,
     "ITQ, whitening 1/4": lambda n, **kw: nk.ITQ(n, whitening=0.25, **kw),
     "ITQ, whitening 1/2": lambda n, **kw: nk.ITQ(n, whitening=0.5, **kw),
@@ -56,7 +57,7 @@ def run_hasher(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray 
     hasher.fit(train, labels)
     fitted = time.process_time() - start
     codes = hasher.encode(judge.features.base)
-    row = judge.codes(hasher.encode(judge.features.queries), codes, isinstance(hasher, nk.SphericalHashing))
+    row = judge.codes(hasher.encode(judge.features.queries), codes, isinstance(hasher, SphericalHashing))
     row |= {"fit seconds": fitted, "iterations": hasher.n_iter_}
     if hasattr(hasher, "retained_variance"):
         row |= {"loss per bit": hasher.quantization_error(train), "retained": hasher.retained_variance(train)}

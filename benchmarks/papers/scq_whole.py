@@ -19,14 +19,15 @@ import numpy as np
 import nearkin as nk
 from benchmarks.hashing.judge import spherical_histograms
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
+from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing
 from benchmarks.hashing.run import CACHE
 from benchmarks.papers.jobs import Job, Row
 from nearkin.metrics import hamming_histograms
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "SpH": nk.SphericalHashing,
-    **{f"KMH, b = {b}": lambda n, b=b, **kw: nk.KMeansHash(n, bits_per_subspace=b, **kw) for b in (2, 4, 8)},
-    "BA": nk.BinaryAutoencoder,
+    "SpH": SphericalHashing,
+    **{f"KMH, b = {b}": lambda n, b=b, **kw: KMeansHash(n, bits_per_subspace=b, **kw) for b in (2, 4, 8)},
+    "BA": BinaryAutoencoder,
     "ITQ": nk.ITQ,
     "SCQ-OnE": nk.OnE,
     "SCQ-OgE": nk.OgE,
@@ -68,7 +69,7 @@ def measured(hasher: Any, f: Features) -> dict[str, float]:
     hasher.fit(f.base)
     row = {"fit seconds": time.process_time() - began, "iterations": hasher.n_iter_}
     codes, queries = hasher.encode(f.base), hasher.encode(f.queries)
-    histograms = spherical_histograms if isinstance(hasher, nk.SphericalHashing) else hamming_histograms
+    histograms = spherical_histograms if isinstance(hasher, SphericalHashing) else hamming_histograms
     ranks = histograms(queries, codes, f.query_labels, f.base_labels)
     near = hamming_histograms(queries, codes, f.query_labels, f.base_labels)
     row |= {"map": ranks.average_precision().mean(), "prec@1k": ranks.precision_at(1000).mean()}

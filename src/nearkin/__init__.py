@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.bridge import Bridge as Bridge
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
-    from nearkin.hashing.baselines import BinaryAutoencoder as BinaryAutoencoder
-    from nearkin.hashing.baselines import KMeansHash as KMeansHash
-    from nearkin.hashing.baselines import SphericalHashing as SphericalHashing
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.linear import PCAHash as PCAHash
     from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes

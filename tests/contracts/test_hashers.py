@@ -20,13 +20,8 @@ FAMILY = {  # name -> maker; every hasher of the library stands here
     "PCAHash": nk.PCAHash,
     "RandomHyperplanes": nk.RandomHyperplanes,
     "RandomHyperplanes-orthogonal": lambda n_bits=32, **kw: nk.RandomHyperplanes(n_bits, orthogonal=True, **kw),
-    "SphericalHashing": nk.SphericalHashing,
-    "KMeansHash": nk.KMeansHash,
-    "BinaryAutoencoder": nk.BinaryAutoencoder,
 }
-LINEAR = tuple(name for name in FAMILY if name not in ("SphericalHashing", "KMeansHash"))
 ORTHOGONAL = ("ITQ", "OnE", "OnE-stiefel", "OgE", "PCAHash", "RandomHyperplanes-orthogonal")
-PLAIN_HAMMING = tuple(name for name in FAMILY if name != "SphericalHashing")
 FOR_ALL = pytest.mark.parametrize("name", FAMILY)
 LEARNED = pytest.mark.parametrize(
     "name", [name for name in FAMILY if name != "Signs"]
@@ -119,7 +114,7 @@ def test_columns_are_orthogonal(digits, name, dtype):
         np.testing.assert_allclose(np.linalg.norm(P, axis=0), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@FOR_ALL
 def test_project_is_the_stated_linear_map(fitted, digits, name):
     h = fitted[name]
     expected = h.scale_ * (digits - h.mean_) @ h.projection_ + h.intercept_
@@ -128,7 +123,7 @@ def test_project_is_the_stated_linear_map(fitted, digits, name):
     assert h.quantization_error(digits) > 0
 
 
-@pytest.mark.parametrize("name", PLAIN_HAMMING)
+@FOR_ALL
 def test_faiss_ranks_as_numpy(fitted, digits, name):
     hasher = fitted[name]
     codes, queries = hasher.encode(digits[100:]), hasher.encode(digits[:100])
@@ -197,9 +192,7 @@ def test_awkward_data_work(name):
         assert len(np.unique(codes)) > 3
 
 
-@pytest.mark.parametrize(
-    "name", ["ITQ", "OnE", "OgE", "PCAHash", "SphericalHashing", "KMeansHash", "BinaryAutoencoder"]
-)
+@pytest.mark.parametrize("name", ["ITQ", "OnE", "OgE", "PCAHash"])
 def test_too_few_rows_are_named(name):
     with pytest.raises(ValueError, match="minimum of 9"):
         FAMILY[name](8).fit(np.random.default_rng(0).standard_normal((8, 20)))

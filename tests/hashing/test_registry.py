@@ -41,7 +41,7 @@ def test_unknown_and_wrong_classes_are_named(folder):
     with pytest.raises(ValueError, match="holds a ITQ, not a OgE"):
         nk.OgE.load(folder)
     rewrite(folder, **{"class": "Wonder"})
-    with pytest.raises(ValueError, match="holds a hasher 'Wonder'; this nearkin knows BinaryAutoencoder"):
+    with pytest.raises(ValueError, match="holds a hasher 'Wonder'; this nearkin knows ITQ, OgE"):
         load(folder)
 
 

@@ -10,9 +10,6 @@ from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
     from nearkin.hashing.base import load as load
-    from nearkin.hashing.baselines import BinaryAutoencoder as BinaryAutoencoder
-    from nearkin.hashing.baselines import KMeansHash as KMeansHash
-    from nearkin.hashing.baselines import SphericalHashing as SphericalHashing
     from nearkin.hashing.bits import pack_signs as pack_signs
     from nearkin.hashing.bits import unpack_signs as unpack_signs
     from nearkin.hashing.itq import ITQ as ITQ

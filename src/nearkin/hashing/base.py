@@ -21,9 +21,9 @@ from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
 
 ENCODED = 16_384  # rows that are encoded at a time
-_COUNTS = ("n_bits", "max_iter", "n_inner", "n_components", "bits_per_subspace")  # parameters of hashers, at least 1
-_NOT_NEGATIVE = ("tol", "overlap_tol", "spread_tol", "affinity", "whitening")
-_POSITIVE = ("scale", "mu", "ridge", "margin_penalty")
+_COUNTS = ("n_bits", "max_iter", "n_inner", "n_components")  # parameters of hashers, at least 1
+_NOT_NEGATIVE = ("tol", "whitening")
+_POSITIVE = ("scale", "mu", "ridge")
 
 
 class AbstractHasher(CodesTransformer, ABC):

@@ -55,20 +55,6 @@ def hamming_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.n
     return index.search(queries, min(check_integer(k, "k", low=1), len(codes)))
 
 
-def spherical_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return spherical Hamming distances |a xor b| / |a and b| and ids (q, k) of the nearest codes, ties by number."""
-    codes = check_codes(codes, queries.shape[1], min_rows=1)
-    k = min(check_integer(k, "k", low=1), len(codes))
-    distances, ids = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
-    for i, query in enumerate(queries):
-        both = np.bitwise_count(query & codes).sum(axis=1, dtype=np.int64)
-        xor = np.bitwise_count(query ^ codes).sum(axis=1, dtype=np.int64)
-        ratios = np.divide(xor, both, out=np.full(len(codes), np.inf), where=both > 0)
-        ids[i] = np.argsort(ratios, kind="stable")[:k]
-        distances[i] = ratios[ids[i]]
-    return distances, ids
-
-
 def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and ids (q, k): a real query p (L,) against stored signs b by <p, b>, largest first.
 

@@ -21,7 +21,4 @@ HASHERS = {  # class -> entry
     "ITQ": Entry("nearkin.hashing.itq", "itq"),
     "OnE": Entry("nearkin.hashing.scq", "one"),
     "OgE": Entry("nearkin.hashing.scq", "oge"),
-    "SphericalHashing": Entry("nearkin.hashing.baselines", "spherical"),
-    "KMeansHash": Entry("nearkin.hashing.baselines", "kmeans-hash"),
-    "BinaryAutoencoder": Entry("nearkin.hashing.baselines", "bae"),
 }

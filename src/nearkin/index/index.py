@@ -131,9 +131,8 @@ class Index:
         """Index the rows X (n, d).
 
         quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits, which
-            are searched by Hamming distance always (spherical hashing has another in its own `search`). One that is
-            not fitted is cloned and fitted on X (on its normalised rows for "cosine"). `index.quantizer` is the
-            index's own copy, which must not be fitted again.
+            are searched by Hamming distance always. One that is not fitted is cloned and fitted on X (on its
+            normalised rows for "cosine"). `index.quantizer` is the index's own copy, which must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the rows too, so that `search(..., oversample=...)` can re-rank by them: as "float32",

@@ -1,4 +1,4 @@
-"""Hashing methods for comparison: spherical hashing, k-means hashing, binary autoencoders."""
+"""Rivals of the tables of SCQ: spherical hashing, k-means hashing, binary autoencoders."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
@@ -6,12 +6,11 @@ from typing import Self
 import numpy as np
 from scipy.optimize import minimize
 
-from nearkin._check import check_codes, check_integer
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.bits import n_bytes, spherical_search, unpack_signs
+from nearkin.hashing.bits import unpack_signs
 from nearkin.hashing.columns import principal_coordinates, random_columns
 from nearkin.hashing.itq import ITQ
 from nearkin.hashing.linear import AbstractLinearHasher
@@ -21,18 +20,10 @@ from nearkin.linalg.orthonormal import deal_axes, nearest_orthogonal, unit_rows
 from nearkin.linalg.signs import affine_values, row_blocks
 from nearkin.statistics import Shard, shared_generator, whole_rows
 
-
-@dataclass(frozen=True)
-class Defaults:
-    """Steps of the inner problems of k-means hashing and of binary autoencoders."""
-
-    rotations: int = 10  # of k-means hashing: updates of the rotation that gives the first centroids
-    first_steps: int = 20  # of binary autoencoders: iterations of ITQ for the first codes
-    margin_steps: int = 15  # steps of L-BFGS for the hash functions in each iteration, from the last ones
-    ridge: float = 1e-3  # of the decoder, as a share of the rows: keeps bits that agree on all rows apart
-
-
-DEFAULTS = Defaults()
+_ROTATIONS = 10  # of k-means hashing: updates of the rotation that gives the first centroids
+_FIRST_STEPS = 20  # of binary autoencoders: iterations of ITQ for the first codes
+_MARGIN_STEPS = 15  # steps of L-BFGS for the hash functions in each iteration, from the last ones
+_RIDGE = 1e-3  # of the decoder, as a share of the rows: keeps bits that agree on all rows apart
 
 
 @dataclass(eq=False, repr=False)
@@ -40,8 +31,8 @@ class SphericalHashing(AbstractHasher):
     """Spherical hashing (Heo et al. 2012): bit k is 1 within distance `radii_[k]` of `centres_[k]`.
 
     Each ball holds half of the rows and each pair of balls a quarter of them, reached by pushing centres apart that
-    share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which `search` ranks
-    and `benchmarks.hashing.judge` counts. FAISS has no such index: `to_faiss` returns one by plain Hamming distance.
+    share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which
+    `benchmarks.hashing.judge` counts.
 
     Fitted: `centres_` (n_bits, d), `radii_` (n_bits,), `mean_`, `scale_`, `n_iter_`, and `history_`, the mean deviation
     of overlaps from a quarter, as a share of it, of the best centres so far.
@@ -60,13 +51,12 @@ class SphericalHashing(AbstractHasher):
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
-        self._check_params()
+        """Place the balls over X (n, d), n > n_bits."""
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
         Shard.of(X).check_varies(X)
         generator = shared_generator(self.random_state)
         sample = X
-        if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=self.n_bits + 1):
+        if self.n_samples is not None and len(X) > self.n_samples:
             sample = X[generator.choice(len(X), self.n_samples, replace=False)]
         mean = sample.mean(axis=0, dtype=np.float64)
         centred = (sample - mean).astype(X.dtype)
@@ -116,10 +106,6 @@ class SphericalHashing(AbstractHasher):
         values = affine_values(rows, np.zeros(rows.shape[1]), maps, self.scale_, level)
         return values.astype(np.result_type(X, self.centres_))
 
-    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
-        return spherical_search(self.encode(Q), codes, k)
-
 
 def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distances (n, L) between centred rows and centres, by one product."""
@@ -153,8 +139,7 @@ class KMeansHash(AbstractHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        self._check_params()
-        n_bits, width = self.n_bits, check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
+        n_bits, width = self.n_bits, self.bits_per_subspace
         X = whole_rows(self, X, min_rows=n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(n_bits, X.shape[1])
@@ -170,9 +155,7 @@ class KMeansHash(AbstractHasher):
         """Iterate all subspaces together, so that the loss of an iteration is that of the whole code."""
         bits = self._bits()
         self.codebooks_ = np.full((len(bits), 2 ** bits.max(), points.shape[2]), np.inf)
-        learners = [
-            _Subspace(points[:, m], int(bits[m]), self.affinity, generator) for m in range(len(bits))
-        ]  # fmt: skip
+        learners = [_Subspace(points[:, m], int(bits[m]), self.affinity, generator) for m in range(len(bits))]
         history: list[float] = []
         for iteration in range(self.max_iter):
             history.append(sum(learner.step() for learner in learners))
@@ -222,7 +205,7 @@ class _Subspace:
         """Means of the cells of an ITQ code of the first axes, (2^b, m); an empty cell gets its corner."""
         top = self.points[:, :n_bits]
         frame = random_columns(max(top.shape[1], n_bits), n_bits, generator)[: top.shape[1]]
-        for _ in range(DEFAULTS.rotations):
+        for _ in range(_ROTATIONS):
             frame = nearest_orthogonal(top.T @ np.where(top @ frame >= 0, 1.0, -1.0))
         values = top @ frame
         cells = (values >= 0) @ (1 << np.arange(n_bits))
@@ -272,8 +255,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
     for the signs, the signs of each row bit by bit. It starts from ITQ's codes and stops when b = h(x), or at
     `max_iter`.
 
-    Fitted besides the family's: `decoder_` (n_bits, d) and `decoder_mean_` (d,); `decode` applies them. `history_` is
-    the reconstruction error of the best h so far as a share of the variance of X; the best h is kept.
+    `history_` is the reconstruction error of the best h so far as a share of the variance of X; the best h is kept.
 
     Parameters: `n_bits`, at most the rank of X; `mu`, the first weight, for data scaled by SCQ's eq. 25;
     `margin_penalty` of the support vector machines; `n_components` to learn in; `max_iter`; `random_state`.
@@ -289,7 +271,6 @@ class BinaryAutoencoder(AbstractLinearHasher):
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
-        self._check_params()
         X = whole_rows(self, X, min_rows=self.n_bits + 1)
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(self.n_bits, X.shape[1])
@@ -297,22 +278,14 @@ class BinaryAutoencoder(AbstractLinearHasher):
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
         generator = shared_generator(self.random_state)
         Z *= X.dtype.type(self.scale_)
-        first = ITQ(self.n_bits, max_iter=DEFAULTS.first_steps, random_state=generator).fit(X)
+        first = ITQ(self.n_bits, max_iter=_FIRST_STEPS, random_state=generator).fit(X)
         W, w, self.history_ = self._learn(Z, unpack_signs(first.encode(X), self.n_bits, X.dtype.type), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
         unit = 1 / np.sqrt(np.mean(np.square(Z @ W + w)))  # classifiers have arbitrary norms: scale values to about 1
         self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
         self.intercept_ = (unit * w).astype(X.dtype)
-        decoder, offset, _ = _decoder(Z, _signs(Z, W, w))
-        self.decoder_ = (decoder @ spectrum.axes.T / self.scale_).astype(X.dtype)
-        self.decoder_mean_ = (spectrum.mean + spectrum.axes @ offset / self.scale_).astype(X.dtype)
         return self
-
-    def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Return the rows (n, d) that the linear decoder rebuilds from packed codes (n, bytes)."""
-        codes = check_codes(codes, n_bytes(self.n_bits))
-        return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
 
     def _learn(
         self, Z: np.ndarray, B: np.ndarray, callback: Callback | None
@@ -349,7 +322,7 @@ def _decoder(Z: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, floa
     mean = B.mean(axis=0, dtype=np.float64)
     gram = (B.T @ B).astype(np.float64) - len(B) * np.outer(mean, mean)
     moment = (B.T @ Z).astype(np.float64)
-    D = np.linalg.solve(gram + DEFAULTS.ridge * len(B) * np.eye(len(gram)), moment)
+    D = np.linalg.solve(gram + _RIDGE * len(B) * np.eye(len(gram)), moment)
     energy = np.einsum("nd,nd->", Z, Z, dtype=np.float64)
     error = energy - 2 * np.einsum("lm,lm->", D, moment) + np.einsum("lm,lm->", D, gram @ D)
     return D, -mean @ D, float(error / energy)
@@ -362,7 +335,7 @@ def _margins(Z: np.ndarray, B: np.ndarray, weights: np.ndarray, penalty: float) 
         value, gradient = squared_hinge(flat.reshape(weights.shape), Z, B, penalty)
         return value, gradient.ravel()
 
-    limit = {"maxiter": DEFAULTS.margin_steps}
+    limit = {"maxiter": _MARGIN_STEPS}
     result = minimize(objective, weights.ravel(), jac=True, method="L-BFGS-B", options=limit)
     return result.x.reshape(weights.shape)
 

@@ -1,0 +1,119 @@
+"""The rivals of the tables of SCQ: each method's own property, and its steps one by one."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import nearkin as nk
+from benchmarks.hashing.rivals import (
+    BinaryAutoencoder,
+    KMeansHash,
+    SphericalHashing,
+    _decoder,
+    _improve_signs,
+    _Subspace,
+    squared_hinge,
+)
+from nearkin.hashing import unpack_signs
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().data
+
+
+def test_spherical_bits_say_inside_or_outside_and_pairs_of_balls_share_a_quarter(digits):
+    hasher = SphericalHashing(16, random_state=0).fit(digits)
+    distances = np.linalg.norm(digits[:, None] - hasher.centres_, axis=2)
+    inside = np.unpackbits(hasher.encode(digits), axis=1, bitorder="little")
+    clear = np.abs(distances - hasher.radii_) > 1e-6
+    np.testing.assert_array_equal(inside[clear], (distances < hasher.radii_)[clear])
+    np.testing.assert_allclose(inside.mean(axis=0), 0.5, atol=0.01)
+    overlap = (inside.T.astype(float) @ inside / len(digits))[~np.eye(16, dtype=bool)]
+    assert np.abs(overlap / 0.25 - 1).mean() <= 0.11
+    assert hasher.history_[-1] < hasher.history_[0] / 2, "pushing apart improved on random means"
+
+
+@pytest.mark.parametrize("n_bits", [16, 10])
+def test_codes_of_k_means_hashing_are_the_numbers_of_nearest_centroids(digits, n_bits):
+    hasher = KMeansHash(n_bits, random_state=0).fit(digits)
+    points = ((digits - hasher.mean_) @ hasher.axes_).reshape(len(digits), len(hasher.codebooks_), -1)
+    nearest = np.square(points[:, :, None] - hasher.codebooks_).sum(axis=3).argmin(axis=2)
+    bits = np.diff(np.linspace(0, n_bits, len(hasher.codebooks_) + 1).round().astype(int))
+    expected = np.hstack([(nearest[:, [m]] >> np.arange(width)) & 1 for m, width in enumerate(bits)])
+    np.testing.assert_array_equal(expected, unpack_signs(hasher.encode(digits), n_bits) > 0)
+
+
+def subspace(rng, affinity):
+    return _Subspace(rng.standard_normal((800, 6)) * np.linspace(2, 0.5, 6), 3, affinity, rng)
+
+
+@pytest.mark.parametrize("affinity", [0.0, 1.0, 1000.0])
+def test_both_steps_of_k_means_hashing_descend(rng, affinity):
+    learner = subspace(rng, affinity)
+    losses = [learner.step() for _ in range(40)]
+    assert (np.diff(losses) <= 1e-10 * losses[0]).all()
+
+
+def test_k_means_hashing_without_affinity_is_k_means_and_with_much_a_cube(rng):
+    plain, cube = subspace(rng, 0.0), subspace(rng, 1e5)
+    for _ in range(300):
+        plain.step()
+    for _ in range(800):
+        cube.step()
+    nearest = np.square(plain.points[:, None] - plain.centroids).sum(axis=2).argmin(axis=1)
+    means = np.array([plain.points[nearest == i].mean(axis=0) for i in range(8)])
+    np.testing.assert_allclose(plain.centroids, means, atol=1e-8)
+    distances = np.linalg.norm(cube.centroids[:, None] - cube.centroids, axis=2)
+    np.testing.assert_allclose(distances, cube.side * np.sqrt(cube.hamming), atol=0.02 * cube.side)
+
+
+def test_an_autoencoder_rebuilds_better_than_itq(digits):
+    def error(hasher):
+        """Of the best linear decoder, as a share of the variance."""
+        signs = np.c_[unpack_signs(hasher.encode(digits), 16, np.float64), np.ones(len(digits))]
+        left = digits - signs @ np.linalg.lstsq(signs, digits)[0]
+        return np.square(left).sum() / np.square(digits - digits.mean(axis=0)).sum()
+
+    itq, autoencoder = nk.ITQ(16, random_state=0).fit(digits), BinaryAutoencoder(16, random_state=0).fit(digits)
+    assert error(autoencoder) < 0.99 * error(itq)
+    assert autoencoder.history_[-1] == pytest.approx(error(autoencoder), rel=1e-2)
+
+
+def test_hinge_gradient(rng):
+    Z, B = rng.standard_normal((30, 4)), rng.choice([-1.0, 1.0], (30, 3))
+    W, direction = rng.standard_normal((5, 3)), rng.standard_normal((5, 3))
+    value, gradient = squared_hinge(W, Z, B, 0.1)
+    slow = np.square(np.maximum(0, 1 - B * (Z @ W[:4] + W[4]))).sum() / 30 + 0.1 * np.square(W[:4]).sum()
+    assert value == pytest.approx(slow)
+    ahead, behind = (squared_hinge(W + sign * 1e-6 * direction, Z, B, 0.1)[0] for sign in (1, -1))
+    assert (ahead - behind) / 2e-6 == pytest.approx((gradient * direction).sum(), rel=1e-6)
+
+
+def test_the_decoder_is_least_squares(rng):
+    B = rng.choice([-1.0, 1.0], (400, 5))
+    Z = B @ rng.standard_normal((5, 8)) + 0.3 * rng.standard_normal((400, 8))
+    Z -= Z.mean(axis=0)
+    D, offset, error = _decoder(Z, B)
+    np.testing.assert_allclose(np.vstack([D, offset]), np.linalg.lstsq(np.c_[B, np.ones(400)], Z)[0], atol=0.02)
+    assert error == pytest.approx(np.square(Z - B @ D - offset).sum() / np.square(Z).sum(), rel=1e-6)
+
+
+def test_signs_of_an_autoencoder_are_best_bit_by_bit(rng):
+    D, Z, mu = rng.standard_normal((4, 6)), rng.standard_normal((50, 6)), 0.7
+    H = rng.choice([-1.0, 1.0], (50, 4))
+    B = H.copy()
+    _improve_signs(Z @ D.T, D @ D.T, H, mu, B)
+
+    def energy(row, signs):
+        return np.square(Z[row] - signs @ D).sum() + mu * np.square(signs - H[row]).sum()
+
+    optimal = 0
+    for row in range(50):
+        flipped = [B[row] * np.where(np.arange(4) == bit, -1, 1) for bit in range(4)]
+        assert energy(row, B[row]) <= min(energy(row, H[row]), *(energy(row, other) for other in flipped)) + 1e-12
+        best = min(energy(row, np.array(signs)) for signs in product([-1.0, 1.0], repeat=4))
+        optimal += energy(row, B[row]) <= best + 1e-12
+    assert optimal > 30, f"the best of all 16 codes in {optimal} of 50 rows"
