@@ -160,6 +160,32 @@ def check_row_weights(weights: ArrayLike, n: int) -> np.ndarray:
     return weights
 
 
+def check_labels(labels: ArrayLike, name: str, n: int) -> np.ndarray:
+    """Return class labels (n,), whole numbers or text, or rows of 0 and 1 (n, c) as bool: of several labels, where two
+    rows are alike if they share one. A column (n, 1) holds classes. ValueError for anything else."""
+    sparse: Any = labels
+    found = np.asarray(sparse.toarray() if hasattr(sparse, "toarray") else labels)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim not in (1, 2) or len(found) != n:
+        raise ValueError(f"{name} has shape {found.shape}; it must be ({n},), or ({n}, c) rows of 0 and 1")
+    if found.dtype.kind == "O":
+        cells = found.ravel().tolist()
+        if all(isinstance(cell, str) for cell in cells):
+            found = found.astype(str)
+        elif all(isinstance(cell, int | np.integer | np.bool) for cell in cells):
+            found = np.array(found.tolist())
+    whole = found.dtype.kind in "iubUS" or (found.dtype.kind == "f" and bool((found == np.floor(found)).all()))
+    if not whole or (found.ndim == 2 and not np.isin(found, (0, 1)).all()):
+        need = (
+            "classes, whole numbers or text, none missing"
+            if found.ndim == 1
+            else "rows of 0 and 1, a column for each label"
+        )
+        raise ValueError(f"{name} has shape {found.shape} and dtype {found.dtype}; it must hold {need}")
+    return found.astype(bool) if found.ndim == 2 else found
+
+
 def has_unit_rows(X: np.ndarray) -> bool:
     """Whether all rows of X (n, d) have length 1, to a thousandth, or are zero: normalised, as metric "cosine" does."""
     for first in range(0, len(X), 4096):  # most data end with the first rows

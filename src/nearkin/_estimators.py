@@ -2,6 +2,7 @@
 
 import json
 from abc import abstractmethod
+from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
@@ -104,7 +105,9 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
     @property
     def _n_features_out(self) -> int:
-        return self.encode(np.zeros((1, self.n_features_in_), np.float32)).shape[1]
+        bare = copy(self)
+        vars(bare).pop("feature_names_in_", None)  # scikit-learn would warn of an array without names
+        return bare.encode(np.zeros((1, self.n_features_in_), np.float32)).shape[1]
 
 
 class ReconstructingTransformer(CodesTransformer):
@@ -130,5 +133,5 @@ class ReconstructingTransformer(CodesTransformer):
     def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
-        X = validate_vectors(self, X)
-        return float(np.square(X.astype(np.float64) - self.decode(self.encode(X))).sum(axis=1).mean())
+        rows = validate_vectors(self, X).astype(np.float64)
+        return float(np.square(rows - self.decode(self.encode(X))).sum(axis=1).mean())

@@ -1,11 +1,16 @@
 """OnE and OgE choose their scale by labels, on data built so that labels and neighbours want different ones."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.hashing import scq
-from nearkin.metrics import hamming_histograms
+from nearkin.metrics import hamming_histograms, hamming_radius_precision
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +37,62 @@ def test_labels_gain_what_they_are_judged_by(conflict):
 def test_without_labels_the_scale_is_the_papers(conflict, make):
     X, labels = conflict
     plain = make(6, scale="eq25", random_state=3).fit(X[:600])
-    for y in (None, np.arange(600.0) + 0.5, np.zeros((600, 2)), np.zeros(600, int)):  # none, targets, one class
+    for y in (None, np.zeros((600, 2)), np.zeros(600, int)):  # none, rows without a label, one class
         np.testing.assert_array_equal(make(6, random_state=3).fit(X[:600], y).projection_, plain.projection_)
     assert make(6, scale="eq25", random_state=3).fit(X[:600], labels[:600]).scale_ == plain.scale_
+
+
+def test_labels_mean_the_same_in_every_form(conflict):
+    X, labels = conflict[0][:200], conflict[1][:200]
+    make = partial(nk.OgE, max_iter=2)
+    found = make(6, random_state=3).fit(X, labels)
+    onehot, names = np.eye(10, dtype=int)[labels], np.array([f"class {label}" for label in labels])
+    columns = (labels[:, None], labels.astype(float), labels.tolist(), names, names.astype(object), pd.Series(names))
+    rows = (
+        onehot,
+        onehot.astype(bool),
+        onehot.astype(float),
+        onehot.tolist(),
+        pd.DataFrame(onehot),
+        sp.csr_matrix(onehot),
+    )
+    for y in (*columns, pl.Series(names), *rows, pl.DataFrame(onehot)):
+        np.testing.assert_array_equal(make(6, random_state=3).fit(X, y).projection_, found.projection_)
+
+
+@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+def test_labels_that_are_none_are_refused_by_name(conflict, make):
+    X = conflict[0][:600]
+    wrong = [
+        np.arange(600) + 0.5,
+        np.full(600, np.nan),
+        np.arange(1200).reshape(600, 2),
+        np.zeros(599),
+        np.zeros((599, 3)),
+    ]
+    for y in (
+        *wrong,
+        pd.Series(["a", None] * 300),
+        np.zeros((600, 2, 2)),
+        np.full((600, 2), 0.5),
+        [1, "a"] * 300 + [None],
+    ):
+        with pytest.raises(ValueError, match=r"^y has shape|^y holds"):
+            make(6).fit(X, y)
+
+
+def test_several_labels_a_row_are_alike_if_they_share_one():
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(0, 256, (90, 2), np.uint8), rng.random((90, 5)) < 0.3
+    found = hamming_histograms(codes[:20], codes[20:], labels[:20], sp.csr_matrix(labels[20:].astype(int)))
+    shared = (labels[:20].astype(int) @ labels[20:].T.astype(int)) > 0
+    assert found.relevant.sum(axis=1).tolist() == shared.sum(axis=1).tolist()
+    one = rng.integers(0, 5, 90)
+    forms = [(one[:20], one[20:]), (np.eye(5)[one[:20]], np.eye(5)[one[20:]]), (one[:20, None], one[20:, None])]
+    scores = [hamming_radius_precision(codes[:20], codes[20:], *form, radius=4) for form in forms]
+    assert scores[0] == scores[1] == scores[2]
+    with pytest.raises(ValueError, match="give both alike"):
+        hamming_histograms(codes[:20], codes[20:], one[:20], labels[20:])
 
 
 def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict):
@@ -61,5 +119,5 @@ def test_few_rows_and_rows_of_low_rank_take_the_papers_scale():
 
 
 def test_labels_of_another_length_are_refused(conflict):
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="y has shape"):
         nk.OgE(8).fit(conflict[0], [1, 2])

@@ -9,10 +9,8 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_consistent_length
-from sklearn.utils.multiclass import type_of_target
 
-from nearkin._check import check_choice, draw_seed
+from nearkin._check import check_choice, check_labels, draw_seed
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
@@ -63,10 +61,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         if rows.group.size > 1:  # several processes would have to fit each trial together
             return plain
         (Z,) = rows.blocks()
-        check_consistent_length(Z, y)
-        if type_of_target(y) not in ("binary", "multiclass"):
-            return plain
-        return self._scale_by_labels(Z, np.asarray(y), plain)
+        return self._scale_by_labels(Z, check_labels(y, "y", len(Z)), plain)  # pyright: ignore[reportArgumentType]
 
     def _scale_by_labels(self, Z: np.ndarray, labels: np.ndarray, plain: float) -> float:
         """The multiple of eq. 25's scale `plain` by which held-out rows of Z (n, m) find rows of their label first, in
@@ -119,7 +114,7 @@ class OnE(AbstractEncoder):
     n_bits : code length L.
     scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
         chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
-        several processes fit.
+        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): rows that share a label are alike.
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
         our own, all columns at once by majorise-minimise, with `n_inner` steps per update of the codes.
     n_components : principal components to learn in (n_bits if that is more), 512 as in the paper; None for all. An
@@ -158,7 +153,7 @@ class OgE(AbstractEncoder):
     n_bits : code length L.
     scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
         chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
-        several processes fit.
+        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): rows that share a label are alike.
     mu : penalty on the length of the columns, 0.02 in the paper.
     ridge : None, or mu / s^2 as a share of the mean variance of the top L principal components: it replaces mu, and
         then the result does not depend on `scale`. With "eq25" the two are the same number.

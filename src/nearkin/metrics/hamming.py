@@ -8,11 +8,12 @@ gives: 10,000 queries against 60,000 codes of 64 bits take about three seconds.
 
 # pyright: reportConstantRedefinition=false
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_real, check_vectors
+from nearkin._check import check_integer, check_labels, check_real, check_vectors
 from nearkin._types import ArrayLike
 
 
@@ -64,8 +65,9 @@ def hamming_histograms(
 ) -> RankHistograms:
     """Return the `RankHistograms` of packed codes queries (q, bytes) and database (n, bytes).
 
-    A row is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); or, with
-    `neighbours` (q, k), if its number is among the query's exact neighbours.
+    A row is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); if they share a
+    label, given as rows of 0 and 1, (q, c) and (n, c); or, with `neighbours` (q, k), if its number is among the
+    query's exact neighbours.
     """
     queries, database = np.asarray(queries), np.asarray(database)
     for name, codes in (("queries", queries), ("database", database)):
@@ -77,8 +79,7 @@ def hamming_histograms(
         raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
     q, n, n_bins = len(queries), len(database), 8 * queries.shape[1] + 1
     if neighbours is None:
-        wanted, labels = _same_labels(query_labels, database_labels, q, n)
-        hits = (labels == label for label in wanted)
+        hits = _same_labels(query_labels, database_labels, q, n)
     else:
         hits = _checked_neighbours(neighbours, q, n)
     words = np.ascontiguousarray(_as_words(database).T)
@@ -106,15 +107,17 @@ def hamming_radius_precision(
 
 def _same_labels(
     query_labels: ArrayLike | None, database_labels: ArrayLike | None, q: int, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Iterable[np.ndarray]:
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
-    left, right = np.asarray(query_labels), np.asarray(database_labels)
-    for name, labels, length in (("query_labels", left, q), ("database_labels", right, n)):
-        if labels.shape != (length,):
-            raise ValueError(f"{name} has shape {labels.shape}; it must be ({length},), one label for each code")
+    left, right = check_labels(query_labels, "query_labels", q), check_labels(database_labels, "database_labels", n)
+    if left.shape[1:] != right.shape[1:]:
+        raise ValueError(f"query_labels have shape {left.shape} and database_labels {right.shape}; give both alike")
+    if left.ndim == 2:
+        columns = right.T.astype(np.float32)
+        return (row @ columns > 0 for row in left.astype(np.float32))
     codes = np.unique(np.concatenate([left, right]), return_inverse=True)[1].astype(np.int64)
-    return codes[:q], codes[q:]
+    return (codes[q:] == code for code in codes[:q])
 
 
 def _checked_neighbours(neighbours: ArrayLike, q: int, n: int) -> np.ndarray:
