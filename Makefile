@@ -51,7 +51,7 @@ define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-wanted = [*project["dependencies"], *extras["parquet"], *extras["rl"], *extras["web"]]
+wanted = [*project["dependencies"], *extras["rl"], *extras["web"]]
 print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswith(("torch", "nearkin"))))
 endef
 export LOWEST

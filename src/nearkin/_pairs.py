@@ -1,8 +1,9 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._check import check_finite
@@ -32,19 +33,35 @@ def matrix_entries(
     return np.asarray(entries.row), np.asarray(entries.col), np.asarray(entries.data), (m, n)
 
 
+class Coded(NamedTuple):
+    """Text (n,) by its distinct values: `codes` (n,) are numbers in `names` (k,), objects of str that all occur."""
+
+    codes: np.ndarray
+    names: np.ndarray
+
+
+def coded(text: "pa.Array") -> Coded:
+    """Strings of Arrow, or their dictionary array, by their distinct values."""
+    found = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
+    names = np.empty(len(found.dictionary), object)
+    names[:] = found.dictionary.to_pylist()
+    return Coded(found.indices.to_numpy(), names)
+
+
 def number_ids(
-    values: ArrayLike, catalogue: ArrayLike | None, name: str, listed: str | None = None
+    values: "ArrayLike | Coded", catalogue: ArrayLike | None, name: str, listed: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (n,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids.
 
     Errors call the two `name` and `listed`, by default the name with "_ids".
     """
-    values = as_ids(values, name)
+    values = values if isinstance(values, Coded) else as_ids(values, name)
     if catalogue is None:
         return unique_ids(values)
     listed = listed or f"{name}_ids"
     ids = as_ids(catalogue, listed)
-    if len(ids) and (ids.dtype.kind in "OU") != (values.dtype.kind in "OU"):
+    text = isinstance(values, Coded) or values.dtype.kind in "OU"
+    if len(ids) and (ids.dtype.kind in "OU") != text:
         raise TypeError(f"{name} has ids of type {_type(values)} and {listed} of {_type(ids)}; use one type for both")
     place, own = unique_ids(ids)
     if len(own) < len(ids):
@@ -56,23 +73,30 @@ def number_ids(
         unknown = met[found < 0]
         raise ValueError(
             f"{name} has {len(unknown)} ids that {listed} lacks, the first is {unknown[0].item()!r} "
-            f"({int((found[numbers] < 0).sum())} of {len(values)} entries); add them to it"
+            f"({int((found[numbers] < 0).sum())} of {len(numbers)} entries); add them to it"
         )
     return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 
 
-def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
     """For every id its number (n,) int32 among the different ones, and these, sorted: text as a string array."""
-    if values.dtype.kind in "OU":
-        cells = values.tolist()
-        names = sorted(set(cells))
-        place = dict(zip(names, range(len(names)), strict=True))
-        ids = np.array(names, dtype=str)
-        if odd := [name for name in names if "\0" in name]:  # NumPy's strings lose these at their ends
-            raise ValueError(f"the id {odd[0]!r} holds a NUL character; rename it")
-        return np.array(list(map(place.__getitem__, cells)), np.int32), ids
-    ids, numbers = np.unique(values, return_inverse=True)
-    return numbers.reshape(-1).astype(np.int32), ids
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUiu":
+        ids, numbers = np.unique(values, return_inverse=True)
+        return numbers.reshape(-1).astype(np.int32), ids
+    if isinstance(values, Coded) or values.dtype.kind in "OU":
+        codes, names = values if isinstance(values, Coded) else coded(pa.array(values.astype(object), pa.string()))
+        if odd := [name for name in names.tolist() if "\0" in name]:  # NumPy's strings lose these at their ends
+            raise ValueError(f"the id {min(odd)!r} holds a NUL character; rename it")
+        order = np.array(sorted(range(len(names)), key=names.tolist().__getitem__), np.int64)
+        ids = np.array(names[order].tolist(), dtype=str)
+    else:
+        found = pa.array(values).dictionary_encode()
+        codes, names = found.indices.to_numpy(), found.dictionary.to_numpy()
+        order = np.argsort(names)
+        ids = names[order]
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place[codes], ids
 
 
 def check_exact(values: np.ndarray, title: str) -> np.ndarray:
@@ -90,8 +114,8 @@ def check_exact(values: np.ndarray, title: str) -> np.ndarray:
     return values
 
 
-def _type(ids: np.ndarray) -> str:
-    return "text" if ids.dtype.kind in "OU" else str(ids.dtype)
+def _type(ids: "np.ndarray | Coded") -> str:
+    return "text" if isinstance(ids, Coded) or ids.dtype.kind in "OU" else str(ids.dtype)
 
 
 def as_ids(values: ArrayLike, name: str) -> np.ndarray:

@@ -72,7 +72,7 @@ def test_nulls_are_refused(frame):
         nk.read_vectors(frame({"a": [1.0, None]}))
     with pytest.raises(ValueError, match="have lengths"):
         nk.read_vectors(frame({"v": [[1.0], [1.0, 2.0]]}))
-    with pytest.raises(TypeError, match="must be the name of a file, or a DataFrame"):
+    with pytest.raises(TypeError, match="must be a file, a DataFrame or a sparse matrix"):
         nk.read_interactions(7)
 
 

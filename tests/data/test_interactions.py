@@ -82,7 +82,7 @@ def test_ids_are_text_or_exact_integers() -> None:
     [
         ("a.csv", "alpha,beta,gamma\n1,2,3\n", {}, "has no column with a usual left name; its columns are alpha, beta"),
         ("a.csv", "user,item\n1,2\n", {"left": "who"}, "left is 'who', which .* lacks; its columns are user, item"),
-        ("a.csv", "user,item\n1,2\n3\n", {}, "row 3 has 1 cells, the first row has 2"),
+        ("a.csv", "user,item\n1,2\n3\n", {}, "line 3: 1 cell where other lines have 2"),
         ("a.csv", "", {}, "is an empty file"),
         ("a.xls", "x", {}, "ends in '.xls'; it must be one of .csv"),
         ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing ids, the first in row 0"),

@@ -188,7 +188,7 @@ def bad_file(folder: Path, kind: str) -> str:
         ("float.fvecs", "is no .fvecs file"),
         ("word.csv", "line 4, column 2: 'x' is no number"),
         ("hole.csv", "line 2, column 2: the cell is empty"),
-        ("short.csv", "line 3: 1 cells where the first line has 2"),
+        ("short.csv", "line 3: 1 cell where other lines have 2"),
         ("counted.csv", "ids, or a coordinate"),
         ("header.csv", r"has shape \(0, 2\)"),
         ("bad.parquet", "is no Parquet file"),

@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,14 +12,20 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
-from nearkin._fields import Extra, counted
-from nearkin._pairs import check_exact
+from nearkin._fields import Extra
+from nearkin._pairs import Coded, check_exact, coded
 from nearkin._types import Chosen
 
 _MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A", "NA", "#N/A"))
-_DECIMAL = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2},\d{3}|\d+)", re.ASCII)
+DECIMAL = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
+COMMAS = re.compile(r"[+-]?\d[\d,]*([eE][+-]?\d+)?", re.ASCII)  # decimals or thousands
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,19}", re.ASCII)
+_PLAIN = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_COMMA = re.compile(r"[+-]?([1-9]\d{0,2}([.' \u00a0\u202f]\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?")  # 1.234,5 or 1 234,5
+_POINT = re.compile(r"[+-]?([1-9]\d{0,2}([,'\u2019]\d{3})+|\d+)?(\.\d+)?([eE][+-]?\d+)?")  # 1,234.5 or 1'234.5
+_GROUPS = {",": r"[.' \u00a0\u202f]", ".": r"[,'\u2019]"}  # what parts groups of thousands
 _FORMS = [  # of dates that are no ISO dates
     f"{date}{time}"
     for date, time in product(
@@ -36,19 +42,32 @@ class Column:
     """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
 
     Typed tables also hold floats of any width, bool and datetime64. What is missing is NaN, NaT, or empty text: a
-    column of integers with nulls is float64.
+    column of integers with nulls is float64. `cells` are these values, or text, which is typed when wanted.
     """
 
     name: str
-    values: np.ndarray
+    cells: "np.ndarray | pa.Array | Coded"
     source: str = "the table"
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.cells.codes if isinstance(self.cells, Coded) else self.cells)
 
     @property
     def _title(self) -> str:
         return f"column {self.name!r} of {self.source}"
+
+    @cached_property
+    def _typed(self) -> "np.ndarray | Coded":
+        """The values, text by its distinct values."""
+        return typed(self.cells) if isinstance(self.cells, pa.Array) else self.cells
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        return self._typed.names[self._typed.codes] if isinstance(self._typed, Coded) else self._typed
+
+    def cell(self, row: int) -> Any:
+        """One value."""
+        return self._typed.names[self._typed.codes[row]] if isinstance(self._typed, Coded) else self._typed[row]
 
     @property
     def is_text(self) -> bool:
@@ -57,11 +76,28 @@ class Column:
     @cached_property
     def kind(self) -> str:
         """ "list", "string", "integer", "float", or another type, such as "dict" of nested objects."""
-        if self.values.dtype.kind == "O":
-            types = {type(value).__name__ for value in self.values.tolist() if value is not None}
+        if isinstance(self._typed, Coded):
+            return "string"
+        if self._typed.dtype.kind == "O":
+            types = {type(value).__name__ for value in self._typed.tolist() if value is not None}
             return "string" if types <= {"str"} else ", ".join(sorted(types))
         kinds = {"i": "integer", "u": "integer", "f": "float"}
         return kinds.get(self.values.dtype.kind, str(self.values.dtype))
+
+    @cached_property
+    def coded(self) -> Coded:
+        """The distinct values (k,), and for every cell its number among them."""
+        if isinstance(self._typed, Coded):
+            return self._typed
+        if self.is_text:
+            return coded(pa.array(self._typed, pa.string()))
+        names, codes = np.unique(self._typed, return_inverse=True)
+        return Coded(codes.reshape(-1), names)
+
+    @property
+    def distinct(self) -> np.ndarray:
+        """The distinct values (k,), of text in the order of their first cells."""
+        return self.coded.names
 
     def ids(self) -> np.ndarray:
         """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
@@ -76,6 +112,13 @@ class Column:
             raise ValueError(f"{self._title} has ids of type {self.kind}; ids are text or whole numbers{way}")
         return values
 
+    def id_codes(self) -> "np.ndarray | Coded":
+        """As `ids`, text by its distinct values."""
+        if not isinstance(self._typed, Coded):
+            return self.ids()
+        self._complete("ids", self.gaps())
+        return self._typed
+
     def gaps(self) -> np.ndarray:
         """Marks (n,) of the cells without an id: nulls and, of a text column, empty cells, or words for a missing value
         where all other cells are integers."""
@@ -83,23 +126,18 @@ class Column:
             if self.values.dtype.kind == "O":
                 return np.array([cell is None for cell in self.values.tolist()], bool)
             return self.values != self.values  # NaN and NaT
-        words = _MISSING_WORDS & self._distinct
-        if words:
-            gone = np.isin(self.values, list(words))
-            if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
-                return gone | (self.values == "")
-        return self.values == ""
-
-    @cached_property
-    def _distinct(self) -> set[str]:
-        return set(self.values.tolist())
+        codes, names = self.coded
+        gone, empty = np.array([name in _MISSING_WORDS for name in names.tolist()], bool), names == ""
+        if gone.any() and not gone.all() and as_integers(names[~gone].tolist()) is not None:
+            empty = empty | gone
+        return empty[codes] if empty.any() else np.zeros(len(self), bool)
 
     def numbers(self) -> np.ndarray:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
         found = self.maybe_numbers
         if found is None:
             row, cell = self._fault()
-            if _DECIMAL.fullmatch(cell):
+            if COMMAS.fullmatch(cell):
                 fault, way = f"has commas, as in {cell!r}, for decimals or for thousands", "write points, or no commas"
             else:
                 fault, way = f"is not numeric: row {row} holds {cell!r}", "correct it"
@@ -114,28 +152,33 @@ class Column:
 
     def _fault(self) -> tuple[int, str]:
         """The row, and the cell, that is most surely no number."""
-        cells = [str(value).strip() for value in self.values.tolist()]
-        for fits in (lambda cell: cell in ("", *_MISSING_WORDS) or _DECIMAL.fullmatch(cell), lambda cell: not cell):
-            for row, cell in enumerate(cells):
+        cells = [str(value).strip() for value in (self.distinct if self.is_text else self.values).tolist()]
+        for fits in (lambda cell: cell in ("", *_MISSING_WORDS) or COMMAS.fullmatch(cell), lambda cell: not cell):
+            for place, cell in enumerate(cells):
                 if not fits(cell) and not is_number(cell):
-                    return row, cell[:40]
+                    return int((self.coded.codes == place).argmax()) if self.is_text else place, cell[:40]
         return 0, cells[0][:40]
 
     @cached_property
     def maybe_numbers(self) -> np.ndarray | None:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
-        if self.values.dtype.kind in "iufb":
-            return self.values.astype(np.float64) if self.values.dtype.kind == "f" else self.values
-        found = as_decimals(self.values) if self.is_text else None
-        if found is not None or not self.is_text:
-            return found
-        empty = np.isin(self.values, ["", *_MISSING_WORDS])
-        numbers = as_decimals(self.values[~empty]) if empty.any() and not empty.all() else None
-        if numbers is None:
+        if isinstance(self._typed, np.ndarray) and self._typed.dtype.kind in "iufb":
+            return self._typed.astype(np.float64) if self._typed.dtype.kind == "f" else self._typed
+        if not self.is_text:
             return None
-        out = np.full(len(self), np.nan)
+        codes, names = self.coded
+        empty = np.array([not name or name in _MISSING_WORDS for name in names.tolist()], bool)
+        numbers = as_decimals(names if empty.all() else names[~empty]) if len(names) else None
+        if numbers is None or empty.all():
+            return None if numbers is None else numbers[codes]
+        out = np.full(len(names), np.nan)
         out[~empty] = numbers
-        return out
+        return out[codes]
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether every cell is a number."""
+        return not self.is_text or as_decimals(self.distinct) is not None
 
     def times(self, pattern: str | None = None) -> np.ndarray:
         """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
@@ -146,8 +189,8 @@ class Column:
         if found is not None:
             self._complete("times", np.isnan(found))
             return found
-        cells = list(map(str, self.values.tolist()))
-        times = _parsed(cells, pattern)
+        codes, names = self.coded
+        times = _parsed(list(map(str, names.tolist())), pattern)
         if isinstance(times, str):
             typed = " or ".join(f"'{self.name}={form}'" for form in self.date_forms() or ["%d.%m.%Y"])
             fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
@@ -155,22 +198,33 @@ class Column:
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
                 "command line --timestamp), correct it, or rename the column if it holds no times"
             )
-        return np.array(times, dtype="datetime64[us]")
+        return np.array(times, dtype="datetime64[us]")[codes]
 
     def date_forms(self) -> list[str]:
         """The forms of dates, other than ISO, that all cells of a text column have."""
-        cells = self.values.tolist()
-        return [form for form in _FORMS if self.is_text and cells and not isinstance(_parsed(cells, form), str)]
+        cells = self.distinct.tolist() if self.is_text else []
+        return [form for form in _FORMS if cells and not isinstance(_parsed(cells, form), str)]
 
     def doubts(self) -> list[str]:
         """Words for a missing value that occur among text; they are reported since they may be names."""
-        if not self.is_text:
-            return []
-        words = sorted(_MISSING_WORDS & self._distinct)
-        return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
+        words = _MISSING_WORDS & set(self.distinct.tolist()) if self.is_text else ()
+        return [
+            f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in sorted(words)
+        ]
 
     def take(self, keep: Chosen) -> "Column":
-        return replace(self, values=self.values[keep])
+        if not isinstance(self._typed, Coded):
+            return replace(self, cells=self._typed[keep])
+        codes = self._typed.codes[keep]
+        met = np.zeros(len(self._typed.names), bool)
+        met[codes] = True
+        codes = codes if met.all() else (np.cumsum(met) - 1)[codes]
+        return replace(self, cells=Coded(codes, self._typed.names[met]))
+
+    def retyped(self) -> "Column":
+        """The column after some cells went: integers, if all text that is left is."""
+        whole = as_integers(self.distinct.tolist()) if self.is_text else None
+        return self if whole is None else replace(self, cells=whole[self.coded.codes])
 
     def _complete(self, what: str, missing: np.ndarray) -> None:
         if missing.any():
@@ -197,9 +251,38 @@ def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:
 
 
 def text_column(name: str, cells: list[str]) -> Column:
-    """The column of the cells of a text file, stripped of spaces."""
-    integers = as_integers(cells)
-    return Column(name, as_text(cells) if integers is None else integers)
+    """The column of the cells of a text file."""
+    return Column(name, pa.array(cells, pa.string()))
+
+
+def typed(cells: pa.Array) -> "np.ndarray | Coded":
+    """Text (n,) as int64 or uint64 if every cell is an integer in canonical decimal ("7", not "07", "+7", "7.0"), else
+    by its distinct values, without the blanks around them."""
+    whole = _integers(cells)
+    if whole is not None:
+        return whole
+    found = cells.dictionary_encode()
+    names = found.dictionary.to_pylist()
+    plain = [name.strip(" \t") for name in names]
+    if plain == names:
+        return coded(found)
+    whole = _integers(pa.array(plain, pa.string()))
+    if whole is not None:
+        return whole[found.indices.to_numpy()]
+    own = pa.array(plain, pa.string()).dictionary_encode()
+    return Coded(own.indices.to_numpy()[found.indices.to_numpy()], as_text(own.dictionary.to_pylist()))
+
+
+def _integers(cells: pa.Array) -> np.ndarray | None:
+    if not len(cells) or not _WHOLE.fullmatch(cells[0].as_py()):
+        return None
+    for kind in (pa.int64(), pa.uint64()):
+        try:
+            numbers = cells.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        return numbers.to_numpy() if numbers.cast(pa.string()).equals(cells) else None
+    return None
 
 
 def as_text(values: Sequence[object]) -> np.ndarray:
@@ -208,16 +291,8 @@ def as_text(values: Sequence[object]) -> np.ndarray:
 
 
 def as_integers(cells: list[str]) -> np.ndarray | None:
-    """The cells as int64 or uint64 if every one is an integer in canonical decimal ("7", not "07", "+7", "7.0")."""
-    try:
-        if not cells or str(int(cells[0])) != cells[0] or max(map(len, cells)) > 20:
-            return None
-        numbers = list(map(int, cells))
-        if list(map(str, numbers)) != cells:
-            return None
-        return exact_integers(numbers)
-    except ValueError:
-        return None
+    """The cells as int64 or uint64 if every one is an integer in canonical decimal, else None."""
+    return _integers(pa.array(cells, pa.string()))
 
 
 def exact_integers(numbers: list[int]) -> np.ndarray | None:
@@ -235,18 +310,30 @@ def as_64_bits(numbers: np.ndarray) -> np.ndarray:
 
 
 def as_decimals(values: np.ndarray) -> np.ndarray | None:
-    """Text (n,) as float64, or None if some value is no number. Numbers may have decimal commas, but "1,234" alone may
-    be a thousand as well, and is none."""
-    cells = values.tolist()
+    """Text (n,) as float64, or None if some value is no number. Numbers may have decimal commas or groups of thousands,
+    as far as the column shows which; "1,234" alone may be either, and is none."""
     try:
-        joined = "".join(cells)
-        if "_" in joined or not joined.isascii():  # Python reads 1_000 and the digits of other scripts
-            return None
-        if "," in joined and all(map(_DECIMAL.fullmatch, cells)) and not all(map(_THOUSANDS.fullmatch, cells)):
-            cells = [cell.replace(",", ".") for cell in cells]
-        return np.array(list(map(float, cells)))
-    except (ValueError, TypeError):  # TypeError: a column of lists
+        cells = pa.array(values, pa.string())
+        try:
+            return cells.cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            texts = cells.to_pylist()
+            style = number_style(texts)
+            if not style:
+                return None
+            bare = [re.sub(_GROUPS[style], "", text).replace(",", ".") for text in texts]
+            return pa.array(bare, pa.string()).cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column of lists
         return None
+
+
+def number_style(cells: list[str]) -> str | None:
+    """How numbers are written: "" plain, "," with decimal commas, "." with groups of thousands parted by commas; None
+    if some cell is no number, or may be read in both ways."""
+    if all(map(_PLAIN.fullmatch, cells)):
+        return ""
+    comma, point = (all(map(form.fullmatch, cells)) for form in (_COMMA, _POINT))
+    return None if comma == point else "," if comma else "."
 
 
 def is_number(cell: str) -> bool:
@@ -256,7 +343,7 @@ def is_number(cell: str) -> bool:
 
 def is_code(column: Column) -> bool:
     """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
-    return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.values.tolist())
+    return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.distinct.tolist())
 
 
 def is_frame(source: Extra) -> bool:
@@ -280,7 +367,7 @@ def list_cells(column: Column, marks: str = "") -> list[list[Any]] | None:
     """
     if not column.is_text:
         return column.values.tolist() if column.kind == "list" else None
-    few = [cell for cell in column.values[:_FEW].tolist() if cell]
+    few = [cell for cell in column.take(slice(_FEW)).values.tolist() if cell]
     if not few or not (few[0][0] in "[(at" or any(mark in "".join(few) for mark in (*marks, *" "[: len(marks)]))):
         return None
     cells = [cell.strip() for cell in column.values.tolist()]
@@ -329,7 +416,7 @@ def by_name(columns: Iterable[Column], source: str) -> dict[str, Column]:
     for column in columns:
         if column.name in named:
             raise ValueError(f"{source} has two columns called {column.name!r}; rename one")
-        named[column.name] = replace(column, source=source)
+        named[column.name] = column if column.source == source else replace(column, source=source)
     if not named:
         raise ValueError(f"{source} has no columns; it must hold a table")
     return named
@@ -392,133 +479,3 @@ def _python(value: object) -> object:
         with suppress(UnicodeDecodeError):
             return value.decode()
     return list(value) if isinstance(value, tuple) else value
-
-
-PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
-    "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
-    "right": (
-        *("right", "item", "movie", "product", "document", "doc", "label", "artist", "book", "song", "track"),
-        *("business", "place", "location", "poi", "venue", "article", "video", "i"),
-    ),
-    "weight": ("weight", "rating", "count", "value", "score", "plays", "stars"),
-    "timestamp": ("timestamp", "time", "unixtime", "datetime", "date"),
-    "split": ("split", "fold"),
-}
-COMPARISONS = {
-    "anchor": ("anchor", "ref", "reference", "head", "standard", "probe", "target", "i"),
-    "near": ("near", "nearer", "nearest", "close", "closer", "closest", "winner", "similar", "positive", "pos", "j"),
-    "far": ("far", "farther", "further", "farthest", "loser", "dissimilar", "negative", "neg", "k"),
-    "odd": ("odd", "oddone", "oddoneout", "outlier", "oddity"),
-    "response": ("response", "answer", "choice", "chosen", "selected", "judgment", "judgement", "decision", "label"),
-    "rating": ("rating", "similarity", "dissimilarity", "distance", "score", "likert"),
-    "weight": ("weight", "weights", "vote", "votes", "count", "counts"),
-    "annotator": (
-        *("annotator", "annotators", "worker", "subject", "user", "participant", "rater", "observer", "judge"),
-        "respondent",
-    ),
-}
-ASIDE = (  # columns of comparisons that hold no object and have no role
-    *("rt", "reactiontime", "responsetime", "latency", "timestamp", "time", "datetime", "date", "duration", "trial"),
-    *("block", "session", "index", "row", "question", "questionnumber", "order", "condition", ""),
-)
-OPTIONS = (  # pairs of names of two objects of which a response chooses one
-    *(("left", "right"), ("a", "b"), ("option1", "option2"), ("optiona", "optionb"), ("choice1", "choice2")),
-    *(("choicea", "choiceb"), ("candidate1", "candidate2"), ("first", "second"), ("comparison1", "comparison2")),
-    *(("x", "y"), ("stimulusa", "stimulusb"), ("stimulus1", "stimulus2"), ("item1", "item2"), ("object1", "object2")),
-)
-SIMILARITY, DISSIMILARITY = ("similarity",), ("dissimilarity", "distance")
-_ALL = {
-    *(name for names in (*PAIRS.values(), *COMPARISONS.values(), *OPTIONS) for name in names),
-    *(set(ASIDE) - {""}),
-} - {"x", "y", "u", "a", "b"}  # too short to be told from data
-
-
-def means(name: str, usual: Sequence[str]) -> int | None:
-    """The place of a column's name, or of its singular, among the `usual` ones; None if it is none of them."""
-    found = [word for word in (normal(name), normal(name).removesuffix("s")) if word in usual]
-    return usual.index(found[0]) if found else None
-
-
-def normal(name: str) -> str:
-    """`name` in lower case, without punctuation and without a final "id"."""
-    letters = "".join(letter for letter in name.lower() if letter.isalnum())
-    return letters.removesuffix("id") or letters
-
-
-def known(name: str) -> bool:
-    """Whether columns are usually called so."""
-    return normal(name) in _ALL
-
-
-_NAMES = re.compile(
-    r"(.*[\W_])?(id|ids|key|uid|uuid|guid|index|idx|row|name|sku|isbn|doi|url|word|token)", re.IGNORECASE
-)
-_CAMEL = re.compile(r".*[a-z](Id|ID|Key|Name)")
-
-
-def names_rows(column: str) -> bool:
-    """Whether a column of this name holds ids rather than a coordinate; pandas writes its index without a name.
-
-    >>> [name for name in ("id", "doc_id", "productId", "", "x", "f0", "price", "grid") if names_rows(name)]
-    ['id', 'doc_id', 'productId', '']
-    """
-    name = column.strip()
-    return not name or bool(_NAMES.fullmatch(name) or _CAMEL.fullmatch(name))
-
-
-def choose_ids(text: list[str], whole: list[str]) -> tuple[str | None, list[str]]:
-    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None.
-
-    Also the columns that might be it, where several are called so or are text.
-    """
-    called = [name for name in (*text, *whole) if name and names_rows(name)]
-    exact = [name for name in called if name.strip().lower() == "id"]
-    for found in (exact, called, text):
-        if len(found) == 1:
-            return found[0], []
-    return None, called or text
-
-
-def choose_columns(
-    kinds: Mapping[str, str], source: str, key: str | None = None
-) -> tuple[list[str], str | None, list[str]]:
-    """The columns that hold a table's vectors, that of the ids or None, and those that might be it.
-
-    kinds: name -> kind, as `Column.kind`. Vectors are the list column `key`, or the only one, or all numeric columns.
-    """
-    lists, text, whole = (
-        [n for n, kind in kinds.items() if kind == wanted] for wanted in ("list", "string", "integer")
-    )
-    ids, rivals = choose_ids(text, whole)
-    if key is not None and key not in lists:
-        raise ValueError(f"{source} has no list column {key!r}; it has {', '.join(lists) or 'none'}")
-    if key is None and len(lists) > 1:
-        listed = ", ".join(f"{source}:{name}" for name in lists)
-        raise ValueError(f"{source} has {len(lists)} list columns; name one of {listed}, or keep one")
-    if lists:
-        return [key or lists[0]], ids, rivals
-    numeric = [name for name in kinds if name != ids]
-    for name in numeric:
-        if kinds[name] not in ("integer", "float"):
-            raise ValueError(
-                f"{source}: column {name!r} is of type {kinds[name]}, no number; vectors are one column of lists, or "
-                "numeric columns, next to a column of ids: take the others out, and nested values to the top"
-            )
-    return numeric, ids, rivals
-
-
-def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], notes: str = "") -> str:
-    """One line for people: what a table of vectors was taken for."""
-    named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
-    left = f"{_ASIDE}{', '.join(aside)}" if aside else ""
-    return f"{source}: {counted(n, 'row')} of {counted(d, 'number')}{notes}; {named}{left}"
-
-
-_COUNTED, _ASIDE = "rows are counted from 0", "; left aside: "
-
-
-def with_ids(about: str, path: str) -> str:
-    """The line of `understood` for a table whose ids are in a file, or in `path`, one of its columns."""
-    head, _, aside = about.partition(_ASIDE)
-    left = [name for name in aside.split(", ") if name and name != path.rpartition(":")[2]]
-    return head.replace(_COUNTED, f"ids from {path}") + (f"{_ASIDE}{', '.join(left)}" if left else "")

@@ -1,31 +1,34 @@
 """Files that accompany vectors: neighbour lists (ground truth), relevance judgements, labels, ids, and features."""
 
-import re
 from os import PathLike
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, list_cells, normal, text_column
-from nearkin.data.files import FRAMES, TEXT, Locator, locate, reading, unknown_ending
+from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, list_cells, text_column
+from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
 from nearkin.data.formats.parquet import open_file, read_frame
-from nearkin.data.tables import Table, read_table, read_text
+from nearkin.data.names import normal
+from nearkin.data.tables import Table, file_table, read_table
+from nearkin.data.text import look, pieces
 from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
 
 
-def read_neighbors(path: StrPath) -> np.ndarray:
+def read_neighbors(path: StrPath, **text: Unpack[TextWords]) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .csv, .tsv, .parquet.
 
     Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 means "no neighbour". A table
     with the columns query, rank and id, as `nearkin search --out` writes it, becomes a row a query, in its order.
+    `text` is as in `nearkin.data.open_vectors`.
     """
-    where = locate(path)
+    where = locate(path).reading(**text)
     if where.suffix in (*TEXT, ".parquet") and where.key is None and (hits := _read_hits(where)) is not None:
         return hits
     if where.suffix in (".npy", ".npz"):
@@ -48,11 +51,10 @@ def _read_hits(where: Locator) -> np.ndarray | None:
             with open_file(where.path) as file:
                 names = set(file.schema_arrow.names)
         else:
-            with where.open() as file:
-                names = set(re.split(r"[,\t]", file.readline(1000).decode("utf-8", "replace").strip()))
+            names = set(look(where, next(pieces(where, 2**20), b"")).first)
     if not set(_HITS) <= names:
         return None
-    columns = read_table(where.path, header=None if where.suffix == ".parquet" else True).columns
+    columns = file_table(where if where.suffix == ".parquet" else where.reading(header=True)).columns
     queries, rank, ids = (columns[name].values for name in _HITS)
     row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
     if row[-1] + 1 != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
@@ -69,17 +71,22 @@ _QRELS = (  # query, row and grade: the names of columns that mean it, as `norma
 )
 
 
-def read_judgements(source: FileOrFrame) -> Judgements:
+def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgements:
     """Read graded relevance: TREC's qrels (query, 0, row, grade), BEIR's, or any table of query, row and grade.
 
     `source` is what `read_table` takes. Columns go by their usual names (query-id, corpus-id, score), else by position.
     A header is a first line whose last cell is no number. Rows of grade 0 and below, which TREC has too, are not
-    relevant. ValueError for other columns, grades that are no finite numbers, and a pair that has two grades.
+    relevant. `text` is as in `nearkin.data.open_vectors`. ValueError for other columns, grades that are no finite
+    numbers, and a pair that has two grades.
     """
-    text = isinstance(source, str | PathLike) and locate(source).suffix in (*TEXT, ".xlsx")
-    table = read_table(source, header=False if text else None)
-    if text and not is_number(str(list(table.columns.values())[-1].values[0])):
-        table = read_table(source, header=True)
+    options: dict[str, Any] = dict(text)
+    if isinstance(source, str | PathLike) and (where := locate(source).reading(**text)).suffix in (*TEXT, ".xlsx"):
+        options["header"] = bool(where.text.header)
+    table = read_table(source, **options)
+    first = str(list(table.columns.values())[-1].cell(0))
+    if table.header is False and text.get("header") is None and not is_number(first):
+        options["header"] = True
+        table = read_table(source, **options)
     *names, graded = _qrels(table)
     grades = graded.numbers().astype(np.float64)
     if not (finite := np.isfinite(grades)).all():
@@ -108,14 +115,14 @@ def _qrels(table: Table) -> list[Column]:
     return [columns[0], *columns[-2:]]
 
 
-def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
+def read_column(path: StrPath, n: int | None = None, **text: Unpack[TextWords]) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz or a table.
 
     A table of several columns needs the name of one: `file.csv:column`. Where `n` values are
     wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
-    which none is named, and for numbers that are not whole.
+    which none is named, and for numbers that are not whole. `text` is as in `nearkin.data.open_vectors`.
     """
-    where = locate(path, tables=True)
+    where = locate(path, tables=True).reading(**text)
     arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
     if where.suffix not in (*arrays, *frames, *TEXT):
         raise unknown_ending(where, (*arrays, *frames, *TEXT))
@@ -136,14 +143,16 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
 def _read_text_column(where: Locator) -> np.ndarray:
     """The column that the locator names, or the only one of a table without a header; of .txt its lines, uncut."""
     if where.suffix == ".txt" and where.key is None:
-        lines = map(str.strip, read_text(where).split("\n"))
-        return text_column("", [line for line in lines if line]).values
-    table = read_table(where.path, header=where.key is not None, delimiter=None if where.suffix == ".csv" else "\t")
+        lines = list(filter(None, map(str.strip, b"".join(pieces(where)).decode().split("\n"))))
+        values = text_column("", lines).values
+        return text_column("", lines[1:]).values if lines and lines[0].startswith("# ") else values
+    mark = where.text.delimiter or (None if where.suffix == ".csv" or where.key is not None else "\t")
+    table = file_table(where.reading(header=where.key is not None, delimiter=mark))
     if where.key is not None:
         return table.column(where.key, "the column").values
     columns = list(table.columns.values())
     if len(columns) > 1:
-        names = [str(column.values[0]) for column in columns]
+        names = [str(column.cell(0)) for column in columns]
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
             f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
@@ -179,7 +188,9 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
 _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres
 
 
-def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[np.ndarray, Features, list[str]]:
+def read_features(
+    path: str | PathLike, id_column: str | None = None, **text: Unpack[TextWords]
+) -> tuple[np.ndarray, Features, list[str]]:
     """Read ids (n,), features (n, d) and the names of the d columns from a .csv, .tsv, .parquet or .npz table.
 
     The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
@@ -187,14 +198,14 @@ def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[n
     A missing number becomes the mean. Features are dense float32, or CSR with categories. ValueError for ids that
     repeat, for infinite numbers, and for a table without features.
     """
-    return described_features(path, id_column)[:3]
+    return described_features(path, id_column, **text)[:3]
 
 
 def described_features(
-    path: str | PathLike, id_column: str | None = None
+    path: str | PathLike, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:
     """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
-    table = read_table(path)
+    table = read_table(path, **text)
     name = next(iter(table.columns), "") if id_column is None else id_column
     ids = table.column(name, "id_column").ids()
     columns = {column: values for column, values in table.columns.items() if column != name}

@@ -12,11 +12,12 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any, TypedDict, Unpack
 
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
@@ -34,7 +35,54 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
 }
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, json.JSONDecodeError, struct.error)
-MAX_CELL = 131_072  # characters; Python's csv module has the same limit
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text file is to be read; what is None is found out."""
+
+    header: bool | None = None  # whether its first line names the columns
+    delimiter: str | None = None
+    encoding: str | None = None
+    comment: str | None = None  # what lines that are left out begin with
+
+    def __post_init__(self) -> None:
+        if self.header not in (True, False, None):
+            raise ValueError(f"header is {self.header!r}; it must be True, False or None (look)")
+        for name in ("delimiter", "encoding", "comment"):
+            if not isinstance(value := getattr(self, name), str | None) or (name == "comment" and value == ""):
+                raise ValueError(f"{name} is {value!r}; it must be text, or None")
+
+
+_NOTHING_SAID = TextOptions()
+_TEXT = ContextVar("_TEXT", default=_NOTHING_SAID)
+
+
+class TextWords(TypedDict, total=False):
+    """`TextOptions` as arguments."""
+
+    header: bool | None
+    delimiter: str | None
+    encoding: str | None
+    comment: str | None
+
+
+@contextmanager
+def text_options(**text: Unpack[TextWords]) -> Iterator[None]:
+    """Read all text files so within a `with`, unless a call has other options; arguments as in `read_table`.
+
+    >>> import nearkin as nk, pathlib, tempfile
+    >>> table = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = table.write_text("user::item\\nZoë::7\\n", encoding="cp1252")
+    >>> with text_options(encoding="cp1252"):
+    ...     nk.read_interactions(table).left_ids.tolist()
+    ['Zoë']
+    """
+    token = _TEXT.set(TextOptions(**text))
+    try:
+        yield
+    finally:
+        _TEXT.reset(token)
 
 
 @dataclass(frozen=True)
@@ -44,6 +92,12 @@ class Locator:
     path: Path
     key: str | None = None
     packed: str | None = None  # order of bits in the bytes, a name of `PACKED`; None for numbers
+    text: TextOptions = field(default_factory=_TEXT.get)
+
+    def reading(self, **text: Unpack[TextWords]) -> "Locator":
+        """The same file with options of text: those that are not None replace others."""
+        given: dict[str, Any] = {name: value for name, value in text.items() if value is not None}
+        return replace(self, text=replace(self.text, **given))
 
     def __str__(self) -> str:
         return str(self.path) if self.key is None else f"{self.path}:{self.key}"

@@ -9,9 +9,11 @@ import numpy as np
 from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._types import Seed
-from nearkin.data.column import PAIRS as SYNONYMS
-from nearkin.data.column import Column, list_cells, means, normal, spread_column
+from nearkin.data.column import Column, list_cells, spread_column
 from nearkin.data.columns import described_features
+from nearkin.data.files import TextOptions
+from nearkin.data.names import PAIRS as SYNONYMS
+from nearkin.data.names import means, normal
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
@@ -29,6 +31,8 @@ def read_interactions(
     split: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
     left_features: str | PathLike | None = None,
@@ -43,11 +47,12 @@ def read_interactions(
     timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2",
     "3"). Ids are text or exact integers. Times are numbers or ISO dates; `timestamp="column=%d.%m.%Y"` names another
     form, as strptime does. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
-    or is a mask of the test pairs. `header` and `delimiter` as in `nearkin.data.read_table`. Rows whose weight
-    is 0, or below `min_weight`, are left out, and the weights of a pair that occurs more than once are merged by
-    `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
-    and features in the others (see `read_features`); their ids are then the whole catalogue of that side, so that ids
-    without any pair get vectors too. The record's `source` describes the reading.
+    or is a mask of the test pairs. `header`, `delimiter`, `encoding` and `comment` are those of
+    `nearkin.data.read_table`. Rows whose weight is 0, or below `min_weight`, are left out, and the weights of a pair
+    that occurs more than once are merged by `duplicates`: "sum", "last" or "max". `left_features` and `right_features`
+    are tables with an id in the first column and features in the others (see `read_features`); their ids are then the
+    whole catalogue of that side, so that ids without any pair get vectors too. The record's `source` describes the
+    reading.
 
     Raises ValueError for columns that are missing, for a table that can be read in two ways (it names the options to
     type), for missing ids, and for ids of pairs that a table of features lacks.
@@ -69,13 +74,14 @@ def read_interactions(
         check_real(min_weight, "min_weight")
     when, _, pattern = (timestamp or "").partition("=")
     asked["timestamp"] = when or None
-    table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
+    text = TextOptions(header, delimiter, encoding, comment)
+    table = read_table(path, **vars(text), named=asked.values())
     columns, spread = _one_pair_each(table, find_columns(table, asked))
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if numbers is None else _observed(columns["weight"], numbers, min_weight)
-    ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
+    ids = {side: columns[side].take(keep).id_codes() for side in ("left", "right")}
     tables = {"left": left_features, "right": right_features}
     features = {side: described_features(name) for side, name in tables.items() if name is not None}
     catalogues = {f"{side}_ids": np.arange(n) for side, n in zip(tables, table.shape or (), strict=False)}
@@ -89,7 +95,7 @@ def read_interactions(
         duplicates=duplicates,
         **catalogues,
     )
-    source = _understood(table, columns, ids, pairs, spread)
+    source = _understood(table, columns, len(columns["left"].take(keep)), pairs, spread)
     stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
     questions = (*(about for *_, about in features.values()), *stars)
     return replace(pairs, source=replace(source, questions=questions))
@@ -119,8 +125,8 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     return spread, [f"lists of {columns[side[0]].name} read as one pair an entry ({len(many):,} lists{empty})"]
 
 
-def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray:
-    """Rows (n,) whose weight is above 0 and at least `least`; ValueError that names the cell of a negative weight."""
+def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
+    """Rows whose weight is above 0 and at least `least`; ValueError that names the cell of a negative weight."""
     if least is None and (wrong := numbers < 0).any():
         row = int(wrong.argmax())
         raise ValueError(
@@ -128,7 +134,8 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
             f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--min-weight 0) to "
             "leave such rows out, or name another column"
         )
-    return (numbers != 0) & (True if least is None else numbers >= least)
+    keep = (numbers != 0) & (True if least is None else numbers >= least)
+    return slice(None) if keep.all() else keep
 
 
 def _stars(weight: Column, numbers: np.ndarray) -> list[str]:
@@ -199,7 +206,7 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
     if numbers is None:
         raise ValueError(
             f"{table.name} has no header, and its third column is no weight: its first value is "
-            f"{str(column.values[0])[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
+            f"{str(column.cell(0))[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
             "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
         )
     known = numbers[~np.isnan(numbers)]
@@ -211,15 +218,13 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
     return column
 
 
-def _understood(
-    table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions, notes: list[str]
-) -> Reading:
+def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Interactions, notes: list[str]) -> Reading:
     roles = {role: column.name for role, column in columns.items()}
     aside = [*table.notes, *(name for name in table.columns if name not in roles.values())]
-    words = [f"{_word(role, roles)} {column.values[0]}" for role, column in columns.items() if len(column)]
+    words = [f"{_word(role, roles)} {column.cell(0)}" for role, column in columns.items() if len(column)]
     rows = len(columns["left"])
-    left_out = rows - len(ids["left"])
-    merged = len(ids["left"]) - len(pairs)
+    left_out = rows - kept
+    merged = kept - len(pairs)
     found = [
         *notes,
         aside and f"left aside: {', '.join(aside)}",
@@ -250,10 +255,11 @@ def _parts(column: Column) -> np.ndarray:
         mask = values.dtype.kind == "b" or ("test" in column.name.lower() and np.isin(values, (0, 1)).all())
         return values.astype(np.uint8) * 2 if mask else values
     words = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
-    unknown = sorted(set(column.values.tolist()) - set(words))
+    codes, names = column.coded
+    unknown = sorted(set(names.tolist()) - set(words))
     if unknown:
         raise ValueError(f"split holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
-    return np.array([words[value] for value in column.values.tolist()], dtype=np.uint8)
+    return np.array([words[value] for value in names.tolist()], dtype=np.uint8)[codes]
 
 
 class _Parts(NamedTuple):

@@ -1,9 +1,6 @@
 """Read a file or a DataFrame into typed columns; pairs, comparisons and features then assign roles to columns."""
 
-import csv
-import io
 import os
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,33 +9,26 @@ from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame
 from nearkin._pairs import MatrixLike, matrix_entries
-from nearkin.data.column import (
+from nearkin.data.column import Column, as_64_bits, as_text, by_name, frame_columns, is_frame
+from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, extra, locate, reading, unknown_ending
+from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
+from nearkin.data.formats.parquet import read_frame
+from nearkin.data.header import is_header
+from nearkin.data.names import (
     COMPARISONS,
     DISSIMILARITY,
     OPTIONS,
     PAIRS,
     SIMILARITY,
-    Column,
-    as_64_bits,
-    as_decimals,
-    as_integers,
-    as_text,
-    by_name,
-    frame_columns,
-    is_frame,
-    is_number,
-    known,
     means,
     normal,
-    text_column,
 )
-from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, extra, locate, reading, unknown_ending
-from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
-from nearkin.data.formats.parquet import read_frame
+from nearkin.data.text import table_cells
 from nearkin.records import Reading
 
 
@@ -69,30 +59,31 @@ class Table:
 
     def reading(self, **found: Any) -> Reading:
         """How the table was read, with its header and delimiter."""
-        mark = None if self.delimiter is None else DELIMITERS.get(self.delimiter, self.delimiter)
         columns = (*self.columns, *self.matrices)
-        return Reading(source=self.name, columns=columns, header=self.header, delimiter=mark, **found)
+        return Reading(source=self.name, columns=columns, header=self.header, delimiter=self.delimiter, **found)
 
 
 def read_table(
     source: FileOrFrame,
     *,
+    named: Iterable[str | None] = (),
     header: bool | None = None,
     delimiter: str | None = None,
-    named: Iterable[str | None] = (),
+    encoding: str | None = None,
+    comment: str | None = None,
 ) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
     DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
-    header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
-    first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
-    their names; None looks. Where the first lines do not decide, a ValueError names the options to type. A column is
+    named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
+    nothing). Of text: whether the first line is a `header` that names the columns; the `delimiter`, any text ("::") or
+    comma, semicolon, tab, bar, space (any run of blanks); the `encoding`, such as cp1252; what `comment` lines begin
+    with. None looks, and where the first lines do not decide, a ValueError names the options to type. A column is
     integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and "1e5" are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
-    if header not in (True, False, None):
-        raise ValueError(f"header is {header!r}; it must be True, False or None (look)")
+    text = TextOptions(header, delimiter, encoding, comment)
     if is_frame(source):
         name = f"the {type(source).__name__}"
         return Table(name, frame_columns(source, name))
@@ -100,12 +91,16 @@ def read_table(
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    where = locate(source)
+    return file_table(locate(source).reading(**vars(text)), named)
+
+
+def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
+    """As `read_table`, of a file."""
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
     with reading(where):
         if where.suffix in (*TEXT, ".xlsx"):
-            return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
+            return _read_text(where, {name for name in named if name and not name.isdigit()})
         if where.suffix != ".npz":
             return Table(str(where), frame_columns(read_frame(where), str(where)))
         if is_sparse(names := archive_keys(where)):
@@ -123,21 +118,28 @@ def _of_entries(matrix: MatrixLike, name: str) -> Table:
     return Table(name, by_name((Column(*part) for part in parts.items()), name), shape=shape)
 
 
-def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
-    cells, mark = (_read_sheet(where), None) if where.suffix == ".xlsx" else read_cells(where, delimiter)
-    first = [str(column[0]) for column in cells]
-    columns = [text_column(name, column[1:]) for name, column in zip(first, cells, strict=True)]
+def _read_text(where: Locator, named: set[str]) -> Table:
+    source, mark, notes = str(where), None, tuple[str, ...]()
+    if where.suffix == ".xlsx":
+        sheet = _read_sheet(where)
+        first, cells = [column[0] for column in sheet], [pa.array(column[1:], pa.string()) for column in sheet]
+        header = where.text.header
+    else:
+        cut, cells = table_cells(where)
+        first, mark, notes = cut.first, cut.word, cut.notes
+        header = where.text.header if cut.named is None else cut.named
+    columns = [Column(name, column, source) for name, column in zip(first, cells, strict=True)]
     if header is None and named and named <= set(first):
         header = True
-    headed = is_header(first, columns, str(where)) if header is None else header
-    notes: tuple[str, ...] = ()
+    headed = is_header(first, columns, source) if header is None else header
     if not headed:
-        columns = [text_column(str(place), column) for place, column in enumerate(cells)]
-    elif len(cells[0]) == 1:
+        whole = [pa.concat_arrays([pa.array([name]), column]) for name, column in zip(first, cells, strict=True)]
+        columns = [Column(str(place), column, source) for place, column in enumerate(whole)]
+    elif not len(cells[0]):
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
-        columns, notes = columns[1:], ("the first column, which has no name",)
-    return Table(str(where), by_name(columns, str(where)), headed, mark, notes=notes)
+        columns, notes = columns[1:], (*notes, "the first column, which has no name")
+    return Table(source, by_name(columns, source), headed, mark, notes=notes)
 
 
 def _read_sheet(where: Locator) -> list[list[str]]:
@@ -167,139 +169,6 @@ def _plain(array: np.ndarray) -> np.ndarray:
 
 
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-MAX_COLUMNS = 100_000
-_SAMPLE = 50  # lines from which the delimiter is found
-
-
-def read_text(where: Locator) -> str:
-    """A text file without its byte order mark; ValueError for what is no UTF-8 by its first look."""
-    with where.open() as file:
-        data = file.read().removeprefix(b"\xef\xbb\xbf")
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
-        raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-    return data.decode("utf-8")
-
-
-def read_cells(where: Locator, delimiter: str | None = None) -> tuple[list[list[str]], str]:
-    """The columns of a text table, still text, and its delimiter, which None finds. ValueError for rows of unequal
-    length and for what is no text."""
-    text = read_text(where)
-    if not text.strip():
-        raise ValueError(f"{where} is empty; it must hold a table")
-    given = EXCEL_MARK.match(text)
-    if given is not None:
-        text = text[given.end() :]
-        delimiter = delimiter or given[1]
-    mark = sniff(text[: 2**20], where) if delimiter is None else _checked(delimiter)
-    return _columns(text, mark, where), mark
-
-
-def _checked(delimiter: str) -> str:
-    words = {word: mark for mark, word in DELIMITERS.items()} | {"\\t": "\t"}
-    mark = words.get(delimiter, delimiter)
-    if len(mark) != 1 or mark in '"\r\n':
-        raise ValueError(f"delimiter is {delimiter!r}; it must be one character, or one of {', '.join(words)}")
-    return mark
-
-
-def sniff(text: str, where: Locator) -> str:
-    """The delimiter that cuts all of the first lines into equally many cells, at least two; ValueError for several."""
-    lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
-    lines = lines[:-1] if len(lines) > _SAMPLE else lines  # the last may be cut
-    marks = [mark for mark in DELIMITERS if mark != " "]
-    fits = [mark for mark in marks if _width(lines, mark) > 1]
-    if len(fits) > 1:
-        named = " or ".join(f"delimiter={DELIMITERS[mark]!r}" for mark in fits)
-        raise ValueError(
-            f"{where} can be read with several delimiters; type {named} (on the command line --delimiter "
-            f"{DELIMITERS[fits[0]]})"
-        )
-    if fits:
-        return fits[0]
-    if where.suffix != ".csv" and _width(lines, " ") > 1:
-        return " "
-    most = max(marks, key=lines[0].count)
-    return most if most in lines[0] else "\t" if where.suffix == ".tsv" else ","
-
-
-def _width(lines: list[str], mark: str) -> int:
-    """Cells of each line, 0 if they differ."""
-    try:
-        widths = {len(row) for row in csv.reader(lines, delimiter=mark)}
-    except csv.Error:
-        return 0
-    return widths.pop() if len(widths) == 1 else 0
-
-
-def _columns(text: str, delimiter: str, where: Locator) -> list[list[str]]:
-    cells, first = list[str](), list[str]()  # one list of all cells: a million lists of rows take four times as long
-    try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
-            if len(row) < 2 and not "".join(row).strip():
-                continue
-            first = first or row
-            if len(row) != len(first):
-                number, title = len(cells) // len(first) + 1, f"is {first[0][:40]!r} the title of the table? Delete it"
-                raise ValueError(
-                    f"{where}: row {number} has {len(row)} cells, the first row has {len(first)}; "
-                    f"{title if len(first) == 1 else 'correct that row'}"
-                )
-            cells += row
-    except csv.Error as error:
-        raise ValueError(
-            f"{where} cannot be read as a table ({error}): a quoted cell does not end, or one has more than {MAX_CELL} "
-            "characters"
-        ) from error
-    if not 0 < len(first) <= MAX_COLUMNS:
-        raise ValueError(f"{where} has {len(first)} columns; a table has at least one and at most {MAX_COLUMNS}")
-    return [[cell.strip(" \t") for cell in cells[place :: len(first)]] for place in range(len(first))]
-
-
-_CHANCE = 0.05  # at most, that a line of data is taken for a header
-
-
-def is_header(first: list[str], body: list[Column], source: str) -> bool:
-    """Decide by four signs, in this order; ValueError that names what to type if two readings are left.
-
-    1. The line has a name that columns usually have ("user", "anchor", "rating"), and no cell of it stands below it.
-    2. Text above a column of numbers is a name. A number above a column of numbers is data.
-    3. A cell that occurs again below it is data.
-    4. A line none of whose cells ever recurs is a header where other lines recur: in exchangeable data the first is
-       the only such line with a chance below 1 in n + 1, and 1 in 20 is enough.
-    """
-    if not len(body[0]):
-        return any(known(cell) for cell in first) and not any(is_number(cell) for cell in first)
-    numeric = [not column.is_text or as_decimals(column.values) is not None for column in body]
-    above = list(zip(map(is_number, first), numeric, strict=True))
-    says_data = any(cell and column for cell, column in above)
-    says_header = any(not cell and column for cell, column in above)
-    recurs = any(_stands_in(cell, column) for cell, column in zip(first, body, strict=True))
-    if not says_data and not recurs and any(known(cell) for cell in first):
-        return True
-    if says_header != says_data:
-        return says_header
-    if recurs or any(_stands_in(cell, column) for cell in first for column in body):
-        return False
-    if not says_data and len(body[0]) > 1:
-        counts = Counter[object]()
-        for column in body:
-            counts.update(column.values.tolist())
-        cells = zip(*(column.values.tolist() for column in body), strict=True)
-        fresh = sum(all(counts[cell] == 1 for cell in row) for row in cells)  # rows whose cells occur in no other
-        if (fresh + 1) / (len(body[0]) + 1) <= _CHANCE:
-            return True
-    raise ValueError(
-        f"{source} begins with {', '.join(map(repr, first[:4]))}, which may be names of columns or data; type "
-        "header=True or header=False (on the command line --header or --no-header)"
-    )
-
-
-def _stands_in(cell: str, column: Column) -> bool:
-    if column.is_text:
-        return bool((column.values == cell).any())
-    number = as_integers([cell])
-    return number is not None and bool((column.values == number[0]).any())
 
 
 _OF_COMPARISONS = {"anchor", "near", "far", "response", "form", "raters"}
@@ -309,21 +178,27 @@ ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons
 
 
 def kind_of(
-    source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None, given: Iterable[str] = ()
+    source: FileOrFrame,
+    *,
+    given: Iterable[str] = (),
+    header: bool | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
 ) -> str:
     """ "pairs" or "comparisons", by the options given, else by the table's columns; ValueError if it can be either."""
     if not _OF_COMPARISONS.isdisjoint(given):
         return "comparisons"
     if not _OF_PAIRS.isdisjoint(given):
         return "pairs"
-    table = read_table(source, header=header, delimiter=delimiter)
+    table = read_table(source, **vars(TextOptions(header, delimiter, encoding, comment)))
     if asks_comparisons(table):
         return "comparisons"
     if has_pairs(table) or len(table.columns) == 2:
         return "pairs"
-    objects = [column for column in table.columns.values() if column.is_text or column.values.dtype.kind in "iu"]
-    if len(objects) == len(table.columns) and len(objects) in (3, 4):
-        values = [set(map(str, column.values.tolist())) for column in objects]
+    objects = list(table.columns.values()) if len(table.columns) in (3, 4) else []
+    if objects and all(column.is_text or column.values.dtype.kind in "iu" for column in objects):
+        values = [set(map(str, column.distinct.tolist())) for column in objects]
         if all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2)):  # each two share a third of theirs
             return "comparisons"
     names = list(table.columns)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from typing import Unpack
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from nearkin._fields import Extra, StrPath
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame
-from nearkin.data.files import locate_all
+from nearkin.data.files import TextWords, locate_all
 from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.file_rows import BFLOAT16, joined_rows
 from nearkin.data.formats.parquet import frame_rows
@@ -162,23 +163,24 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def open_vectors(path: Paths | Extra) -> VectorFile:
+def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
     A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs (memory-mapped), .npz, .csv, .tsv, .txt
-    (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns; extra `parquet`).
+    (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns).
     Of several arrays in a file one is named: `file.npz:key`. Packed bits are read as columns of -1 and 1 by a name that
     ends in `@ubinary` or `@binary`, sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
     DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them,
-    `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and ValueError for an empty or
-    damaged file, one that is not 2-D or holds no numbers, or files that differ.
+    `about` names the column. `text` are header, delimiter, encoding and comment, as in `nearkin.data.read_table`:
+    `open_vectors("X.csv", header=False)`. Pickled objects are never loaded. Raises FileNotFoundError, and ValueError
+    for an empty or damaged file, one that is not 2-D or holds no numbers, or files that differ.
     """
     if is_frame(path):
         return VectorFile("the table", frame_rows(path, "the table"))
-    found = locate_all(path)
+    found = [where.reading(**text) for where in locate_all(path)]
     files = [str(where) for where in found]
     parts = [open_rows(where) for where in found]
     for where, part in zip(files, parts, strict=True):
@@ -192,8 +194,8 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     return VectorFile(name, rows, files)
 
 
-def read_vectors(path: Paths | Extra) -> np.ndarray:
-    """Read all vectors of a file or several, or of a DataFrame, (n, d) float32.
+def read_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> np.ndarray:
+    """Read all vectors of a file or several, or of a DataFrame, (n, d) float32; arguments as in `open_vectors`.
 
     Raises what `open_vectors` raises, and ValueError for NaN or infinity.
 
@@ -205,6 +207,6 @@ def read_vectors(path: Paths | Extra) -> np.ndarray:
            [0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    file = open_vectors(path)
+    file = open_vectors(path, **text)
     file.check_finite()
     return file.read()

@@ -93,7 +93,7 @@ def test_invalid_quadruplets():
         ([], "is an empty file"),
         ([["i", "j", "k"]], "a header and no rows"),
         ([[1, 2]], r"has 2 object columns \(0, 1\); 3 mean"),
-        ([[1, 2, 3], [1, 2]], "row 2 has 2 cells, the first row has 3"),
+        ([[1, 2, 3], [1, 2]], "line 2: 2 cells where other lines have 3"),
         ([[1, 2, 3], [1, "", 3]], r"1 row of 2 without an answer or an object \(row 1\); type missing='drop'"),
         ([[1, 2, 3], [1, "nan", 3]], r"1 row of 2 without an answer or an object \(row 1\)"),
         ([["i", "j", "k", "response"], [1, 2, 3, 0]], "column 'response' holds '0'. A response must be \\+1"),

@@ -12,9 +12,10 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, list_cells, text_column
+from nearkin.data.column import Column, as_text, list_cells
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
+from nearkin.data.files import TextOptions
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
@@ -35,6 +36,8 @@ def read_comparisons(
     form: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
     on_invalid: str = "raise",
     missing: str = "raise",
     objects: Sequence[object] | None = None,
@@ -54,7 +57,7 @@ def read_comparisons(
         the one that the response names, is the odd or the most central one; each becomes two comparisons
         (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near,
         or far; "rating" takes the direction from the column's name.
-    header, delimiter: as in `nearkin.data.read_table`.
+    header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
     missing: "raise" a ValueError for rows without an answer or an object, or "drop" them; `source` counts them for each
@@ -66,7 +69,8 @@ def read_comparisons(
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
     _check.check_instance(missing, "missing", str)
-    table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
+    text = TextOptions(header, delimiter, encoding, comment)
+    table = read_table(path, **vars(text), named=(anchor, near, far))
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
     asked = {"anchor": anchor, "near": near, "far": far, "response": response}
@@ -104,6 +108,8 @@ def describe(
     kind: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
     **roles: Any,
 ) -> Reading:
     """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
@@ -113,10 +119,11 @@ def describe(
     Raises ValueError, with the options to type, where two readings are possible.
     """
     _check.check_choice(kind, "kind", (None, "pairs", "comparisons"))
-    if (kind or kind_of(source, header=header, delimiter=delimiter, given=roles)) == "pairs":
-        found = read_interactions(source, header=header, delimiter=delimiter, **roles).source
+    text = vars(TextOptions(header, delimiter, encoding, comment))
+    if (kind or kind_of(source, given=roles, **text)) == "pairs":
+        found = read_interactions(source, **text, **roles).source
     else:
-        found = read_comparisons(source, header=header, delimiter=delimiter, on_invalid="drop", **roles).source
+        found = read_comparisons(source, **text, on_invalid="drop", **roles).source
     return cast(Reading, found)
 
 
@@ -165,10 +172,7 @@ def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Tab
     if roles.annotator is not None:
         names, counts = np.unique(roles.annotator.values[gone].astype(str), return_counts=True)
         whose = f" ({', '.join(f'{name} {count}' for name, count in zip(names, counts, strict=True))})"
-    columns = {name: column.take(~gone) for name, column in table.columns.items()}
-    for name, column in columns.items():
-        if column.is_text:  # integers but for the empty cells
-            columns[name] = replace(column, values=text_column(name, column.values.tolist()).values)
+    columns = {name: column.take(~gone).retyped() for name, column in table.columns.items()}
     notes = (*table.notes, f"{counted(len(rows), 'row')} without an answer{whose}")
     return replace(table, columns=columns, notes=notes)
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nearkin.data.column import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, Column, normal
+from nearkin.data.column import Column
+from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal
 from nearkin.data.tables import Table
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")

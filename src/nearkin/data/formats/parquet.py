@@ -1,4 +1,4 @@
-"""Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis (extra `parquet`)."""
+"""Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import Column, choose_columns, frame_columns, understood
-from nearkin.data.files import Locator, extra
+from nearkin.data.column import Column, frame_columns
+from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
+from nearkin.data.names import choose_columns, understood
 
 if TYPE_CHECKING:
     from pyarrow import Array, Table
@@ -22,8 +23,11 @@ _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byt
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Return the modules (pyarrow, pyarrow.parquet); ImportError that names what to install."""
-    return extra("pyarrow", "parquet"), extra("pyarrow.parquet", "parquet")
+    """Return the modules (pyarrow, pyarrow.parquet), which are slow to import."""
+    import pyarrow
+    import pyarrow.parquet
+
+    return pyarrow, pyarrow.parquet
 
 
 def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:

@@ -1,176 +1,179 @@
-"""Text tables, .csv, .tsv and .txt: one row a vector; a header line and a first column of ids are allowed."""
+"""Text tables of vectors, .csv, .tsv and .txt: a row is a vector; a header and a first column of ids are allowed."""
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
-from itertools import count, islice
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow
 
-from nearkin.data.column import as_text, is_number, names_rows, text_column, understood
-from nearkin.data.files import EXCEL_MARK, Locator
-from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
+from nearkin._fields import counted
+from nearkin.data.column import COMMAS, as_text, number_style, text_column
+from nearkin.data.files import Locator
+from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
+from nearkin.data.header import has_ids, may_be_ids, names_vectors
+from nearkin.data.names import understood
+from nearkin.data.text import WHOLE, Cut, has_quotes, look, numbered_rows, parted, pieces, width_fault
 
-_MAX_LINE = 64 * MAX_WIDTH  # characters
-_LOOK = 50  # lines that the layout is read off
-DELIMITER = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-_DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_WHOLE = re.compile(r"0|[1-9]\d{0,17}")  # 0 or more, in canonical decimal
+_PIECE = 2**22  # bytes that are parsed at a time
+_FEW = 10  # rows that may be too few to tell ids from numbers
+_BLANK = re.compile(rb"\n[ \t]*(?=\n)")
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How cells and decimals are written, the first line's cells, whether it is a header, and its first column ids."""
+class _Layout:
+    """How numbers are written ("" or ",", decimal commas), whether there are a header and ids."""
 
-    delimiter: str | None
-    commas: bool
-    names: list[str]
+    cut: Cut
+    style: str
     header: bool
     ids: bool
+    width: int  # cells of a line, without an empty last one
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The rows' lines a piece at a time, with the number of the first."""
+        cut, number = self.cut, 1
+        for at, piece in enumerate(pieces(cut.where, _PIECE)):
+            skipped = (cut.body if self.header else cut.start) if at == 0 else 0
+            yield number + piece.count(b"\n", 0, skipped), piece[skipped:]
+            number += piece.count(b"\n")
+
+    def parted(self, piece: bytes) -> tuple[bytes, bytes]:
+        """A piece between two line ends, with one byte between cells, without blank lines; and that byte."""
+        data, mark = parted(piece, self.cut.delimiter, self.cut.quoted)
+        return _BLANK.sub(b"", b"\n" + data.rstrip(b"\n") + b"\n"), mark.encode()
+
+    def first_cell(self, mark: bytes) -> bytes:
+        """The pattern of the first cell of a line, from the end of the line before."""
+        letters = rb"[^" + re.escape(mark) + rb"\n]*"
+        quoted = rb'[ \t]*"((?:[^"\n]|"")*)"[ \t]*(?=' + re.escape(mark) + rb"|\n)" if self.cut.quoted else rb"(?!)()"
+        return rb"\n(?:" + quoted + rb"|(" + letters + rb"))"
+
+    def numbers(self, piece: bytes, number: int) -> np.ndarray:
+        """(rows, d) the numbers of a piece that begins in line `number`."""
+        data, mark = self.parted(piece)
+        if self.ids:
+            data = re.sub(self.first_cell(mark) + re.escape(mark), b"\n", data)
+        if self.cut.quoted:
+            data = data.replace(b'"', b"")
+        if self.width < self.cut.width:
+            data = data.replace(mark + b"\n", b"\n")
+        data = data[1:]
+        if data.strip() and not (self.style and b"." in data):
+            data = data.replace(b",", b".") if self.style else data
+            letters = np.frombuffer(data, np.uint8)
+            edges = letters[np.flatnonzero((letters == mark[0]) | (letters == 10))]
+            d = self.width - self.ids
+            if len(edges) % d == 0 and (edges.reshape(-1, d) == [mark[0]] * (d - 1) + [10]).all():
+                try:
+                    return _parsed(data.replace(mark, b"\n")).reshape(-1, d)
+                except pa.ArrowInvalid:
+                    pass
+        if data.strip():
+            raise ValueError(self.fault(piece, number))
+        return np.empty((0, self.width - self.ids))
+
+    def fault(self, piece: bytes, number: int) -> str:
+        """Name the line, and the cell, that is no row of numbers."""
+        where, rows = self.cut.where, list(numbered_rows(self.cut, piece, number))
+        for line, cells in rows:
+            if len(cells) not in (self.cut.width, self.width):
+                return width_fault(self.cut, rows)
+            for column, cell in enumerate(cells[: self.width], 1):
+                if column > self.ids and number_style([cell]) is None and not (self.style and "," in cell):
+                    what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
+                    return f"{where}, line {line}, column {column}: {what}; give numbers (ids only in the first column)"
+        return f"{where} cannot be read as rows of {counted(self.width, 'number')} after line {number}"
+
+    def names(self) -> list[str]:
+        """The first cells of all rows."""
+        found = list[str]()
+        for _, piece in self.lines():
+            data, mark = self.parted(piece)
+            if data.strip():
+                cells = re.findall(self.first_cell(mark), data.removesuffix(b"\n"))
+                found += [(a.replace(b'""', b'"') or b).decode().strip(" \t") for a, b in cells]
+        return found
 
 
-def cells_of(line: str, delimiter: str | None) -> list[str]:
-    """The cells of one line, without quotes and the blanks around them."""
-    if delimiter is None:
-        return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))]
-
-
-def layout_of(where: Locator, lines: list[str]) -> Layout:
-    """Read off the first lines of a table how it is cut; ValueError where two readings of its commas are possible."""
-    marks = dict.fromkeys((DELIMITER[where.suffix], "\t", ";", "|", ","))
-    delimiter = next((mark for mark in marks if mark in lines[0]), None)
-    widths = {len(line.split()) for line in lines[:2]}
-    if delimiter is None and (len(widths) > 1 or widths == {1}):  # no white space parts as many cells in both
-        delimiter = DELIMITER[where.suffix]
-    table = [cells_of(line, delimiter) for line in lines]
-    marked = [cell for row in table for cell in row[len(row) > 1 :] if delimiter != "," and _DECIMAL.fullmatch(cell)]
-    if marked and all(_THOUSANDS.fullmatch(cell) for cell in marked):
-        point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
-        raise ValueError(f"{where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
-    names = table[0]
-    if marked:
-        table = [[cell.replace(",", ".") for cell in row] for row in table]
-    header = _is_header(table)
-    layout = Layout(delimiter, bool(marked), names, header, _has_ids(table, header))
-    rows = [row for row in table[header:] if len(row) == len(names)]
-    if not layout.ids and len(names) >= 3 and len(rows) >= 10:
-        _check_first(where, layout, rows)
-    return layout
-
-
-def _is_header(table: list[list[str]]) -> bool:
-    first, *rest = table
-    numbers = list(map(is_number, first))
-    if all(numbers):
-        return len(first) > 1 and _counts(first, 0)
-    if len(first) == 1 or not all(numbers[1:]):
-        return True
-    if _counts(first[1:], 0) or _counts(first[1:], 1):  # an id's name above the column numbers that pandas writes
-        return True
-    return bool(rest) and is_number(rest[0][0])
-
-
-def _counts(cells: list[str], start: int) -> bool:
-    return cells == [str(i) for i in range(start, start + len(cells))]
-
-
-def _has_ids(table: list[list[str]], header: bool) -> bool:
-    """Whether the first column names the rows: text before numbers, or whole numbers under a name of ids."""
-    named = header and len(table[0]) > 1 and names_rows(table[0][0])
-    if len(table) == header:
-        return named
-    name, *numbers = table[header]
-    text = bool(name) and not is_number(name)
-    return any(map(is_number, numbers)) and (text or (named and bool(_WHOLE.fullmatch(name))))
-
-
-def _check_first(where: Locator, layout: Layout, rows: list[list[str]]) -> None:
-    """ValueError where the first column may hold ids without a name: another whole number in every row, where the first
-    `rows` of the other columns have fractions or its numbers simply count."""
-    whole, *others = ([_WHOLE.fullmatch(cell) is not None for cell in column] for column in zip(*rows, strict=True))
-    counts = all(whole) and _counts([row[0] for row in rows], int(rows[0][0]))
-    if not all(whole) or (any(map(all, others)) and not counts):
-        return
-    first = [cells_of(line, layout.delimiter)[0] for _, line in _lines(where, layout.header)]
-    if len(set(first)) == len(first) and all(map(_WHOLE.fullmatch, first)):
-        how = f"call column {layout.names[0]!r}" if layout.header else "begin the file with a line of names and call it"
-        raise ValueError(
-            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
-            f"{how} id; for a coordinate, write 7.0 in place of 7"
-        )
+def _parsed(lines: bytes) -> np.ndarray:
+    read = arrow.ReadOptions(column_names=["0"], block_size=2**20)
+    parse = arrow.ParseOptions(quote_char=False, ignore_empty_lines=False, delimiter="\x1f")
+    convert = arrow.ConvertOptions(check_utf8=False, column_types={"0": pa.float64()}, null_values=[])
+    return arrow.read_csv(pa.py_buffer(lines), read, parse, convert).column(0).to_numpy()
 
 
 def open_text(where: Locator) -> FileRows:
-    """Rows of a text table as float64: commas, semicolons, tabs, bars, or else white space.
+    """Rows of a text table as float64, cut as `data.text` finds out.
 
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:
     the column numbers that pandas writes. A first column of text, or of whole numbers under a name such as id, holds
     the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
     that is no number, or the line of another width, and names what to type if the first column may be ids or not.
     """
-    lines = [line for _, line in islice(_lines(where), _LOOK)] or [""]
-    check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
-    layout = layout_of(where, lines)
-    n = sum(1 for _ in _lines(where, layout.header))
-    shape = check_layout(str(where), (n, len(layout.names) - layout.ids), np.dtype(np.float64))
+    head = next(pieces(where, _PIECE), b"")
+    cut = look(where, head, lines_only=True)
+    if len(cut.first) != cut.width:
+        raise ValueError(width_fault(cut, list(numbered_rows(cut, head[cut.start :], cut.line))))
+    layout, n, quotes = _layout(cut), 0, set[bool]()
+    for _, piece in layout.lines():
+        lines = b"\n" + piece.rstrip(b"\n") + b"\n"
+        n += lines.count(b"\n") - len(_BLANK.findall(lines)) - 1
+        if b'"' in piece:
+            quotes.add(has_quotes(piece, layout.cut.delimiter, True))
+    layout = replace(layout, cut=replace(layout.cut, quoted=quotes == {True}))
+    shape = check_layout(str(where), (n, layout.width - layout.ids), np.dtype(np.float64))
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
-        found = _lines(where, layout.header)
-        converters = {0: lambda _: 0.0} if layout.ids else None
-        how = {"delimiter": layout.delimiter, "quotechar": '"', "converters": converters, "comments": None}
-        while block := list(islice(found, rows)):
-            texts = [line.replace(",", ".") if layout.commas else line for _, line in block]
-            try:
-                X = np.loadtxt(texts, ndmin=2, **how).reshape(len(block), len(layout.names))
-            except ValueError as error:
-                raise ValueError(_complaint(block, layout, where, error)) from error
-            yield X[:, layout.ids :]
+        held = np.empty((0, shape[1]))
+        for number, piece in layout.lines():
+            held = np.concatenate([held, layout.numbers(piece, number)])
+            stop = len(held) - len(held) % rows
+            yield from (held[start : start + rows] for start in range(0, stop, rows))
+            held = held[stop:]
+        if len(held):
+            yield held
 
     def ids() -> np.ndarray:
-        names = [cells_of(line, layout.delimiter)[0] for _, line in _lines(where, layout.header)]
+        names = layout.names()
         return text_column("", names).values if all(names) else as_text(names)
 
-    notes = ", written with decimal commas" if layout.commas else ""
-    named = (layout.names[0] if layout.header else "") if layout.ids else None
-    about = understood(str(where), *shape, named, [], notes)
+    if not layout.ids and layout.width >= 3:
+        _check_first(where, layout)
+    notes = ", written with decimal commas" if layout.style else ""
+    named = (layout.cut.first[0] if layout.header else "") if layout.ids else None
+    about = understood(str(where), *shape, named, list(layout.cut.notes), notes)
     rows = streamed_rows(shape, np.dtype(np.float64), blocks)
     return replace(rows, about=about, ids=ids if layout.ids else None)
 
 
-def _lines(where: Locator, header: bool = False) -> Iterator[tuple[int, str]]:
-    """Lines with something on them, numbered from 1 as an editor does, without the header.
-
-    ValueError for a quoted cell that does not end on its line: rows would be lost between two of them.
-    """
-    with where.open() as packed, TextIOWrapper(packed, encoding="utf-8-sig") as file:
-        for number in count(1):
-            line = file.readline(_MAX_LINE)
-            if len(line) == _MAX_LINE:
-                raise ValueError(f"{where} has a line of more than {_MAX_LINE} characters; it is no table of vectors")
-            if line.count('"') % 2:
-                raise ValueError(f"{where}, line {number}: a quoted cell does not end on its line; give numbers only")
-            if not line:
-                return
-            if not line.strip() or (number == 1 and EXCEL_MARK.match(line)):
-                continue
-            if not header:
-                yield number, line
-            header = False
+def _layout(cut: Cut) -> _Layout:
+    """Read off the first lines how numbers are written; ValueError where two readings of their commas are possible."""
+    lines, width = [cut.first, *cut.below], cut.width
+    while width > 1 and not any(cells[width - 1 : width] != [""] for cells in lines):
+        width -= 1  # a delimiter at the end of every line
+    rows = [cells for cells in lines if len(cells) == cut.width]
+    marked = [cell for cells in rows for cell in cells[width > 1 : width] if "," in cell and COMMAS.fullmatch(cell)]
+    style = number_style(marked) if marked and cut.delimiter != "," else ""
+    if style not in ("", ","):
+        point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
+        raise ValueError(f"{cut.where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
+    header = names_vectors(cut)
+    return _Layout(cut, style, header, has_ids(cut, header), width)
 
 
-def _complaint(block: list[tuple[int, str]], layout: Layout, where: Locator, error: Exception) -> str:
-    for number, line in block:
-        cells, wanted = cells_of(line, layout.delimiter), len(layout.names)
-        if len(cells) != wanted:
-            return (
-                f"{where}, line {number}: {len(cells)} cells where the first line has {wanted}; every row needs as many"
-            )
-        for column, cell in enumerate(cells, 1):
-            if column > layout.ids and not is_number(cell.replace(",", ".") if layout.commas else cell):
-                what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
-                return f"{where}, line {number}, column {column}: {what}; give numbers (ids only in the first column)"
-    return f"{where} cannot be read ({error})"
+def _check_first(where: Locator, layout: _Layout) -> None:
+    """ValueError where the first column may hold ids without a name."""
+    lines = [*([] if layout.header else [layout.cut.first]), *layout.cut.below]
+    rows = [cells for cells in lines if len(cells) == layout.cut.width]
+    if len(rows) < _FEW or not may_be_ids([cells[: layout.width] for cells in rows]):
+        return
+    first = layout.names()
+    if len(set(first)) == len(first) and all(map(WHOLE.fullmatch, first)):
+        name = layout.cut.first[0]
+        how = f"call column {name!r}" if layout.header else "begin the file with a line of names and call it"
+        raise ValueError(
+            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
+            f"{how} id; for a coordinate, write 7.0 in place of 7"
+        )

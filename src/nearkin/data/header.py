@@ -1,0 +1,97 @@
+"""Whether the first line of a text table names its columns, and whether its first column names its rows."""
+
+import numpy as np
+
+from nearkin.data.column import Column, as_integers, is_number
+from nearkin.data.names import known, names_rows
+from nearkin.data.text import WHOLE, Cut
+
+_CHANCE = 0.05  # at most, that a line of data is taken for a header
+_SEEN = 1000  # columns that are looked at
+
+
+def is_header(first: list[str], body: list[Column], source: str) -> bool:
+    """Decide by four signs, in this order; ValueError that names what to type if two readings are left.
+
+    1. The line has a name that columns usually have ("user", "anchor", "rating"), and no cell of it stands below it.
+    2. Text above a column of numbers is a name. A number above a column of numbers is data.
+    3. A cell that occurs again below it is data.
+    4. A line none of whose cells ever recurs is a header where other lines recur: in exchangeable data the first is
+       the only such line with a chance below 1 in n + 1, and 1 in 20 is enough.
+    """
+    first, body = first[:_SEEN], body[:_SEEN]
+    if not len(body[0]):
+        return any(known(cell) for cell in first) and not any(is_number(cell) for cell in first)
+    above = [(is_number(cell), column.is_numeric) for cell, column in zip(first, body, strict=True)]
+    says_data = any(cell and column for cell, column in above)
+    says_header = any(not cell and column for cell, column in above)
+    recurs = any(_stands_in(cell, column) for cell, column in zip(first, body, strict=True))
+    if not says_data and not recurs and any(known(cell) for cell in first):
+        return True
+    if says_header != says_data:
+        return says_header
+    if recurs or any(_stands_in(cell, column) for cell in first for column in body):
+        return False
+    if not says_data and len(body[0]) > 1 and (_fresh(body) + 1) / (len(body[0]) + 1) <= _CHANCE:
+        return True
+    raise ValueError(
+        f"{source} begins with {', '.join(map(repr, first[:4]))}, which may be names of columns or data; type "
+        "header=True or header=False (on the command line --header or --no-header)"
+    )
+
+
+def _stands_in(cell: str, column: Column) -> bool:
+    if column.is_text:
+        return bool((column.distinct == cell).any())
+    number = as_integers([cell])
+    return number is not None and bool((column.values == number[0]).any())
+
+
+def _fresh(body: list[Column]) -> int:
+    """The number of rows none of whose cells occurs in another cell."""
+    coded = [column.coded for column in body]
+    counts = dict[object, int]()
+    for codes, names in coded:
+        for name, n in zip(names.tolist(), np.bincount(codes, minlength=len(names)).tolist(), strict=True):
+            counts[name] = counts.get(name, 0) + n
+    once = [np.array([counts[name] == 1 for name in names.tolist()])[codes] for codes, names in coded]
+    return int(np.all(once, axis=0).sum())
+
+
+def names_vectors(cut: Cut) -> bool:
+    """Whether the first line of a table of vectors is a header: one of its cells is no number, an id before numbers
+    apart, or it reads 0, 1, 2, ...: the column numbers that pandas writes."""
+    given = cut.where.text.header if cut.named is None else cut.named
+    if given is not None:
+        return given
+    first = cut.first
+    numbers = list(map(is_number, first))
+    if all(numbers):
+        return len(first) > 1 and _counts(first, 0)
+    if len(first) == 1 or not all(numbers[1:]):
+        return True
+    if _counts(first[1:], 0) or _counts(first[1:], 1):  # an id's name above the column numbers that pandas writes
+        return True
+    return bool(cut.below) and is_number(cut.below[0][0])
+
+
+def _counts(cells: list[str], start: int) -> bool:
+    return cells == [str(i) for i in range(start, start + len(cells))]
+
+
+def has_ids(cut: Cut, header: bool) -> bool:
+    """Whether the first column names the rows: text before numbers, or whole numbers under a name of ids."""
+    named = header and cut.width > 1 and names_rows(cut.first[0])
+    rows = [*([] if header else [cut.first]), *cut.below]
+    if not rows:
+        return named
+    name, *numbers = rows[0]
+    text = bool(name) and not is_number(name)
+    return any(map(is_number, numbers)) and (text or (named and WHOLE.fullmatch(name) is not None))
+
+
+def may_be_ids(rows: list[list[str]]) -> bool:
+    """Whether a first column without such a name may hold ids: other whole numbers in every row, where the other
+    columns have fractions, or its numbers simply count."""
+    whole, *others = ([WHOLE.fullmatch(cell) is not None for cell in column] for column in zip(*rows, strict=True))
+    return all(whole) and (not any(map(all, others)) or _counts([row[0] for row in rows], int(rows[0][0])))
