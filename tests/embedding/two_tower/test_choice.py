@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from torch import nn
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
 from nearkin.embedding.two_tower import choice, fitting
-from nearkin.embedding.two_tower.choice import _Race, _Trial, sweep
+from nearkin.embedding.two_tower.choice import _LossChoice, sweep
 from nearkin.embedding.two_tower.objective import initial_tables
 
 K = 6
@@ -81,7 +80,8 @@ def test_every_short_fit_is_recorded_and_reported() -> None:
     assert [record["step"] for record in trials] == list(range(1, len(model.trials_) + 1))
     assert len(trials) <= trials[0]["total"]
     for record, trial in zip(trials, model.trials_, strict=True):
-        assert {name: record[name] for name in trial if name != "why"} == {n: v for n, v in trial.items() if n != "why"}
+        final = {"why", "won", "error"}  # known when all have ended
+        assert {name: record[name] for name in trial.keys() - final} == {n: trial[n] for n in trial.keys() - final}
         assert {"loss", "settings", "sweeps", "seconds", "recall@20", "ndcg@20"} <= trial.keys()
     most = choice.DEFAULTS
     softmax = sum(trial["sweeps"] for trial in trials if trial["loss"] == "cosine-softmax")
@@ -108,46 +108,36 @@ def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.In
     np.testing.assert_array_equal(model.left_embeddings_, plain.fit(pairs).left_embeddings_)
 
 
-def test_the_value_is_of_the_last_sweep() -> None:
-    """It is taken between the two sides: below the loss of one sweep less, and above that of the tables."""
+def test_sweeps_copy_the_given_tables() -> None:
     loss = AllPairs().objective(BLOCKS).loss(0.1)
     start = initial_tables(BLOCKS, K, torch.Generator().manual_seed(0))
     given = [table.clone() for table in start]
-    ends = [sweep(loss, start, number) for number in (1, 4, 5)]
-    assert all(torch.equal(*pair) for pair in zip(start, given, strict=True)), "the given tables are copied"
-    one, four, five = (loss.value(*tables) for tables, _ in ends)
-    assert five < ends[2][1] < four < one < ends[0][1] < loss.value(*given)
-
-
-def trial(loss: object, values: list[float]) -> _Trial:
-    return _Trial(loss, SimpleNamespace(), np.array(values), {"loss": loss.name, "settings": {}})  # pyright: ignore
-
-
-@pytest.mark.parametrize(("lead", "chosen"), [([0.1, 0.11, 0.09], 1), ([0.3, -0.3, 0.03], 0), ([-0.1, -0.1, -0.11], 0)])
-def test_the_dearer_loss_needs_a_lead_of_more_than_its_standard_error(lead: list[float], chosen: int) -> None:
-    race = SimpleNamespace(lefts=np.arange(3), records=[])
-    both = [trial(AllPairs(), [0.5, 0.4, 0.3]), trial(CosineSoftmax(), (np.array([0.5, 0.4, 0.3]) + lead).tolist())]
-    _Race._decide(race, both)  # pyright: ignore[reportArgumentType]
-    assert ["why" in t.record for t in both] == [chosen == 0, chosen == 1]
-
-
-def test_the_error_of_a_lead_is_that_of_a_mean() -> None:
-    one, other = trial(AllPairs(), [0.5, 0.4, 0.3, 0.6, 0.2, 0.1]), trial(AllPairs(), [0.3, 0.4, 0.1, 0.6, 0.0, 0.1])
-    mean, error = one.lead(other)
-    assert mean == pytest.approx(0.1)
-    assert error == pytest.approx(np.sqrt(6 * 0.01 / 5) / np.sqrt(6))  # six differences of .1 about their mean
+    four, five = (loss.value(*sweep(loss, start, number)) for number in (4, 5))
+    assert all(torch.equal(*pair) for pair in zip(start, given, strict=True))
+    assert five < four < loss.value(*given)
 
 
 def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The standard error of a lead is that of the lefts' values, whose mean is the mean of the recorded measures."""
-    decided: list[tuple[_Race, list[_Trial]]] = []
-    decide = _Race._decide
-    monkeypatch.setattr(_Race, "_decide", lambda race, found: decided.append((race, found)) or decide(race, found))
-    nk.TwoTower(K, random_state=0).fit(BLOCKS)
-    ((race, finalists),) = decided
-    for one in finalists:
-        assert one.values.shape == race.lefts.shape
-        assert one.mean() == pytest.approx((one.record["recall@20"] + one.record["ndcg@20"]) / 2)
+    """The values of a fit are those of the lefts, whose mean is the mean of the recorded measures; the finalists get
+    more expensive, and the winner leads the cheaper ones by more than a standard error."""
+    choices: list[tuple[_LossChoice, list[str]]] = []
+    decide = _LossChoice._decide
+    monkeypatch.setattr(
+        _LossChoice, "_decide", lambda choice, names: choices.append((choice, names)) or decide(choice, names)
+    )
+    model = nk.TwoTower(K, random_state=0).fit(BLOCKS)
+    ((choice, finalists),) = choices
+    (won,) = [record for record in model.trials_ if record["won"]]
+    assert "why" in won
+    for record in model.trials_:
+        values = choice.trial.values[record["candidate"]]
+        assert values.shape == choice.lefts.shape
+        assert record["value"] == pytest.approx(values.mean())
+        assert record["value"] == pytest.approx((record["recall@20"] + record["ndcg@20"]) / 2)
+    costs = [next(r["cost"] for r in model.trials_ if r["candidate"] == name) for name in finalists]
+    assert costs == sorted(set(costs))
+    for name in finalists[: finalists.index(won["candidate"])]:
+        assert choice.trial.leads(won["candidate"], name)
 
 
 def test_given_validation_pairs_judge(fitted: nk.TwoTower) -> None:

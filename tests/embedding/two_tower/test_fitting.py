@@ -41,7 +41,7 @@ def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.Mon
     whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert whole is not None
     np.testing.assert_array_equal(whole.lefts, with_pair)
-    monkeypatch.setattr(choice, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
+    monkeypatch.setattr(choice, "OF_TRIALS", replace(choice.OF_TRIALS, queries=10))
     some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert some is not None
     assert len(np.unique(some.lefts)) == 10
@@ -57,12 +57,13 @@ def test_the_metric_is_the_ndcg_of_unseen_rights() -> None:
     assert ranking.metric(P, Q) == pytest.approx(expected["ndcg@100"])
 
 
-def chosen(objective: Objective, metrics: list[float]) -> tuple[float, list[dict]]:
-    """The share of the noise level that is chosen where the held-out metrics are these, and the records."""
+def chosen(objective: Objective, metrics: list[list[float]]) -> tuple[float, list[dict]]:
+    """The share of the noise level that is chosen where the held-out values of three lefts are these, and the
+    records."""
     heard, left = [], list(metrics)
-    judge = SimpleNamespace(metric=lambda P, Q: left.pop(0))
+    ranking = SimpleNamespace(values=lambda P, Q: np.array(left.pop(0)))
     found = choose_regularization(
-        objective, tables(), judge, noise=objective.noise_level(np.random.default_rng(0)),
+        objective, tables(), ranking, noise=objective.noise_level(np.random.default_rng(0)),
         callback=lambda step, record: heard.append({"number": step, **record}),
     )  # fmt: skip
     return found.strength / objective.noise_level(np.random.default_rng(0)), heard
@@ -71,19 +72,19 @@ def chosen(objective: Objective, metrics: list[float]) -> tuple[float, list[dict
 @pytest.mark.parametrize(
     ("metrics", "share", "tried"),
     [
-        ([0.5, 0.4], 0.5, 2),  # weaker is worse
-        ([0.5, 0.505], 0.5, 2),  # better by less than two percent is chance
-        ([0.3, 0.4, 0.5, 0.6], 0.0625, 4),  # weaker is better to the end
-        ([0.3, 0.4, 0.39], 0.25, 3),
+        ([[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]], 0.5, 2),  # weaker is worse
+        ([[0.5, 0.6, 0.7], [0.6, 0.5, 0.75]], 0.5, 2),  # better by less than a standard error is chance
+        ([[0.3] * 3, [0.4] * 3, [0.5] * 3, [0.6] * 3], 0.0625, 4),  # weaker is better to the end
+        ([[0.3] * 3, [0.4] * 3, [0.39] * 3], 0.25, 3),
     ],
 )
 def test_the_path_ends_where_the_metric_no_longer_rises(
-    objective: Objective, metrics: list[float], share: float, tried: int
+    objective: Objective, metrics: list[list[float]], share: float, tried: int
 ) -> None:
     found, heard = chosen(objective, metrics)
     assert found == pytest.approx(share)
     assert [record["number"] for record in heard] == list(range(1, tried + 1))
-    assert [record["metric"] for record in heard] == metrics
+    assert [record["value"] for record in heard] == pytest.approx(np.mean(metrics, axis=1))
     assert {record["phase"] for record in heard} == {"regularization"}
     noise = objective.noise_level(np.random.default_rng(0))
     assert [record["regularization"] / noise for record in heard] == pytest.approx(DEFAULTS.strengths[:tried])
@@ -98,5 +99,5 @@ def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Ob
 
 def test_sweeps_lower_the_loss(objective: Objective) -> None:
     loss, start = objective.loss(0.005), tables()
-    found, _ = sweep(loss, start, DEFAULTS.start_sweeps)
+    found = sweep(loss, start, DEFAULTS.start_sweeps)
     assert loss.value(*found) < 0.9 * loss.value(*start)

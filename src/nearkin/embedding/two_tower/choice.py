@@ -2,8 +2,7 @@
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures, of which the best is trained longer. Unless all pairs lead,
-the softmax is also tried with imputed rights. A more expensive loss is chosen only if its lead exceeds one standard
-error of the difference, paired by left entity.
+the softmax is also tried with imputed rights. `metrics.trial.Trial` chooses, by the values of each left entity.
 """
 
 import time
@@ -18,7 +17,7 @@ from torch import Tensor
 from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
-from nearkin.contracts import Callback
+from nearkin.contracts import Callback, ignore
 from nearkin.data.interactions import split_random
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.baselines import sparse_ease
@@ -26,7 +25,9 @@ from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.metrics.ranking import ranking_metrics, ranking_values
+from nearkin.metrics.ranking import ranking_values
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import Trial
 from nearkin.records import Interactions
 
 DEPTH = 20
@@ -56,13 +57,11 @@ class Defaults:
     most_lefts: int = 4000  # most left entities that are ranked
     fewest_lefts: int = 100  # least number of left entities; with fewer the standard error is uncertain
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
-    ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
     fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
     depth: int = 100  # k of the held-out NDCG
     strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
     start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
     next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before
-    margin: float = 1.02  # ratio by which a weaker strength must be better, because warm starts favour it
     fallback: float = 0.25  # share of the noise level with too few pairs to hold out
 
 
@@ -76,11 +75,15 @@ class ValidationRanking(NamedTuple):
     seen: Interactions
     lefts: np.ndarray
 
-    def metric(self, P: Tensor, Q: Tensor) -> float:
-        """NDCG@100."""
+    def values(self, P: Tensor, Q: Tensor) -> np.ndarray:
+        """NDCG@100 of each left entity."""
         k, tables = DEFAULTS.depth, (P.numpy(), Q.numpy())
-        found = ranking_metrics(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), rows=self.lefts)
+        found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), rows=self.lefts)
         return found[f"ndcg@{k}"]
+
+    def metric(self, P: Tensor, Q: Tensor) -> float:
+        """Their mean."""
+        return float(self.values(P, Q).mean())
 
 
 def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -93,7 +96,7 @@ def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.G
     """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
     if len(pairs) < DEFAULTS.fewest_pairs:
         return None
-    return ValidationRanking(pairs, seen, judging_lefts(pairs, DEFAULTS.ranked_lefts, rng))
+    return ValidationRanking(pairs, seen, judging_lefts(pairs, OF_TRIALS.queries, rng))
 
 
 class Chosen(NamedTuple):
@@ -104,11 +107,12 @@ class Chosen(NamedTuple):
     sweeps: int = 0
 
 
-def sweep(loss: AllPairsLoss, tables: Tables, sweeps: int, group: Group = ALONE) -> tuple[Tables, float]:
-    """The tables after sweeps of alternating least squares from copies of these, and the value of the last sweep."""
+def sweep(loss: AllPairsLoss, tables: Tables, sweeps: int, group: Group = ALONE) -> Tables:
+    """The tables after sweeps of alternating least squares from copies of these."""
     solver = ALS().alternate(loss, *tables, group=group)
-    values = [solver.step() for _ in range(sweeps)]
-    return solver.embeddings(), values[-1]
+    for _ in range(sweeps):
+        solver.step()
+    return solver.embeddings()
 
 
 def choose_regularization(
@@ -121,23 +125,33 @@ def choose_regularization(
     group: Group = ALONE,
 ) -> Chosen:
     """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables. From strong to
-    weak, each starting from the tables of the one before, until the metric no longer rises by 2 %. Without held-out
-    pairs: a quarter of the noise level and the given tables."""
+    weak, each starting from the tables of the one before, until one does not win: weaker ones take more sweeps. Without
+    held-out pairs: a quarter of the noise level and the given tables."""
+    chosen = Chosen(DEFAULTS.fallback * noise, tables)
     if ranking is None:
-        return Chosen(DEFAULTS.fallback * noise, tables)
-    best, chosen, done = -np.inf, Chosen(DEFAULTS.fallback * noise, tables), 0
-    for number, share in enumerate(DEFAULTS.strengths, start=1):
+        return chosen
+    trial, done = Trial[float](_of_phase("regularization", callback), len(DEFAULTS.strengths)), 0
+    for share in DEFAULTS.strengths:
         strength, sweeps = share * noise, DEFAULTS.next_sweeps if done else DEFAULTS.start_sweeps
-        tables, value = sweep(objective.loss(strength), tables, sweeps, group)
+        tables = sweep(objective.loss(strength), tables, sweeps, group)
         done += sweeps
-        metric = ranking.metric(*tables)
-        if callback is not None:
-            record = {"step": number, "total": len(DEFAULTS.strengths), "phase": "regularization"}
-            callback(number, record | {"regularization": strength, "objective": value, "metric": metric})
-        if number > 1 and metric <= DEFAULTS.margin * best:
+        trial.add(strength, _of_rank_0(group, ranking.values(*tables)), done, regularization=strength)
+        if trial.winner() != strength:
             break
-        best, chosen = metric, Chosen(strength, tables)
+        chosen = Chosen(strength, tables)
     return chosen._replace(sweeps=done)
+
+
+def _of_rank_0(group: Group, values: np.ndarray) -> np.ndarray:
+    """The values of the first process, so that all choose alike."""
+    return np.array(group.exchange(values.tolist())[0])
+
+
+def _of_phase(phase: str, callback: Callback | None) -> Callback:
+    """The callback with "step" and "phase" in its records."""
+    if callback is None:
+        return ignore
+    return lambda step, record: callback(step, {"step": step, "phase": phase, **record})
 
 
 # ---- the loss -----------------------------------------------------------------------------------------------------
@@ -165,7 +179,7 @@ def choose_loss(
     lefts = judging_lefts(held, DEFAULTS.most_lefts, rng)
     if len(lefts) < DEFAULTS.fewest_lefts:
         return all_pairs_alone(f"{len(lefts)} lefts have held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
-    return _Race(k, train, held, lefts, rng, callback, group).run()
+    return _LossChoice(k, train, held, lefts, rng, callback, group).run()
 
 
 def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
@@ -183,37 +197,25 @@ def all_pairs_alone(why: str) -> list[Record]:
     return [record | {"why": _in_one_line(record, why)}]
 
 
-def _named(trial: Record) -> str:
-    settings = ", ".join(f"{name} {value:g}" for name, value in trial["settings"].items())
-    return trial["loss"] + (f" ({settings})" if settings else "")
+def _named(loss: str, settings: Record) -> str:
+    words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
+    return loss + (f" ({words})" if words else "")
 
 
 def _in_one_line(trial: Record, why: str) -> str:
-    return f"loss {_named(trial)}, the choice of 'auto': {why}"
+    return f"loss {_named(trial['loss'], trial['settings'])}, the choice of 'auto': {why}"
 
 
-class _Trial(NamedTuple):
+class _Fit(NamedTuple):
     """A short fit."""
 
+    name: str
     loss: AllPairs | CosineSoftmax
     tables: Tables  # without the bias of a softmax
-    values: np.ndarray  # (lefts,) mean of Recall@20 and NDCG@20
-    record: Record
-
-    def lead(self, other: "_Trial") -> tuple[float, float]:
-        """The mean lead over another fit on the same lefts, and its standard error."""
-        difference = self.values - other.values
-        return float(difference.mean()), float(difference.std(ddof=1) / len(difference) ** 0.5)
-
-    def beats(self, other: "_Trial") -> bool:
-        return bool(np.greater(*self.lead(other)))
-
-    def mean(self) -> float:
-        return float(self.values.mean())
 
 
 @dataclass(eq=False)
-class _Race:
+class _LossChoice:
     """The short fits on one split of the pairs."""
 
     k: int
@@ -227,96 +229,103 @@ class _Race:
     def __post_init__(self) -> None:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
-        self.records: list[Record] = []
+        total = 3 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
+        self.trial = Trial[str](_of_phase("loss", self.callback), total)
         self.clock = time.perf_counter()
 
     def run(self) -> list[Record]:
         P, Q = self.start
         pairs = self._regularized()  # the cheapest first
-        best = self._cooled((P[:, :-1], Q[:, :-1]))
-        softmax = self._on_cosines(cast(CosineSoftmax, best.loss), best.tables, DEFAULTS.last_sweeps)
-        finalists = [pairs, softmax]
-        if not pairs.beats(softmax):
-            finalists.append(self._imputed(softmax))
-        self._decide(finalists)
-        return self.records
+        cooled = self._cooled((P[:, :-1], Q[:, :-1]))
+        softmax = self._on_cosines(1, cast(CosineSoftmax, cooled.loss), cooled.tables, DEFAULTS.last_sweeps)
+        finalists = [pairs.name, softmax.name]
+        if not self.trial.leads(*finalists):
+            finalists.append(self._imputed(softmax).name)
+        return self._decide(finalists)
 
-    def _regularized(self) -> _Trial:
+    def _best(self, fits: Sequence[_Fit]) -> _Fit:
+        """The winner of fits that cost the same."""
+        name = self.trial.winner(*(fit.name for fit in fits))
+        return next(fit for fit in fits if fit.name == name)
+
+    def _regularized(self) -> _Fit:
         """All pairs at the strength of regularization of best held-out NDCG; with powers too, from its tables."""
         loss = AllPairs()
         objective, ranking = loss.objective(self.train), validation_ranking(self.held, self.train, self.rng)
         noise = objective.noise_level(self.rng)
         found = choose_regularization(objective, self.start, ranking, noise=noise, group=self.group)
         solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
-        plain = self._judged(loss, solver, found.sweeps)
+        plain = self._measured(0, loss, solver, found.sweeps)
         loss = AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
         objective = loss.objective(self.train)
         strength = found.strength / noise * objective.noise_level(self.rng)
         solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
-        return max(plain, self._swept(loss, solver, DEFAULTS.sweeps), key=_Trial.mean)
+        return self._best([plain, self._swept(0, loss, solver, DEFAULTS.sweeps)])
 
-    def _cooled(self, tables: Tables) -> _Trial:
-        """The best of the falling temperatures; stops at one that is behind the best by its standard error."""
-        trials: list[_Trial] = []
+    def _cooled(self, tables: Tables) -> _Fit:
+        """The best of the falling temperatures; stops at one that another leads by a standard error."""
+        fits: list[_Fit] = []
         for temperature in DEFAULTS.temperatures:
             loss = CosineSoftmax(temperature=temperature)
-            trials.append(self._on_cosines(loss, tables, DEFAULTS.sweeps, OF_COSINES.first_sampled))
-            if max(trials, key=_Trial.mean).beats(trials[-1]):
+            fits.append(self._on_cosines(1, loss, tables, DEFAULTS.sweeps, OF_COSINES.first_sampled))
+            if self.trial.leads(self._best(fits).name, fits[-1].name):
                 break
-            tables = trials[-1].tables
-        return max(trials, key=_Trial.mean)
+            tables = fits[-1].tables
+        return self._best(fits)
 
-    def _imputed(self, plain: _Trial) -> _Trial:
+    def _imputed(self, plain: _Fit) -> _Fit:
         """The best with imputed rights, from these tables, at their temperature and the next lower one."""
         lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=DEFAULTS.n_neighbours)[1]
-        first, trials = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"]), list[_Trial]()
+        first, fits = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"]), list[_Fit]()
         for temperature in DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]:
             loss = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed)
-            trials.append(self._on_cosines(loss, plain.tables, DEFAULTS.last_sweeps, lists=lists))
-        return max(trials, key=_Trial.mean)
+            fits.append(self._on_cosines(2, loss, plain.tables, DEFAULTS.last_sweeps, lists=lists))
+        return self._best(fits)
 
     def _on_cosines(
         self,
+        cost: int,
         loss: CosineSoftmax,
         tables: Tables,
         sweeps: int,
         n_sampled: int | None = SphereSweeps.n_sampled,
         lists: np.ndarray | None = None,
-    ) -> _Trial:
+    ) -> _Fit:
         solver = SphereSweeps(max_iter=sweeps, n_sampled=n_sampled)
         solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
-        return self._swept(loss, solver, sweeps)
+        return self._swept(cost, loss, solver, sweeps)
 
-    def _swept(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Trial:
+    def _swept(self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Fit:
         for _ in range(sweeps):
             solver.step()
-        return self._judged(loss, solver, sweeps)
+        return self._measured(cost, loss, solver, sweeps)
 
-    def _judged(self, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Trial:
+    def _measured(self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Fit:
+        """Add a short fit to the trial; `cost` is the place of its loss among the finalists."""
         P, Q = (X.numpy() for X in solver.embeddings())
         found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, rows=self.lefts)
-        values = self.group.exchange(np.mean([found[name] for name in MEASURES], axis=0).tolist())[0]
         given, usual = loss.get_params(), type(loss)().get_params()
+        settings = {name: given[name] for name in given if given[name] != usual[name]}
+        name = f"{_named(loss.name, settings)}, {sweeps} sweeps"
         seconds, self.clock = time.perf_counter() - self.clock, time.perf_counter()  # since the fit before
-        record = {
-            "loss": loss.name, "settings": {name: given[name] for name in given if given[name] != usual[name]},
-            "sweeps": sweeps, "seconds": seconds,
-        } | {name: float(found[name].mean()) for name in MEASURES}  # fmt: skip
-        self.records.append(record)
-        if self.callback is not None:
-            number, total = len(self.records), 3 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
-            note = _named(record)
-            self.callback(number, {"step": number, "total": total, "phase": "loss", "note": note} | record)
-        return _Trial(loss, (solver.P, solver.Q), np.array(values), record)
+        self.trial.add(
+            name, _of_rank_0(self.group, np.mean([found[name] for name in MEASURES], axis=0)), cost,
+            loss=loss.name, settings=settings, sweeps=sweeps, seconds=seconds,
+            **{measure: float(found[measure].mean()) for measure in MEASURES},
+        )  # fmt: skip
+        return _Fit(name, loss, (solver.P, solver.Q))
 
-    def _decide(self, finalists: Sequence[_Trial]) -> None:
-        """Mark the first of the finalists, from the cheapest on, that no other leads by more than a standard error."""
-        chosen = next(t for t in finalists if not any(other.beats(t) for other in finalists))
-        rival = max((t for t in finalists if t is not chosen), key=_Trial.mean)
-        lead, error = chosen.lead(rival)
-        gap = f"leads by {lead:.4f}" if lead > error else f"is level, {lead:+.4f},"
+    def _decide(self, finalists: Sequence[str]) -> list[Record]:
+        """The records of all short fits, the winner of the finalists with a reason."""
+        chosen, trial = self.trial.winner(*finalists), self.trial
+        rival = trial.best(*(name for name in finalists if name != chosen))
+        lead, table = trial.lead(chosen, rival), trial.table(chosen)
+        gap = f"leads by {lead.mean:.4f}" if trial.leads(chosen, rival) else f"is level, {lead.mean:+.4f},"
         why = (
-            f"{gap} (standard error {error:.4f}) with {_named(rival.record)} next, in the mean of "
-            f"{' and '.join(MEASURES)} on held-out pairs of {len(self.lefts):,} lefts; {len(self.records)} short fits"
+            f"{gap} (standard error {lead.error:.4f}) with {rival} next, in the mean of "
+            f"{' and '.join(MEASURES)} on held-out pairs of {len(self.lefts):,} lefts; {len(table)} short fits"
         )
-        chosen.record["why"] = _in_one_line(chosen.record, why)
+        for record in table:
+            if record["won"]:
+                record["why"] = _in_one_line(record, why)
+        return table

@@ -374,7 +374,7 @@ def _strength_and_start(
         found = choose_regularization(objective, start, ranking, noise=noise, callback=callback, group=group)
         strength, start = found.strength, found.tables
     elif settings.from_als:
-        start = sweep(objective.loss(float(strength)), start, OF_CHOICES.start_sweeps, group)[0]
+        start = sweep(objective.loss(float(strength)), start, OF_CHOICES.start_sweeps, group)
     # a new ALS of few sweeps ranks better than one that has gone through all strengths
     return float(strength), start if settings.from_als else random_start
 
