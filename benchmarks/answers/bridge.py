@@ -106,7 +106,7 @@ def compared(
             NEIGHBOURS: kept
         }
     return {
-        "kind": bridge.kind_, "scores": bridge.scores_,
+        "kind": bridge.kind_, "scores": {trial["candidate"]: trial["value"] for trial in bridge.trials_},
         "means": {name: {measure: float(each.mean()) for measure, each in of.items()} for name, of in values.items()},
         "share": {measure: share(each, values["again"][measure]) for measure, each in values["bridged"].items()},
     }  # fmt: skip

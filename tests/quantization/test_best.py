@@ -106,7 +106,7 @@ def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng
 
 def test_given_queries_judge(vectors):
     X, Q = vectors[0][:900], vectors[1][:100]
-    assert best(X, 2, Q, seconds=0, random_state=0).quantizer.init_recall_
+    assert best(X, 2, Q, seconds=0, random_state=0).quantizer.trials_
     with pytest.raises(ValueError, match="queries has 31 columns"):
         best(X, 2, Q[:, :31])
 

@@ -8,11 +8,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
 from nearkin.quantization.engine_rotation import (
-    _CodecJudge,
+    _CodedRows,
     _is_isotropic,
     find_codec,
     turned,
 )
+
+
+def recall(model: nk.Rotation) -> dict[str, float]:
+    return {trial["candidate"]: trial["value"] for trial in model.trials_}
 
 
 @pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
@@ -63,10 +67,11 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     seen = []
     codec = CODECS[name](X)
     model = nk.Rotation(codec, max_iter=3, random_state=0).fit(X, callback=lambda step, record: seen.append(step))
-    assert seen == [1, 2, 3]
-    assert model.recall_[model.chosen_] == max(model.recall_.values())
-    assert {"none", "random", "pca", "learned from none"} <= set(model.recall_)
-    assert ("learned for order" in model.recall_) == (name in {"sign", "rabitq"})
+    assert seen == list(range(1, 1 + len(model.trials_)))
+    found = recall(model)
+    assert found[model.chosen_] == max(found.values())
+    assert {"none", "random", "pca", "learned from none"} <= set(found)
+    assert ("learned for order" in found) == (name in {"sign", "rabitq"})
     assert model.gain_ >= -0.02
     Z = model.transform(X[:100])
     assert Z.dtype == X.dtype
@@ -136,8 +141,8 @@ def test_bad_codecs(codec, error, match, vectors):
 def test_signs_keep_more_neighbours_about_the_mean(vectors, tmp_path):
     X = vectors[0][:1000] + 3  # every sign is the same, but for the mean
     plain, centred = (nk.Rotation("sign", max_iter=5, center=center, random_state=0).fit(X) for center in (False, True))
-    assert centred.recall_["none"] > plain.recall_["none"] + 0.1
-    assert max(centred.recall_.values()) > max(plain.recall_.values())
+    assert recall(centred)["none"] > recall(plain)["none"] + 0.1
+    assert max(recall(centred).values()) > max(recall(plain).values())
     assert centred.gain_ > 0.05  # over the rows as they are
     Z = centred.transform(X)
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-4)
@@ -148,12 +153,12 @@ def test_signs_keep_more_neighbours_about_the_mean(vectors, tmp_path):
 
 
 def test_given_queries_judge(rng):
-    """Rows differ along all columns, queries along two of them: the race is theirs."""
+    """Rows differ along all columns, queries along two of them: these choose."""
     X = rng.normal(size=(1500, 8)).astype(np.float32) * [1, 1, 1, 1, 3, 3, 3, 3]
     Q = rng.normal(size=(200, 8)).astype(np.float32) * [9, 9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     own, asked = (nk.Rotation("sign", max_iter=3, random_state=0).fit(X, queries=queries) for queries in (None, Q))
-    assert own.recall_ != asked.recall_
-    assert asked.recall_[asked.chosen_] == max(asked.recall_.values())
+    assert recall(own) != recall(asked)
+    assert recall(asked)[asked.chosen_] == max(recall(asked).values())
     with pytest.raises(ValueError, match="queries has 3"):
         nk.Rotation().fit(X, queries=Q[:, :3])
     with pytest.raises(ValueError, match="center"):
@@ -188,9 +193,9 @@ def test_ranges_are_those_of_the_rows_that_are_coded(rng):
     """An engine's ranges are of its own rows. Judged by the ranges of rows learned from, others were clipped."""
     X = rng.normal(size=(900, 4)).astype(np.float32)
     X[500:] *= 3
-    judge = _CodecJudge(X, find_codec("int4", 4), "int4")
-    judge.learned_from = judge.learned_from / 100
-    assert judge.recall(np.eye(4, dtype=np.float32), 0) > 0.5
+    held = _CodedRows(X, find_codec("int4", 4), "int4")
+    held.learned_from = held.learned_from / 100
+    assert held.recall(np.eye(4, dtype=np.float32), 0).mean() > 0.5
 
 
 @pytest.mark.parametrize("codec", ["sign", "rabitq", "int4", "int4-row"])

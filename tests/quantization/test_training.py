@@ -37,7 +37,7 @@ def test_auto_is_never_much_worse_than_the_best_single_start(kind, vectors):
     assert distortion["auto"] <= 1.005 * best, distortion
 
 
-def test_the_race_is_judged_by_neighbours_and_by_queries_where_given(rng):
+def test_neighbours_choose_the_start_and_queries_if_given(rng):
     """Queries vary along columns that the rows' variance hides: what keeps their neighbours wins, not distortion."""
     X = (rng.normal(size=(2200, 16)) * np.r_[np.full(4, 6.0), np.ones(12)]).astype(np.float32)
     plain = ProductQuantizer(4, 16, random_state=0, max_iter=3).fit(X)
@@ -45,11 +45,13 @@ def test_the_race_is_judged_by_neighbours_and_by_queries_where_given(rng):
         X, queries=X[:500] * np.r_[np.zeros(4), np.ones(12)]
     )
     for model in (plain, asked):
-        assert set(model.init_recall_) == set(model.init_distortion_) == set(STARTS)
-        assert all(0 < share <= 1 for share in model.init_recall_.values())
-    assert plain.init_recall_ != asked.init_recall_
+        assert [trial["candidate"] for trial in model.trials_] == list(STARTS)
+        assert all(0 < trial["value"] <= 1 for trial in model.trials_)
+        (won,) = [trial for trial in model.trials_ if trial["won"]]
+        assert won["value"] == max(trial["value"] for trial in model.trials_)  # they cost the same
+    assert plain.trials_ != asked.trials_
     named = ProductQuantizer(4, 16, init="pca", random_state=0, max_iter=3).fit(X)
-    assert named.init_recall_ == {}
+    assert named.trials_ == []
     with pytest.raises(ValueError, match="queries has 15 columns"):
         ProductQuantizer(4, 16).fit(X, queries=X[:, :15])
 

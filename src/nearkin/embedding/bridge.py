@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
 from nearkin._estimators import SavedEstimator
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
-from nearkin.metrics.retrieval import ExactNeighbours, recall_k_at_k, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, without_own
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import Trial
 
-_KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
+_KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first, which is their cost
 _METRICS = ("cosine", "ip", "l2")
-_K = 10  # k of the recall
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,6 @@ class Defaults:
     """Tuned numbers of a bridge (2026-11, six pairs of encoders on WordNet, `docs/bridge.md`)."""
 
     held_out: float = 0.2  # share of the pairs that compare the kinds
-    most_judged: int = 2_000  # rows of that comparison
     # ridges tried for the correction, in units of the new vectors' mean variance
     shrinkage: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     leading: float = 0.25  # rank of the correction of "low-rank", as a share of the old columns
@@ -42,7 +42,7 @@ class Bridge(SavedEstimator):
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
     correction by ridge regression, "low-rank" its leading part. All maps preserve the variance of the vectors. Held-out
     pairs decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old rows is
-    fitted on all pairs.
+    fitted on all pairs, the simpler one within a standard error.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ class Bridge(SavedEstimator):
     Attributes
     ----------
     map_ (d_new, d_old) and offset_ (d_old,): `transform(X)` is X @ map_ + offset_.
-    kind_: the kind that won; scores_: by kind, the share of the new encoder's ten neighbours, for pairs held out.
+    kind_: the kind that won; trials_: a record of each kind, of `Trial`: its value is the share of the new encoder's
+        ten neighbours that it finds, for pairs held out.
     n_features_in_: d_new.
 
     >>> rng = np.random.default_rng(0)
@@ -66,7 +67,7 @@ class Bridge(SavedEstimator):
     map_: np.ndarray
     offset_: np.ndarray
     kind_: str
-    scores_: dict[str, float]
+    trials_: list[Record]
     KIND = "bridge"
     n_features_in_: int
 
@@ -94,16 +95,14 @@ class Bridge(SavedEstimator):
                 "five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
-        judged, learned = np.split(order, [max(1, min(int(DEFAULTS.held_out * n), DEFAULTS.most_judged))])
+        judged, learned = np.split(order, [max(1, min(int(DEFAULTS.held_out * n), OF_TRIALS.queries))])
         kinds = _KINDS if self.kind == "auto" else (self.kind,)
         maps = _maps(old[learned], new[learned], kinds)
-        mapped = {kind: new[judged] @ maps[kind][0] + maps[kind][1] for kind in kinds}
-        wanted = self._nearest(new, new[judged], judged)
-        self.scores_ = {
-            kind: recall_k_at_k(self._nearest(old, mapped[kind], judged), wanted, wanted.shape[1]) for kind in kinds
-        }
-        error = 0.5 / np.sqrt(len(judged) * _K)  # about one standard error of a difference between paired shares
-        self.kind_ = next(kind for kind in kinds if self.scores_[kind] >= max(self.scores_.values()) - error)
+        wanted, trial = ExactNeighbours.given(self._nearest(new, new[judged], judged)), Trial[str]()
+        for cost, kind in enumerate(kinds):
+            mapped = new[judged] @ maps[kind][0] + maps[kind][1]
+            trial.add(kind, wanted.shares(self._nearest(old, mapped, judged))[1], cost)
+        self.kind_, self.trials_ = trial.winner(), trial.table()
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
         return self
 
@@ -115,7 +114,7 @@ class Bridge(SavedEstimator):
     def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""
         rows, asked = (unit_rows(rows), unit_rows(asked)) if self.metric == "cosine" else (rows, asked)
-        k, metric = min(_K, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
+        k, metric = min(OF_TRIALS.neighbours, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
         return without_own(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
 
 

@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.base import clone
 
 from nearkin._check import check_choice, check_labels, draw_seed
-from nearkin._types import Seed
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.metrics.hamming import hamming_histograms
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import Trial
 from nearkin.statistics import shared_generator
 
 
@@ -32,7 +33,6 @@ class Defaults:
     rows: int = 6_000  # learned from and searched, at most
     n_components: int = 128  # principal components, or n_bits if that is more
     max_iter: int = 30
-    sure: float = 2.0  # standard errors by which a scale must lead eq. 25's
 
 
 DEFAULTS = Defaults()
@@ -54,6 +54,7 @@ class AbstractEncoder(AbstractSpectralHasher):
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
     def _scale(self, rows: columns.CentredRows, y: object) -> float:
+        self.trials_: list[Record] = []  # of the scales that labels compared
         rule = "eq25" if self.scale == "auto" else self.scale
         plain = scale_of(rule, rows.spectrum.variances, self.n_bits)
         if self.scale != "auto" or y is None or self.get_params().get("ridge") is not None:
@@ -65,28 +66,26 @@ class AbstractEncoder(AbstractSpectralHasher):
 
     def _scale_by_labels(self, Z: np.ndarray, labels: np.ndarray, plain: float) -> float:
         """The multiple of eq. 25's scale `plain` by which held-out rows of Z (n, m) find rows of their label first, in
-        mean average precision. It must lead `plain` by two standard errors in every round, since starts differ too."""
+        mean average precision; of those that none leads by a standard error, the nearest to `plain`."""
         generator = shared_generator(self.random_state)
         Z = np.ascontiguousarray(Z[:, : max(DEFAULTS.n_components, self.n_bits)])
         count = min(OF_TRIALS.queries, int(len(Z) * DEFAULTS.share))
-        rounds = []
+        found: dict[float, list[np.ndarray]] = {multiple: [] for multiple in DEFAULTS.multiples}
         for _ in range(DEFAULTS.rounds):
             drawn = generator.permutation(len(Z))[: count + DEFAULTS.rows]
             asked, base = drawn[:count], drawn[count:]
             if count < 2 or principal_axes(lambda base=base: [Z[base]], self.n_bits).rank < self.n_bits:
                 return plain
             settings = {"max_iter": DEFAULTS.max_iter, "n_components": None, "random_state": draw_seed(generator)}
-            found = []
-            for multiple in DEFAULTS.multiples:
-                trial = clone(self).set_params(scale=multiple * plain, **settings).fit(Z[base])
-                codes = trial.encode(Z[asked]), trial.encode(Z[base])
-                found.append(hamming_histograms(*codes, labels[asked], labels[base]).average_precision())
-            rounds.append(found)
-        leads = np.array(rounds) - np.array(rounds)[:, [DEFAULTS.multiples.index(1.0)]]  # (rounds, multiples, queries)
-        least = DEFAULTS.sure * leads.std(axis=2) / count**0.5 + 1e-9  # equal values may differ by rounding
-        sure = (leads.mean(axis=2) > least).all(axis=0)
-        best = int(np.where(sure, leads.mean(axis=(0, 2)), 0).argmax())
-        return DEFAULTS.multiples[best] * plain if sure[best] else plain
+            for multiple, values in found.items():
+                short = clone(self).set_params(scale=multiple * plain, **settings).fit(Z[base])
+                codes = short.encode(Z[asked]), short.encode(Z[base])
+                values.append(hamming_histograms(*codes, labels[asked], labels[base]).average_precision())
+        trial = Trial[float]()
+        for multiple, values in found.items():  # the farther from the paper's, the more it has to show
+            trial.add(multiple, np.concatenate(values), abs(np.log(multiple)))
+        self.trials_ = trial.table()
+        return trial.winner() * plain
 
     def _columns(
         self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None

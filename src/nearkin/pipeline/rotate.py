@@ -91,7 +91,8 @@ def rotate_file(
     with replacing_folder(folder) as fresh:
         rotation.save(fresh)
         write_record(fresh / ROTATED, _identity(Path(out)))
-    learned = {"chosen": rotation.chosen_, "recall": rotation.recall_, "gain": rotation.gain_}
+    recall = {trial["candidate"]: trial["value"] for trial in rotation.trials_}
+    learned = {"chosen": rotation.chosen_, "recall": recall, "gain": rotation.gain_}
     return made | {"rotation": str(folder), "engine": engine, **learned}
 
 
@@ -154,5 +155,6 @@ def make_bridge(
     made.save(out)
     return {
         "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": made.metric,
-        "chosen": made.kind_, "kept": made.scores_, "seconds": steps.seconds,
+        "chosen": made.kind_, "kept": {trial["candidate"]: trial["value"] for trial in made.trials_},
+        "seconds": steps.seconds,
     }  # fmt: skip

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed, validate_vectors
 from nearkin._estimators import SavedEstimator
-from nearkin._types import ArrayLike, Seed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut
+from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
@@ -126,6 +126,7 @@ NAMED: dict[str, Train] = {
     "rabitq": _rabitq,
 }
 CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are encoded as rows are
+ORDER = "learned for order"  # the candidate
 HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
 
 
@@ -174,7 +175,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     ----------
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
     chosen_: the name of the winner: "none", "random", "pca", "learned from ..." one of these, or "learned for order".
-    recall_: for each, the recall of the 10 nearest held-out rows by codes alone, on the queries that chose the winner.
+    trials_: a record of each, of `metrics.trial.Trial`: its value is the recall of the 10 nearest held-out rows by
+        codes alone, on the queries that chose the winner.
     gain_: the winner's recall minus that without rotation, on other queries, before the fit on all rows.
     n_iter_, n_features_in_.
 
@@ -202,8 +204,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others measure recall.
 
         `queries` (m, d), at least 20, measure recall if later queries differ from the rows. `callback(step,
-        record)` is called after each start that was learned from. ValueError or TypeError, before any work, for a codec
-        or rows that cannot be used.
+        record)` is called with the record of each rotation that is tried. ValueError or TypeError, before any work, for
+        a codec or rows that cannot be used.
         """
         check_integer(self.max_iter, "max_iter", low=1)
         check_choice(self.center, "center", (False, True))
@@ -216,37 +218,38 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
-        self.chosen_, self.recall_, self.gain_, self.n_iter_ = "none", {}, 0.0, self.max_iter
+        self.chosen_, self.trials_, self.gain_, self.n_iter_ = "none", list[Record](), 0.0, self.max_iter
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
             return self
         with serial_products(X.shape[0] * d**2):
-            self._race(X, train, generator, asked, callback or ignore)
+            self._choose(X, train, generator, asked, callback or ignore)
         return self
 
-    def _race(
+    def _choose(
         self, X: np.ndarray, train: Train, generator: np.random.Generator, asked: np.ndarray | None, callback: Callback
     ) -> None:
         codec = self.codec if isinstance(self.codec, str) else ""
-        judge = _CodecJudge(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
-        starts = _starts(judge.learned_from, draw_seed(generator))
+        held = _CodedRows(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
+        starts = _starts(held.learned_from, draw_seed(generator))
         candidates = dict(starts)
-        for step, (name, R) in enumerate(starts.items()):
-            candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
-            callback(step + 1, {"total": len(starts), "start": name})
-        self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
+        trial = Trial[str](callback, 2 * len(starts) + (codec in SCORES))
+        for name, R in starts.items():  # all cost the same to who asks for a rotation; of equals "none" is the first
+            trial.add(name, held.recall(R, 0))
+        for name, R in starts.items():
+            R = candidates[f"learned from {name}"] = self._learn(held.learned_from, R, train, draw_seed(generator))
+            trial.add(f"learned from {name}", held.recall(R, 0))
         if codec in SCORES:  # a goal that reconstructions miss: from the best so far
-            best = max(candidates, key=lambda name: self.recall_[name])
-            R = candidates["learned for order"] = _ordered(judge.learned_from, candidates[best], codec, generator)
-            self.recall_["learned for order"] = judge.recall(R, 0)
-        self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
+            R = candidates[ORDER] = _ordered(held.learned_from, candidates[trial.best()], codec, generator)
+            trial.add(ORDER, held.recall(R, 0))
+        self.chosen_, self.trials_ = trial.winner(), trial.table()
         R = candidates[self.chosen_]
-        plain = _CodecJudge(X, train, codec, asked) if self.center else judge
-        self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
+        plain = _CodedRows(X, train, codec, asked) if self.center else held
+        self.gain_ = paired_difference(held.recall(R, 1), plain.recall(starts["none"], 1)).mean
         everything = X - self.mean_
         if self.chosen_.startswith("learned from"):  # the choice is made: fit on all rows
             R = self._learn(everything, R, train, draw_seed(generator))
-        elif self.chosen_ == "learned for order":
+        elif self.chosen_ == ORDER:
             R = _ordered(everything, R, codec, generator)
         self.rotation_ = R
 
@@ -301,9 +304,9 @@ def _ordered(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Gene
     return turned_for_order(X - X.mean(axis=0) if codec in HOLD_NORMS else X, R, codec, generator)
 
 
-class _CodecJudge:
-    """Training rows, and rows and queries that measure recall. Queries are compared as the codec's engines do: as bits
-    for "sign", for "rabitq" with each row's own norm."""
+class _CodedRows:
+    """Rows to learn from, and rows and queries that measure recall. Queries are compared as the codec's engines do: as
+    bits for "sign", for "rabitq" with each row's own norm."""
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
@@ -312,14 +315,14 @@ class _CodecJudge:
         most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
         self.learned_from, self.rows = X[queries : queries + most], X[queries + most :]
-        self.judges = [HeldOut.of(self.rows, X[:queries][part::2]) for part in (0, 1)]
+        self.parts = [HeldOut.of(self.rows, X[:queries][part::2]) for part in (0, 1)]
 
-    def recall(self, R: np.ndarray, part: int) -> float:
-        """Recall of every second query, from the first or the second on."""
-        judge = self.judges[part]
-        Q = judge.queries @ R
+    def recall(self, R: np.ndarray, part: int) -> np.ndarray:
+        """Recall (q,) of every second query, from the first or the second on."""
+        held = self.parts[part]
+        Q = held.queries @ R
         if not len(Q):
-            return 0.0
+            return np.zeros(1)
         everything = np.concatenate([self.learned_from, self.rows]) @ R
         coded: Coded = self.train(everything)  # as an engine learns from the rows that it codes
         Z = everything[len(self.learned_from) :]
@@ -332,7 +335,7 @@ class _CodecJudge:
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
-        return float(judge.recall(Y, Q).mean())
+        return held.recall(Y, Q)
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:

@@ -161,7 +161,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     length_: length of all rows, None where rows have different lengths.
     lengths_ (256,) float32: the lengths that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
-    history_, init_recall_, n_iter_, fast_scan_: of the fit of the product codes.
+    history_, trials_, n_iter_, fast_scan_: of the fit of the product codes.
     n_features_in_.
 
     References: Dai et al. 2020 (norm-explicit quantization); Ge et al. 2013 (OPQ).
@@ -272,7 +272,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         self.mean_ = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.length_, self.lengths_ = None, np.empty(0, np.float32)
         self.normalized_, self.history_ = product.normalized_, product.history_
-        self.init_recall_, self.n_iter_ = product.init_recall_, product.n_iter_
+        self.trials_, self.n_iter_ = product.trials_, product.n_iter_
         if with_length:
             self.rotation_ = np.pad(self.rotation_, ((0, 0), (0, self._codes_a_byte * books.shape[2])))
             self.codebooks_ = np.pad(self.codebooks_, ((0, self._codes_a_byte), (0, 0), (0, 0)))

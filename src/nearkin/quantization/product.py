@@ -111,8 +111,8 @@ class ProductQuantizer(ReconstructingTransformer):
     codebooks_: (M, K, d'/M) float32; centroids in the rotated space.
     coarse_centroids_: (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
-    init_distortion_, init_recall_: results of each raced start, empty for a named `init`; recall is 10-recall@10 of
-        1,000 rows among 4,000 others, or of the given queries.
+    trials_: a record of each start that was tried, of `metrics.trial.Trial`, none for a named `init`: its value is the
+        recall 10@10 of 1,000 rows among 4,000 others, or of the given queries.
     fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
         scan's on the training rows; None if that is not known.
     normalized_: whether the training rows had length 1, as in an index by cosine.
@@ -177,8 +177,7 @@ class ProductQuantizer(ReconstructingTransformer):
         )  # fmt: skip
         learned = learn(prepared, plan, generator, callback or ignore)
         self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
-        self.history_, self.init_distortion_ = learned.history, learned.init_distortion
-        self.init_recall_, self.n_iter_ = learned.init_recall, len(learned.history)
+        self.history_, self.trials_, self.n_iter_ = learned.history, learned.trials, len(learned.history)
         self._running = None
         self.fast_scan_ = self._compare_scans(rows)
         return self
@@ -278,8 +277,7 @@ class ProductQuantizer(ReconstructingTransformer):
         self = cls(M, K, None if rotation is None else "procrustes", n_lists=len(lists))
         self.codebooks_, self.rotation_ = np.asarray(codebooks, np.float32), R
         self.coarse_centroids_ = None if coarse_centroids is None else np.asarray(coarse_centroids, np.float32)
-        self.n_features_in_, self.n_iter_, self.history_, self.init_distortion_ = len(R), 0, [], {}
-        self.init_recall_ = {}
+        self.n_features_in_, self.n_iter_, self.history_, self.trials_ = len(R), 0, [], []
         return self
 
     def _check_loaded(self) -> None:

@@ -13,7 +13,7 @@ from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import deal_axes, haar_rotation, nearest_orthogonal, principal_axes, reached
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut
+from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.codebooks import (
     CoarseQuantizer,
     Prepared,
@@ -26,7 +26,6 @@ from nearkin.quantization.codebooks import (
     kmeans,
     make_room,
     refine,
-    squared_error,
 )
 from nearkin.quantization.rotation import make_update
 from nearkin.statistics import Shard, row_mean, serial_products, squared_norm
@@ -118,8 +117,7 @@ class Learned:
     rotation: np.ndarray
     codebooks: np.ndarray
     coarse: np.ndarray | None = None
-    init_distortion: dict[str, float] = field(default_factory=dict)
-    init_recall: dict[str, float] = field(default_factory=dict)
+    trials: list[Record] = field(default_factory=list)
     history: list[Record] = field(default_factory=list)
 
 
@@ -153,7 +151,6 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     codebooks = (codebooks + (mean @ rotation).reshape(plan.n_subspaces, 1, -1)) / scale
     return replace(
         learned, rotation=rotation[places], codebooks=codebooks, coarse=coarse,
-        init_distortion=unscaled(learned.init_distortion, prepared.scale),
         history=[unscaled(entry, prepared.scale, _SQUARES) for entry in learned.history],
     )  # fmt: skip
 
@@ -185,10 +182,10 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     if plan.rotation == "procrustes" and rows.weights is None:
         space = Space.of(rows.X, M, K, shard.group)
     starts = start_rotation(plan, rows, own, space)
-    start, distortion, recall = _race(starts, rows, plan, own) if len(starts) > 1 else (starts[plan.init], {}, {})
+    start, trials = _chosen(starts, rows, plan, own) if len(starts) > 1 else (starts[plan.init], [])
     total = plan.max_iter + DEFAULTS.last_iterations
     state = _alternated(start, rows, plan, seed, generator, record)
-    return Learned(state.rotation, state.codebooks, None, distortion, recall, history)
+    return Learned(state.rotation, state.codebooks, None, trials, history)
 
 
 def _alternated(
@@ -295,32 +292,30 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
     return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
-def _race(
+def _chosen(
     starts: dict[str, Start], rows: TrainingRows, plan: Plan, generator: np.random.Generator
-) -> tuple[Start, dict[str, float], dict[str, float]]:
-    """The start whose codes have the highest recall after a short fit of few rows, and each one's distortion and
-    recall; without a judge the least distortion decides. Every process runs the race on the same rows."""
+) -> tuple[Start, list[Record]]:
+    """The start whose codes have the highest recall after a short fit of few rows, and each one's record; where recall
+    cannot be measured, that which loses the least of the rows' variance. Every process chooses by the same rows."""
     M, K, seed = plan.n_subspaces, plan.n_centroids, draw_seed(generator)
     X, weights = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.race_rows * K])
-    few, judge = TrainingRows(X, Shard.of(X), weights), _judge(rows, generator)
-    seen = X if judge is None else judge.rows
-    distortion, recall = dict[str, float](), dict[str, float]()
-    for name, start in starts.items():
+    few, held, trial = TrainingRows(X, Shard.of(X), weights), _held_out(rows, generator), Trial[str]()
+    for name, start in starts.items():  # they cost the same
         Z = start.space.rows(X)
         state = State(start.rotation, kmeans(Z @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights))
         state = start.space.widened(refine(replace(few, X=Z), state, exact_update, DEFAULTS.race_rounds))
-        Z = seen @ state.rotation
-        codes = assign(Z, state.codebooks)
-        distortion[name] = squared_error(Z, codes, state.codebooks, weights)
-        if judge is not None:
-            recall[name] = float(judge.recall(decode(codes, state.codebooks), judge.queries @ state.rotation).mean())
-    winner = max(recall, key=recall.__getitem__) if recall else min(distortion, key=distortion.__getitem__)
-    return starts[winner], distortion, recall
+        Z = (X if held is None else held.rows) @ state.rotation
+        decoded = decode(assign(Z, state.codebooks), state.codebooks)
+        if held is not None:
+            trial.add(name, held.recall(decoded, held.queries @ state.rotation))
+        else:
+            lost = np.square(Z - decoded, dtype=np.float64).sum(axis=1) * (1 if weights is None else weights)
+            trial.add(name, -lost / (float(np.square(Z, dtype=np.float64).sum()) / len(Z) or 1.0))
+    return starts[trial.winner()], trial.table()
 
 
-def _judge(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | None:
-    """A judge of codes by the neighbours of the queries, or of some rows among others; None if rows have weights or are
-    too few."""
+def _held_out(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | None:
+    """Given queries, or some rows, and their neighbours among others; None if rows have weights or are too few."""
     if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * OF_TRIALS.queries):
         return None
     X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.judged_rows + OF_TRIALS.queries])
