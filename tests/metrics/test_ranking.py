@@ -131,3 +131,20 @@ def test_metrics_of_lists_are_those_of_their_embeddings(problem: tuple) -> None:
     P, Q, seen, held = problem
     _, ranked = recommend(P, Q, 10, seen=seen)
     assert list_metrics(ranked, held, k=10) == pytest.approx(ranking_metrics(P, Q, held, seen=seen, k=10))
+
+
+def test_metrics_of_equal_scores_are_means_over_their_orders(problem: tuple) -> None:
+    """Integer scores, of which most are equal; the slow twin breaks ties by number, here in random orders of rights."""
+    _, _, seen, held = problem
+    rng = np.random.default_rng(2)
+    P, Q = rng.integers(0, 2, (40, 2)), rng.integers(-1, 2, (30, 2))
+    draws: dict[str, list[float]] = {}
+    for order in (rng.permutation(30) for _ in range(400)):
+        for k in (1, 5, 12):
+            found = slow_metrics(P @ Q[order].T, sets(held[:, order]), sets(seen[:, order]), k)
+            for name, value in found.items():
+                draws.setdefault(name, []).append(value)
+    found = ranking_metrics(P, Q, held, seen=seen, k=(1, 5, 12))
+    for name, values in draws.items():
+        error = np.std(values) / len(values) ** 0.5
+        assert found[name] == pytest.approx(np.mean(values), abs=4 * error), name

@@ -4,38 +4,53 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dposv  # scipy.linalg.solve costs three times these small systems
 
-from nearkin._check import check_instance, check_integer, check_real
+from nearkin._check import check_instance, check_integer, check_real, numpy_generator
 from nearkin._compile import cached_njit
+from nearkin._types import Seed
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions
 
 
-def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def popularity(
+    interactions: Interactions, k: int = 100, *, exclude_seen: bool = True, random_state: Seed = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """The k right entities with most pairs for each left entity: counts and numbers, both (m, k), best first.
 
-    Where fewer than k unseen rights are left the number is -1 and the score -inf.
+    Rights with equal counts are in random order, by the seed. Where fewer than k unseen rights are left the number is
+    -1 and the score -inf.
     """
     _check_arguments(interactions, exclude_seen)
     m, n = interactions.shape
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
     ranks = np.empty((n, 1), np.float32)
-    ranks[np.argsort(-counts, kind="stable"), 0] = -np.arange(n)
+    ranks[np.lexsort((numpy_generator(random_state).random(n), -counts)), 0] = -np.arange(n)
     numbers = recommend(np.ones((m, 1), np.float32), ranks, k, seen=interactions if exclude_seen else None)[1]
     return np.where(numbers >= 0, counts[numbers], np.float32(-np.inf)), numbers
 
 
 def item_knn(
-    interactions: Interactions, k: int = 100, *, n_neighbours: int = 100, exclude_seen: bool = True
+    interactions: Interactions,
+    k: int = 100,
+    *,
+    n_neighbours: int = 100,
+    exclude_seen: bool = True,
+    random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k right entities most similar to a left entity's history: scores and numbers, both (m, k), best first.
 
     A right's score is the sum, over the history, of its cosines with the rights there (of the columns of observed
     pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
-    2004). Where fewer than k rights have a score, the score is -inf and the number -1.
+    2004). Equal scores and equal cosines are in random order, by the seed. Where fewer than k rights have a score, the
+    score is -inf and the number -1.
     """
     _check_arguments(interactions, exclude_seen)
-    cosines = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
-    return _lists(interactions, cosines, k, exclude_seen)
+    m, n = interactions.shape
+    order = numpy_generator(random_state).permutation(n)  # of equal scores the lowest number would be first
+    numbers = np.argsort(order)[interactions.indices]
+    pairs = Interactions.from_pairs(interactions.rows, numbers, left_ids=np.arange(m), right_ids=np.arange(n))
+    cosines = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
+    scores, found = _lists(pairs, cosines, k, exclude_seen)
+    return scores, np.where(found >= 0, order[found], -1)
 
 
 def sparse_ease(

@@ -24,6 +24,14 @@ class RankHistograms:
     total: np.ndarray  # (q, D) int64
     relevant: np.ndarray  # (q, D) int64
 
+    @classmethod
+    def of(cls, scores: np.ndarray, hits: np.ndarray) -> "RankHistograms":
+        """Those of rankings (q, K) by `scores`, best first, each equal score a distance, with relevant rows `hits`."""
+        new = np.column_stack([np.zeros(len(scores), np.int64), scores[:, 1:] != scores[:, :-1]])
+        group = np.cumsum(new, axis=1) + scores.shape[1] * np.arange(len(scores))[:, None]
+        counts = (np.bincount(group.ravel(), weights, scores.size) for weights in (None, hits.ravel()))
+        return cls(*(count.astype(np.int64).reshape(scores.shape) for count in counts))
+
     def average_precision(self) -> np.ndarray:
         """Return the expected average precision (q,) over all orders of tied rows; 0 for queries without relevant rows.
 

@@ -1,9 +1,14 @@
-"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, without seen pairs."""
+"""Ranking metrics: recall, precision, NDCG and MRR at k over left entities, without seen pairs.
+
+Of rights with equal scores (integers, equal vectors, rights without pairs) no order is better than another, and that of
+their numbers would be a property of the file. Metrics of scores are expected values over all orders of equal scores.
+"""
 
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -11,13 +16,15 @@ import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._types import ArrayLike
-from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_rank
+from nearkin.metrics.retrieval import ROUNDING, best_gain, discounted_gain
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
 MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
+_EQUAL = 1e-12  # rounding error of a product in float64, in units of the vectors' lengths
+_BLOCK = 1 << 24  # numbers of the products that are computed at once for rows with equal scores
 
 
 def recommend(
@@ -82,7 +89,11 @@ def ranking_metrics(
     """Mean ranking metrics over the left rows that have `relevant` pairs, as {"recall@20": ..., "ndcg@100": ...}.
 
     left (m, d), right (n, d); the score of a pair is the inner product; `seen` pairs are left out of the rankings, and
-    `rows` restricts the left rows. ValueError if no left row has a relevant pair.
+    `rows` restricts the left rows. Equal scores are in random order: metrics are expected values over their orders
+    (McSherry & Najork 2008). ValueError if no left row has a relevant pair.
+
+    >>> ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
+    0.2
     """
     found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, rows=rows)
     return {name: float(values.mean()) for name, values in found.items()}
@@ -106,8 +117,59 @@ def ranking_values(
     rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
-    _, ranked = recommend(left, right, min(max(depths), len(right)), seen=seen, rows=rows)
-    return _values_of(ranked, pairs, rows, depths, metrics)
+    depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, pairs.shape, "seen")
+    scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, rows=rows)
+    hits = _holds(pairs, rows, ranked)
+    at = Hits(hits[:, :depth].astype(np.float64), hits[:, :depth].astype(np.float64))
+    lengths = [np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64)) for X in (left, right)]
+    near = (ROUNDING * lengths[0][rows] * lengths[1].max())[:, None]
+    with np.errstate(invalid="ignore"):  # places without a right
+        tied = np.flatnonzero((scores[:, :-1] - scores[:, 1:] <= near).any(axis=1))
+    step = max(1, _BLOCK // max(len(right), (depth + 1) * left.shape[1]))
+    for block in (tied[start : start + step] for start in range(0, len(tied), step)):
+        places = rows[block]
+        found = _expected(left[places], right, ranked[block], pairs[places], None if hidden is None else hidden[places])
+        at.share[block], at.hazard[block] = (values[:, :depth] for values in found)
+    return _values_of(at, np.diff(pairs.indptr)[rows], depths, metrics)
+
+
+class Hits(NamedTuple):
+    """Of every place of rankings (m, depth): the chance of a relevant right, and that chance if none was before."""
+
+    share: np.ndarray
+    hazard: np.ndarray
+
+
+def _expected(
+    left: np.ndarray, right: np.ndarray, ranked: np.ndarray, relevant: sp.csr_matrix, seen: sp.csr_matrix | None
+) -> Hits:
+    """The hits (b, c) of rankings whose equal scores are in random order, `ranked` (b, c) being one such order.
+
+    A group of t rights with r relevant ones has a relevant one at each place with chance r / t, and at its place j = 0,
+    1, ..., if none was before in it, with chance r / (t - j).
+    """
+    b, c = ranked.shape
+    P, Q = left.astype(np.float64), right.astype(np.float64)
+    scores = np.einsum("bd,bcd->bc", P, Q[np.maximum(ranked, 0)])
+    scores[ranked < 0] = -np.inf
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ranked, scores = np.take_along_axis(ranked, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    near = (_EQUAL * np.linalg.norm(P, axis=1) * np.linalg.norm(Q, axis=1).max())[:, None]
+    with np.errstate(invalid="ignore"):
+        new = np.column_stack([np.ones(b, bool), ~(scores[:, :-1] - scores[:, 1:] <= near)])
+    group = np.cumsum(new, axis=1) - 1 + c * np.arange(b)[:, None]
+    hits = _holds(relevant, np.arange(b), ranked)
+    size, good = (np.bincount(group.ravel(), weights, b * c) for weights in (None, hits.ravel()))
+    on = np.flatnonzero(~new[:, -1] & np.isfinite(scores[:, -1]))  # the last group may go on behind the ranking
+    others = P[on] @ Q.T
+    if seen is not None:
+        others[seen[on].nonzero()] = np.nan  # never equal
+    equal, (row, right_of) = np.abs(others - scores[on, -1:]) <= near[on], relevant[on].nonzero()
+    size[group[on, -1]] = equal.sum(axis=1)
+    good[group[on, -1]] = np.bincount(row, equal[row, right_of], len(on))
+    t, r = np.maximum(size, 1)[group], good[group]
+    j = np.arange(c) - np.maximum.accumulate(np.where(new, np.arange(c), 0), axis=1)
+    return Hits(r / t, np.minimum(r / np.maximum(t - j, 1), 1))
 
 
 def list_metrics(
@@ -117,15 +179,28 @@ def list_metrics(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
-    """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
+    """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none. Lists
+    must have equal scores in random order, as those of `nk.embedding.popularity` have."""
+    found = list_values(ranked, relevant, k=k, metrics=metrics)
+    return {name: float(values.mean()) for name, values in found.items()}
+
+
+def list_values(
+    ranked: np.ndarray,
+    relevant: Interactions | sp.spmatrix,
+    *,
+    k: int | Iterable[int] = (20, 100),
+    metrics: Iterable[str] = METRICS,
+) -> dict[str, np.ndarray]:
+    """The values of `list_metrics` for each left row that has `relevant` pairs."""
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
     n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
     pairs = _structure(relevant, (len(ranked), n), "relevant")
     rows = np.flatnonzero(np.diff(pairs.indptr) > 0)
     if not len(rows):
         raise ValueError("relevant has no pair; there is nothing to measure")
-    found = _values_of(ranked[rows], pairs, rows, _depths(k), metrics)
-    return {name: float(values.mean()) for name, values in found.items()}
+    hits = _holds(pairs, rows, ranked[rows]).astype(np.float64)
+    return _values_of(Hits(hits, hits), np.diff(pairs.indptr)[rows], _depths(k), metrics)
 
 
 def _depths(k: int | Iterable[int]) -> list[int]:
@@ -133,18 +208,19 @@ def _depths(k: int | Iterable[int]) -> list[int]:
 
 
 def _values_of(
-    ranked: np.ndarray, pairs: sp.csr_matrix, rows: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
+    hits: Hits, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
 ) -> dict[str, np.ndarray]:
     """The metrics of each row. recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg
     with gains 1 and discounts 1 / log2(rank + 1), its ideal having min(k, relevant) hits."""
-    result, hits, relevant = {}, _holds(pairs, rows, ranked), np.diff(pairs.indptr)[rows]
+    result, none_before = {}, np.cumprod(1 - hits.hazard, axis=1)
+    first = hits.hazard * np.column_stack([np.ones(len(none_before)), none_before[:, :-1]])  # chance of the first hit
     for depth in depths:
-        top = hits[:, :depth]
+        top = hits.share[:, :depth]
         values = {
             "recall": top.sum(axis=1) / relevant,
             "precision": top.sum(axis=1) / depth,
             "ndcg": discounted_gain(top) / best_gain(relevant, depth),
-            "mrr": reciprocal_rank(top),
+            "mrr": first[:, :depth] @ (1 / np.arange(1, top.shape[1] + 1)),
         }
         for name in metrics:
             if name not in values:

@@ -219,7 +219,8 @@ def _curves(
     known = 1.0 - trial.score(test) if trial.rater_reliability_ is None else error(train, dim)
     limit = max(1, train.n_objects - 2)
     sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
-    by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}
+    drawn = numpy_generator(options["random_state"]).permutation(len(train))  # files are often sorted
+    by_answers = {size: error(train.take(drawn[:size]), dim) for size in sizes} | {len(train): known}
     if (chosen_by := trial.dimension_curve_) is None:
         by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
     else:

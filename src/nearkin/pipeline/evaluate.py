@@ -252,7 +252,7 @@ def judge_by_label(
     index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
     """mAP and precision at every cut: an answer is right if its row has the query's label. `labels` (len(index),),
-    `query_labels` (q,). Measures of bits, which often tie, are expected values over the orders of tied rows."""
+    `query_labels` (q,). Measures are expected values over the orders of rows with equal scores."""
     names = np.unique(np.concatenate([labels, query_labels]))
     labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking
@@ -266,14 +266,17 @@ def judge_by_label(
 
 
 def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
-    """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index."""
+    """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index. Rows of
+    equal scores, such as those with one code, are in random order: measures are expected values."""
     n = len(index)
-    _, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
+    scores, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
     places = positions(index.ids, n, found)
     hits = metrics.label_relevance(labels[places], query_labels) & (places >= 0)
     totals, K = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels], hits.shape[1]
-    record = {f"precision@{k}": hits[:, :k].mean(axis=1) for k in CUTS if k <= K}
-    return record | {"mAP" if n == K else f"mAP@{K}": metrics.average_precision(hits, np.minimum(totals, K))}
+    ranks, found = metrics.RankHistograms.of(scores, hits), hits.sum(axis=1)
+    record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= K}
+    share = found / np.maximum(np.minimum(totals, K), 1)
+    return record | {"mAP" if n == K else f"mAP@{K}": ranks.average_precision() * share}
 
 
 def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:

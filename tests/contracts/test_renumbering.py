@@ -1,0 +1,89 @@
+"""Numbering means nothing: figures are the same however users, items, rows and lines are ordered and named."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data import Parts
+from nearkin.metrics.ranking import list_metrics, ranking_metrics
+
+M, N = 150, 60
+
+
+def log(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Users, items and times of histories in baskets of equal time; low item numbers are popular."""
+    rng = np.random.default_rng(seed)
+    chances = 1 / np.arange(1, N + 1)
+    items = [rng.choice(N, 8, replace=False, p=chances / chances.sum()) for _ in range(M)]
+    return np.repeat(np.arange(M), 8), np.concatenate(items), np.repeat(rng.integers(0, 40, 4 * M), 2)
+
+
+ORDERS: dict[str, Callable[[int], np.ndarray]] = {
+    "same": np.arange,
+    "backwards": lambda n: np.arange(n)[::-1],
+    "permuted": np.random.default_rng(7).permutation,
+    "text": lambda n: np.array([f"id {number:03d}" for number in np.arange(n)[::-1]]),
+}
+SPLITS: dict[str, Callable[[nk.Interactions, int], Parts]] = {
+    "random": lambda pairs, seed: nk.data.split_random(pairs, random_state=seed),
+    "time": lambda pairs, seed: nk.data.split_by_time(pairs),
+    "leave-last-out": lambda pairs, seed: nk.data.split_leave_last_out(pairs, random_state=seed),
+    "last two": lambda pairs, seed: nk.data.split_leave_last_out(pairs, n_test=2, random_state=seed),
+}
+
+
+def renumbered(order: str, seed: int = 0) -> nk.Interactions:
+    """The same log with users and items named in another order, and its lines shuffled."""
+    users, items, times = log()
+    lines = np.random.default_rng(seed).permutation(len(users))
+    make = ORDERS[order]
+    return nk.Interactions.from_pairs(make(M)[users][lines], make(N)[items][lines], timestamps=times[lines])
+
+
+def popular_share(parts: Parts) -> float:
+    """The share of the test pairs among the ten most popular items of training."""
+    counts = np.bincount(parts.train.indices, minlength=N)
+    return float(np.isin(parts.test.indices, np.argsort(-counts)[:10]).mean())
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_split_holds_out_alike(split: str) -> None:
+    figures = {
+        order: [popular_share(SPLITS[split](renumbered(order, seed), seed)) for seed in range(12)] for order in ORDERS
+    }
+    spread = max(np.std(values) for values in figures.values())
+    means = {order: np.mean(values) for order, values in figures.items()}
+    assert np.ptp(list(means.values())) <= 1.5 * spread + 1e-9, f"{means}, standard deviation {spread:.3f}"
+
+
+def test_baselines_rank_alike() -> None:
+    def figure(baseline: Callable[..., tuple[np.ndarray, np.ndarray]], order: str) -> list[float]:
+        parts = nk.data.split_by_time(renumbered(order), valid=0, test=0.2)
+        return [list_metrics(baseline(parts.train, 7, random_state=s)[1], parts.test, k=7)["ndcg@7"] for s in range(10)]
+
+    for baseline in (nk.embedding.popularity, nk.embedding.item_knn):
+        found = {order: figure(baseline, order) for order in ORDERS}
+        spread = max(np.std(values) for values in found.values())
+        means = {order: np.mean(values) for order, values in found.items()}
+        assert np.ptp(list(means.values())) <= 1.5 * spread + 1e-9, f"{means}, standard deviation {spread:.4f}"
+
+
+@pytest.mark.parametrize("kind", ["reals", "integers", "copies", "all equal"])
+def test_ranking_metrics_are_exactly_equal(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    P, Q = rng.standard_normal((M, 4)), rng.standard_normal((N, 4))
+    if kind == "integers":
+        P, Q = P.round(), Q.round()
+    elif kind == "copies":
+        Q = Q[np.arange(N) % 5]
+    elif kind == "all equal":
+        Q = np.ones_like(Q)
+    parts = nk.data.split_by_time(renumbered("same"), valid=0, test=0.2)
+    seen, test = parts.train.matrix(), parts.test.matrix()
+    first = ranking_metrics(P, Q, test, seen=seen, k=(3, 20, 100))
+    for order in ("backwards", "permuted"):
+        users, items = ORDERS[order](M), ORDERS[order](N)
+        again = ranking_metrics(P[users], Q[items], test[users][:, items], seen=seen[users][:, items], k=(3, 20, 100))
+        assert again == pytest.approx(first, abs=1e-9), order
