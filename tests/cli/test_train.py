@@ -64,6 +64,11 @@ def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dic
     page = (trained[0] / "report.html").read_text()
     for part in ("Answers", "compressed after training", "Learning", "<svg", "Neighbours"):
         assert part in page
+    for pair, found in trained[1]["differences"].items():  # a difference is stated with its interval, or as a tie
+        one, other = (trained[1]["quality"][name]["ndcg@100"] for name in pair.split(" less "))
+        assert found["mean"] == pytest.approx(one - other)
+        tie = "a tie, " if found["low"] <= 0 <= found["high"] else ""
+        assert f"NDCG@100, {pair}: {tie}{found['mean']:+.4f} (95 % interval" in page
 
 
 def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.pairs import embed_pairs, judge_baselines
+from nearkin.pipeline.pairs import embed_pairs, judge_baselines, means
 from nearkin.records import Interactions
 from tests.cli.conftest import run, run_json
 
@@ -97,6 +97,6 @@ def test_a_user_without_a_history_is_no_failure_of_the_rival() -> None:
     train = nk.data.planted_interactions(40, 30, random_state=0).interactions
     new = Interactions.from_pairs([40] * 5, np.arange(5), left_ids=np.arange(41), right_ids=train.right_ids)
     known = replace(train, indptr=np.append(train.indptr, train.indptr[-1]), left_ids=np.arange(41))
-    quality = judge_baselines(known, new, (20,), ("recall",))
+    quality = means(judge_baselines(known, new, (20,), ("recall",)))
     assert quality["item-kNN"] == quality["popularity"]
     assert quality["popularity"]["recall@20"] > 0

@@ -118,7 +118,7 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = nk.Index.build(np.arange(2, dtype=np.float32)[:, None])
     assert judge_by_label(rows, Q, y, yq) == {"precision@1": 0.5, "mAP": 0.5}
     monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 4)
-    monkeypatch.setattr(nk.Index, "search", lambda *_: (None, np.array([[0, 1], [3, 4]])))
+    monkeypatch.setattr(nk.Index, "search", lambda *_: (np.array([[0, 1]] * 2), np.array([[0, 1], [3, 4]])))
     rows = nk.Index.build(np.arange(5, dtype=np.float32)[:, None])
     record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a"]), yq)
     assert record == {"precision@1": 0.5, "mAP@2": 0.25}
@@ -127,3 +127,13 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere does not exist; give a folder"):
         evaluate_folder(tmp_path / "nowhere", np.zeros((1, 2), np.float32))
+
+
+def test_measures_by_label_do_not_depend_on_the_order_of_equal_rows() -> None:
+    """Copies of three rows in a file sorted by label: the first label's rows came first among equals."""
+    rng = np.random.default_rng(0)
+    X, y = np.eye(3, dtype=np.float32)[rng.integers(0, 3, 60)], np.repeat(np.arange(3), 20)
+    asked = np.eye(3, dtype=np.float32)[rng.integers(0, 3, 9)], np.repeat(np.arange(3), 3)
+    first = judge_by_label(nk.Index.build(X), asked[0], y, asked[1])
+    for order in (np.arange(60)[::-1], rng.permutation(60)):
+        assert judge_by_label(nk.Index.build(X[order]), asked[0], y[order], asked[1]) == pytest.approx(first)

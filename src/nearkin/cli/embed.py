@@ -157,8 +157,8 @@ def _check_options(of_pairs: bool, given: Fields, size: int | str | None, next_q
         raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
 
 
-def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
-    """Facts and the table of measures."""
+def _pairs_for_people(record: Record) -> tuple[Record, list[Table | str]]:
+    """Facts, the table of measures, and differences between its rows."""
     names, quality = record["words"], record["quality"]
     shown = {names["left"]: record["left"], names["right"]: record["right"]}
     for name in ("pairs", "learned_from", "dim", "loss", "solver", "omega", "regularization", "steps"):
@@ -167,14 +167,16 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
     if not quality:
         return shown, []
     judged = pipeline.pairs.held_out_in_words(record["held_out"], names["left"])
-    return shown, [ranking_table(f"Held out of training, split {record['split']}: {judged}", quality)]
+    made = ranking_table(f"Held out of training, split {record['split']}: {judged}", quality)
+    return shown, [made, *pipeline.pairs.differences_in_words(record["differences"])]
 
 
-def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
+def _comparisons_for_people(record: Record) -> tuple[Record, list[Table | str]]:
     """Facts, and the raters of most and least weight."""
     shown = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
     shown.pop("understood", None)
-    tables, curve, weights = [], record.get("dimension_curve"), record.get("rater_reliability")
+    tables: list[Table | str] = []
+    curve, weights = record.get("dimension_curve"), record.get("rater_reliability")
     if curve is not None:
         columns = ["dimension", "error", "standard_error"]
         rows = list(zip(*(curve[name] for name in columns), strict=True))
@@ -280,7 +282,8 @@ def train(
     judged = []
     if made["quality"]:
         title = f"Held out of training: {pipeline.pairs.held_out_in_words(made['held_out'], left_name)}"
-        judged = [ranking_table(title, made["quality"], measures)]
+        paired = pipeline.pairs.differences_in_words(made["differences"])
+        judged = [ranking_table(title, made["quality"], measures), *paired]
     asked = [f"Note: {note}" for note in (*made["notes"], *(record.source.questions if record.source else ()))]
     following = f"Report: {report}", "" if ids else f"Next: nearkin recommend {out} --all --out recs.csv"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), *asked, *following)

@@ -52,7 +52,8 @@ def evaluate(
     if queries is not None and pipeline.inputs.holds_pairs(index):
         found = pipeline.pairs.evaluate_pairs(index, queries)
         shown = ranking_table(f"{index}, judged by {found['words']}", found["quality"])
-        screen.finish(found, shown, read_line(found["understood"]), *(f"Note: {note}" for note in found["notes"]))
+        lines = *pipeline.pairs.differences_in_words(found["differences"]), read_line(found["understood"])
+        screen.finish(found, shown, *lines, *(f"Note: {note}" for note in found["notes"]))
         return
     if all(given is None for given in (queries, base, truth, labels)):
         queries = base = pipeline.inputs.pairs_behind(index)

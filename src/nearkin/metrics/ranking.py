@@ -112,12 +112,13 @@ def ranking_values(
     """The values of `ranking_metrics` for each left row that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
-    pairs = _structure(relevant, (len(left), len(right)), "relevant")
+    shape = len(left), len(right)
+    pairs = _structure(relevant, shape, "relevant")
     rows = _rows(rows, len(left))
     rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
-    depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, pairs.shape, "seen")
+    depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, shape, "seen")
     scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, rows=rows)
     hits = _holds(pairs, rows, ranked)
     at = Hits(hits[:, :depth].astype(np.float64), hits[:, :depth].astype(np.float64))

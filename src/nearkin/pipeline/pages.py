@@ -16,7 +16,7 @@ from nearkin.pipeline.demo import MAP as MAP_BY_LABEL
 from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, explore_command
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
-from nearkin.pipeline.pairs import held_out_in_words
+from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
 from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
@@ -323,10 +323,6 @@ def _quality(run: Fields, together: bool) -> Section | None:
         return None
     if together:
         lead = "Pairs held out of training; pairs of training are left out of the rankings."
-        exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
-        if exact > after:
-            share = (learned - after) / (exact - after)
-            lead += f" Learning together recovers {share:.0%} of the NDCG@100 that compression after training loses."
     else:
         left, right, about = run["words"]["left"], run["words"]["right"], run.get("held_out")
         chosen = {"random": "drawn at random", "time": "the latest", "leave-last-out": f"the last one of each {left}"}
@@ -336,10 +332,12 @@ def _quality(run: Fields, together: bool) -> Section | None:
             f"Pairs held out of training: {how}{judged}. Pairs of training are left out of the rankings. "
             f"Popularity ranks each {right} by its number of pairs, item-kNN by similarity to the history."
         )
+    paired = "".join(map(paragraph, differences_in_words(run.get("differences", {}))))
     shown = ("recall@20", "ndcg@20", "recall@100", "precision@100", "ndcg@100", "mrr@100")
     measures = [name for name in shown if all(name in values for values in quality.values())]
     rows = [[name, *(values[key] for key in measures)] for name, values in quality.items()]
-    return Section("Answers", table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f")), lead)
+    body = table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f"))
+    return Section("Answers", body + paired, lead)
 
 
 _MADE = (

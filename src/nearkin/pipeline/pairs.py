@@ -22,7 +22,9 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.metrics.ranking import list_values, ranking_values
 from nearkin.metrics.retrieval import without_own
+from nearkin.metrics.trial import Difference, paired_difference
 from nearkin.pipeline.ids import make_ids
 from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -35,11 +37,14 @@ SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
 EXAMPLES = 8  # right entities with most pairs, whose neighbours the report shows
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
+LEARNED = "learned with the towers"  # an index
 TABLES = (None, "csv", "parquet")
 _CUTS, _RANKED, _SHOWN = (20, 100), ("recall", "ndcg", "mrr"), ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
 _DEPTHS, _MEASURES = (10, 20, 100), ("recall", "precision", "ndcg")  # of an index learned with the towers
 _BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
 Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
+Values: TypeAlias = dict[str, dict[str, np.ndarray]]  # the same for each left entity with test pairs, by its id
+COMPARED = "ndcg@100"  # the measure of the differences between rankings
 
 
 def embed_pairs(
@@ -81,6 +86,7 @@ def embed_pairs(
         model, notes = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed), list[str]()
         steps = Steps(lambda name: nullcontext(callback or ignore))
         judged, kept = _fit_and_judge(model, pairs, split, holdout, lambda parts: _judge_towers(model, parts), steps)
+        judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
             rest = "the others are validation and test by the split"
             notes = [f"{len(kept):,} of {len(pairs):,} pairs are learned from; {rest}"]
@@ -111,13 +117,14 @@ def embed_pairs(
 def evaluate_pairs(folder: StrPath, path: StrPath) -> Record:
     """Measure the model in a folder on a table of unseen pairs; returns the record to print."""
     pairs, names, _ = _read_as(path, folder, {})
-    quality, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
-    if not quality:
+    values, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
+    if not values:
         raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
     return {
         "index": str(folder),
         "data": str(path),
-        "quality": quality,
+        "quality": _shown(means(values)),
+        "differences": differences(values),
         "held_out": about,
         "words": held_out_in_words(about, names.left),
         "notes": notes,
@@ -150,7 +157,7 @@ def train_index(
     index = ids or _make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
 
-    def measure(parts: Parts) -> Quality:
+    def measure(parts: Parts) -> Values:
         found = _judge_index(model, parts.test, n_bytes if ids is None else ids, random_state)
         return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
 
@@ -208,7 +215,7 @@ def _fit_and_judge(
     pairs: Interactions,
     split: str | None,
     share: float,
-    judge: Callable[[Parts], Quality],
+    judge: Callable[[Parts], Values],
     steps: Steps,
 ) -> tuple[Record, Interactions]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
@@ -216,13 +223,15 @@ def _fit_and_judge(
     that the short fits "trials" chose."""
     in_table = split not in SPLITS and pairs.split is not None and bool((pairs.split == 0).any())
     rule = split if split in SPLITS else "random"
-    judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule, "notes": []}
+    judged: Record = {"quality": {}, "differences": {}, "held_out": None, "notes": []}
+    judged["split"] = "column" if in_table else rule
     if in_table or share:
         parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, share, model.random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
-            judged["quality"] = judge(parts) if len(parts.test) else {}
+            values = judge(parts) if len(parts.test) else {}
+            judged |= {"quality": means(values), "differences": differences(values)}
         judged |= {"held_out": _held_out(parts.test), "trials": model.trials_, "notes": [*parts.notes]}
         if in_table:
             return judged, parts.train
@@ -242,33 +251,71 @@ def _trained_further(
     if dim is not None and dim != known:
         raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
     rule = split if split in SPLITS else "random"
-    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random", "notes": []}
+    judged: Record = {
+        "quality": {}, "differences": {}, "held_out": None, "trials": [], "split": split or "random", "notes": [],
+    }  # fmt: skip
     parts = _split(pairs, rule, share, model.random_state) if share else None
     if parts is not None and len(parts.test) and len(parts.train):
         judged["notes"] = [*parts.notes]
         trial = nk.TwoTower.load(start).partial_fit(parts.train)
         try:
-            quality, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
-            judged |= {"quality": quality, "held_out": about or None, "split": rule}
+            values, about, notes = _judge_later({BEFORE: model, RESULT: trial}, parts.test, side_names_of(pairs))
+            judged |= {"quality": _shown(means(values)), "differences": differences(values)}
+            judged |= {"held_out": about or None, "split": rule}
         except ValueError as error:  # no id is known
             notes = [f"not judged: {error}"]
     return model.partial_fit(pairs, callback=callback), judged, notes
 
 
-def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Quality:
+def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Values:
     """Measures of the test pairs: by the model, by one without the features if it has any, by the baselines."""
-    quality = {RESULT: model.evaluate(parts.test, k=_CUTS)}
+    values = {RESULT: _values(model, parts.test)}
     if parts.train.left_features is not None or parts.train.right_features is not None:
         found = {"loss": model.loss_, "regularization": model.regularization_}
         plain = nk.TwoTower(**model.get_params(deep=False) | found)
         plain.fit(replace(parts.train, left_features=None, right_features=None))
-        quality[PLAIN] = plain.evaluate(parts.test, k=_CUTS)
-    return _shown(quality | judge_baselines(parts.train, parts.test, _CUTS, _RANKED))
+        values[PLAIN] = _values(plain, parts.test)
+    return values | judge_baselines(parts.train, parts.test, _CUTS, _RANKED)
+
+
+def _values(model: "nk.TwoTower", test: Interactions) -> dict[str, np.ndarray]:
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    return _by_id(ranking_values(P, Q, test, seen=model.seen_, k=_CUTS, metrics=_RANKED), test)
+
+
+def _by_id(values: Mapping[str, np.ndarray], test: Interactions) -> dict[str, np.ndarray]:
+    """Values of the left entities that have test pairs, in the order of their ids."""
+    order = np.argsort(test.left_ids[np.diff(test.indptr) > 0], kind="stable")
+    return {name: found[order] for name, found in values.items()}
+
+
+def means(values: Values) -> Quality:
+    """The mean of each measure over the left entities."""
+    return {name: {at: float(found.mean()) for at, found in own.items()} for name, own in values.items()}
+
+
+def differences(values: Values) -> Record:
+    """The result less each other ranking in `COMPARED`: their paired differences."""
+    one = next((name for name in (RESULT, LEARNED) if COMPARED in values.get(name, {})), None)
+    if one is None:
+        return {}
+    others = {name: own[COMPARED] for name, own in values.items() if name != one and COMPARED in own}
+    own = values[one][COMPARED]
+    return {
+        f"{one} less {name}": paired_difference(own, other)._asdict()
+        for name, other in others.items()
+        if len(other) == len(own)
+    }
+
+
+def differences_in_words(found: Mapping[str, Fields]) -> list[str]:
+    """The differences as lines of text; one whose interval includes 0 is a tie."""
+    return [f"{COMPARED.upper()}, {pair}: {Difference(**values)}" for pair, values in found.items()]
 
 
 def _judge_index(
     model: "nk.TwoTower", test: Interactions, code: "int | nk.SemanticIds", random_state: Seed = 0
-) -> Quality:
+) -> Values:
     """Measures of the test pairs for three searches: exact, by codes made after training (OPQ of `code` bytes, or such
     ids), by the learned ones."""
     (P, Q), T = model.exact_embeddings_, model.right_embeddings_
@@ -282,40 +329,40 @@ def _judge_index(
     searches = {
         "exact, float32": (P, Q),
         name: (P, after),
-        "learned with the towers": (model.left_embeddings_, learned),
+        LEARNED: (model.left_embeddings_, learned),
     }
     return {
-        name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
+        name: _by_id(ranking_values(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES), test)
         for name, (left, right) in searches.items()
     }
 
 
 def _judge_later(
     towers: Mapping[str, "nk.TwoTower"], pairs: Interactions, names: SideNames
-) -> tuple[Quality, Record, list[str]]:
+) -> tuple[Values, Record, list[str]]:
     """Measures of models by pairs that none has seen, next to rankings that know the pairs of the last one.
 
     Only pairs of ids that the first model knows count; notes count the others. Also the record of `_held_out`.
     """
-    first, unknown = next(iter(towers.values())), Unknown(skip=True)
+    first, unknown, values = next(iter(towers.values())), Unknown(skip=True), Values()
     pairs = known_pairs(pairs, first.left_ids_, "left", names.left, unknown)
     pairs = known_pairs(pairs, first.right_ids_, "right", names.right, unknown)
-    left, right, quality = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices], Quality()
+    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
     for name, model in towers.items():  # the pairs by its numbers, without those that it has seen
         ids = model.left_ids_, model.right_ids_
         test = Interactions.from_pairs(left, right, None, pairs.timestamps, left_ids=ids[0], right_ids=ids[1])
         keys, seen = (p.rows.astype(np.int64) * p.shape[1] + p.indices for p in (test, model.seen_))
         test = test.select(~np.isin(keys, seen))
-        quality[name] = model.evaluate(test, k=_CUTS) if len(test) else {}
+        values[name] = _values(model, test) if len(test) else {}
     if seen := len(pairs) - len(test):
         unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
     if not len(test):
         return {}, {}, unknown.notes
-    quality |= judge_baselines(model.seen_, test, _CUTS, _RANKED)
-    return _shown(quality), _held_out(test), unknown.notes
+    values |= judge_baselines(model.seen_, test, _CUTS, _RANKED)
+    return values, _held_out(test), unknown.notes
 
 
-def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
+def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Values:
     """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
 
     Short lists of item-kNN are filled up by popularity; a left entity without a history gets only these.
@@ -327,7 +374,7 @@ def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], m
             free, more = np.flatnonzero(own < 0), popular[~np.isin(popular, own)]
             own[free[: len(more)]] = more[: len(free)]
         lists["item-kNN"] = filled
-    return {name: metrics.list_metrics(found, test, k=k, metrics=measures) for name, found in lists.items()}
+    return {name: _by_id(list_values(found, test, k=k, metrics=measures), test) for name, found in lists.items()}
 
 
 def _shown(quality: Quality) -> Quality:
