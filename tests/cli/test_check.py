@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 
 from tests.cli.conftest import load, run, run_json
-from tests.storage.versions import as_version_1
 
 
 def test_a_whole_folder(compressed):
@@ -28,13 +27,6 @@ def test_damage_is_named_and_the_exit_code_is_1(compressed, tmp_path):
     assert (len(record["damaged"]), record["others"]) == (2, ["notes.txt"])
     assert "arrays.safetensors is missing" in result.stderr
     assert "index.faiss has other bytes" in result.stderr
-
-
-def test_an_old_folder_is_not_verified(compressed, tmp_path):
-    folder = as_version_1(shutil.copytree(compressed(), tmp_path / "idx"))
-    result = run("check", folder)
-    assert result.exit_code == 0
-    assert "no manifest: not verified" in result.stdout
 
 
 def test_codes(files, compressed, tmp_path):

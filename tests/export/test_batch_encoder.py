@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import nearkin as nk
+from nearkin._storage.manifest import write_manifest
 from nearkin.export import BatchEncoder
 from nearkin.index import Index
 
@@ -72,7 +73,8 @@ def test_a_model_without_codes(kind, X, tmp_path) -> None:
         message = "an index of exact vectors"
     else:
         (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "config.json").write_text('{"kind": "two tower", "format_version": 1}')
+        (tmp_path / "model" / "config.json").write_text('{"kind": "two tower", "format_version": 2}')
+        write_manifest(tmp_path / "model", "two tower", 2)
         message = "holds the kind 'two tower'; it must be an index or a quantizer"
     with pytest.raises(ValueError, match=message):
         BatchEncoder(tmp_path / "model").encode(X)

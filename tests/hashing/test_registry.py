@@ -10,7 +10,7 @@ from nearkin.hashing import load
 from nearkin.hashing.bits import BIT_ORDER
 from nearkin.hashing.registry import HASHERS
 from nearkin.pipeline.methods import methods
-from tests.storage.versions import as_version_1
+from tests.storage.signed import signed
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def folder(rng, tmp_path):
 
 
 def rewrite(folder, **changes):
-    as_version_1(folder)  # without the manifest, whose checksums would find it first
     file = folder / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    signed(folder)
 
 
 def test_header_states_bit_order_and_polarity(folder):

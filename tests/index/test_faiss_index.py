@@ -16,7 +16,7 @@ from nearkin.contracts import Quantizer
 from nearkin.index.faiss_index import read_faiss, write_faiss
 from nearkin.quantization import AxisQuantizer, NormExplicitQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
-from tests.storage.versions import as_version_1
+from tests.storage.signed import signed
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 CODED = {
@@ -80,11 +80,11 @@ def test_all_that_nearkin_writes_is_read(kind: str, ids: np.ndarray | None, tmp_
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_path: Path) -> None:
     build(kind).save(tmp_path / "idx")
-    as_version_1(tmp_path / "idx")
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
     for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 20))), whole + b"\0"]:
         file.write_bytes(damaged)
+        signed(tmp_path / "idx")
         with pytest.raises(ValueError, match=r"index.faiss cannot be read as nearkin's index of (bits|vectors) \("):
             Index.load(tmp_path / "idx")
 
@@ -93,13 +93,13 @@ def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_pat
 def test_a_number_changed_anywhere_never_ends_the_process(kind: str, tmp_path: Path) -> None:
     index = build(kind)
     index.save(tmp_path / "idx")
-    as_version_1(tmp_path / "idx")
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
     rng = np.random.default_rng(0)
     for place in rng.integers(0, min(len(whole) - 8, 1500), 8):
         for value in (-1, 2**31, 2**62, 0):
             file.write_bytes(whole[:place] + struct.pack("<q", value) + whole[place + 8 :])
+            signed(tmp_path / "idx")
             try:
                 again = Index.load(tmp_path / "idx")
                 assert len(again.search(X[:3], 3)[1]) == 3
@@ -112,12 +112,12 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
     victim = tmp_path / "victim"
     index = build("lists")
     index.save(tmp_path / "idx")
-    as_version_1(tmp_path / "idx")
     inner = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index)
     lists = faiss.OnDiskInvertedLists(inner.nlist, inner.code_size, str(victim))
     lists.merge_from_1(inner.invlists)
     inner.replace_invlists(lists)
     faiss.write_index(index.faiss_index, str(tmp_path / "idx" / "index.faiss"))
+    signed(tmp_path / "idx")
     before = victim.read_bytes()
     os.utime(victim, ns=(0, 0))
     victim.chmod(0)  # FAISS would not even open it
@@ -167,9 +167,9 @@ def test_a_fifo_as_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
 def test_kept_vectors_shorter_than_the_index_are_refused(tmp_path: Path) -> None:
     """The rows that were missing scored from uninitialised memory."""
     Index.build(X, keep_vectors=True).save(tmp_path / "idx")
-    as_version_1(tmp_path / "idx")
     for wrong in (X[:200], X[:, :5], X.astype(np.float64), np.zeros(300, np.float32)):
         np.save(tmp_path / "idx" / "vectors.npy", wrong)
+        signed(tmp_path / "idx")
         with pytest.raises(ValueError, match=r"vectors.npy has float.* the index needs float32 \(300, 8\)"):
             Index.load(tmp_path / "idx")
 

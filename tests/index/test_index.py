@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
 from nearkin._storage import write_arrays
 from tests.covering import covering
-from tests.storage.versions import as_version_1
+from tests.storage.signed import signed
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
 Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
@@ -196,11 +196,13 @@ def test_bad_folders(tmp_path):
         Index.build(X[:5]).save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     Index.build(X[:5]).save(tmp_path / "idx")
-    as_version_1(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"
     text = config.read_text()
-    config.write_text(text.replace('"format_version": 1', '"format_version": 99'))
+    config.write_text(text.replace('"format_version": 2', '"format_version": 99'))
     with pytest.raises(ValueError, match=r"format version 99.*pip install -U nearkin"):
+        Index.load(tmp_path / "idx")
+    config.write_text(text.replace('"format_version": 2', '"format_version": 1'))
+    with pytest.raises(ValueError, match=r"format version 1, .* reads 2: make it again"):
         Index.load(tmp_path / "idx")
     config.write_text("{")
     with pytest.raises(ValueError, match="damaged"):
@@ -375,7 +377,6 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
     }
     for name, index in made.items():
         index.save(tmp_path / name)
-        as_version_1(tmp_path / name)  # later ones have a manifest, which tells too
 
     def mixed(target, source, part):
         shutil.rmtree(tmp_path / "mixed", ignore_errors=True)
@@ -386,7 +387,7 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
             shutil.copytree(tmp_path / source / part, place)
         else:
             shutil.copy(tmp_path / source / part, place)
-        return Index.load(tmp_path / "mixed")
+        return Index.load(signed(tmp_path / "mixed"))
 
     for target, source, part in (
         ("l2", "ip", "index.faiss"),
@@ -404,13 +405,14 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
             mixed(target, source, part)
     for ids in (np.zeros(600, np.int64), np.arange(599), np.arange(600.0)):
         write_arrays(tmp_path / "exact" / "arrays.safetensors", {"row_ids": ids})
+        signed(tmp_path / "exact")
         with pytest.raises(ValueError, match="does not hold the ids of the rows"):
             Index.load(tmp_path / "exact")
     config = json.loads((tmp_path / "l2" / "config.json").read_text())
     for change in ({"metric": "ip"}, {"n_features": 8}, {"n_rows": 599}, {"metric": 3}, {"n_rows": "x"}):
         (tmp_path / "l2" / "config.json").write_text(json.dumps(config | change))
         with pytest.raises(ValueError, match="damaged"):
-            Index.load(tmp_path / "l2")
+            Index.load(signed(tmp_path / "l2"))
 
 
 def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them():

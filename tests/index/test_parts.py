@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._storage.manifest import write_manifest
 from nearkin.index.parts import SavedQuantizer, read_quantizer
 from nearkin.pipeline.change import check_folder
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
+from tests.storage.signed import signed
 
 
 @pytest.fixture
@@ -54,19 +54,10 @@ def test_a_config_without_what_is_needed_is_damaged(folder: Path) -> None:
     file = folder / "quantizer" / "config.json"
     record = json.loads(file.read_text())
     del record["fitted"]
-    record["format_version"] = 1  # no manifest is asked for
-    (folder / "quantizer" / "manifest.json").unlink()
     file.write_text(json.dumps(record))
+    signed(folder)
     with pytest.raises(ValueError, match="it is damaged"):
         read_quantizer(folder / "quantizer")
-
-
-def signed(folder: Path) -> Path:
-    """Manifests written again: what somebody changed on purpose has valid checksums."""
-    for file in sorted(folder.rglob("manifest.json"), key=lambda path: -len(path.parts)):
-        record = json.loads(file.read_text())
-        write_manifest(file.parent, record["kind"], record["format_version"])
-    return folder
 
 
 MADE = {

@@ -5,11 +5,9 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin._storage.manifest import write_manifest
 from nearkin.quantization.scalar import ScalarQuantizer, _error
 
 BITS = (4, 6, 8, 16)
@@ -116,17 +114,3 @@ def test_ranges_are_those_that_sentence_transformers_takes(rng: np.random.Genera
     assert inside.mean() > 0.98
     assert np.abs(theirs - X)[inside].max() <= 1.01 * steps.max()
     np.testing.assert_allclose(theirs, quantizer.decode(quantizer.encode(X)), atol=1.01 * steps.max())
-
-
-def test_a_folder_that_names_the_scale_as_before_loads(tmp_path: Path, rng: np.random.Generator) -> None:
-    X = rng.normal(size=(50, 4)).astype(np.float32)
-    quantizer = ScalarQuantizer(8).fit(X)
-    nk.Index.build(X, quantizer).save(tmp_path / "idx")
-    file = tmp_path / "idx" / "quantizer" / "arrays.safetensors"
-    arrays = load_file(file)
-    save_file({"ranges_": arrays.pop("scale_"), **arrays}, file)
-    for folder, kind in ((tmp_path / "idx" / "quantizer", "scalar quantizer"), (tmp_path / "idx", "index")):
-        write_manifest(folder, kind, 2)
-    again = nk.Index.load(tmp_path / "idx")
-    assert again.quantizer is not None
-    np.testing.assert_array_equal(again.quantizer.encode(X), quantizer.encode(X))

@@ -7,7 +7,6 @@ import pytest
 
 from nearkin._storage import check_target, read_config, saving_folder
 from nearkin.report.page import Page
-from tests.storage.versions import as_version_1
 
 FOREIGN = {
     "a model folder of another library": {"architectures": ["BertModel"], "hidden_size": 384},
@@ -58,16 +57,13 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
     assert (tmp_path / "f").read_text() == "mine"
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_save_removes_only_what_nearkin_put_there(tmp_path, version):
+def test_a_save_removes_only_what_nearkin_put_there(tmp_path):
     """A user's hidden files, empty folders and own report.html went with the old folder."""
     folder = tmp_path / "idx"
     with saving_folder(folder, "index", {"metric": "l2", "n_features": 2, "n_rows": 3}) as fresh:
         (fresh / "old.npy").write_text("ours")
         (fresh / "quantizer").mkdir()
         (fresh / "quantizer" / "old").write_text("ours")
-    if version == 1:
-        as_version_1(folder)
     mine = (".notes", ".git/HEAD", ".git/objects/ab/cd", "quantizer/.hidden", "report.html")
     for name in mine:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

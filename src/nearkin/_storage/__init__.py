@@ -13,6 +13,8 @@ from nearkin._storage.atomic import is_workspace as is_workspace
 from nearkin._storage.atomic import recover as recover
 from nearkin._storage.atomic import replacing as replacing
 from nearkin._storage.atomic import sweep as sweep
+from nearkin._storage.folders import FORMAT_VERSION as FORMAT_VERSION
+from nearkin._storage.folders import WORK as WORK
 from nearkin._storage.folders import check_apart as check_apart
 from nearkin._storage.folders import check_inputs as check_inputs
 from nearkin._storage.folders import check_space as check_space

@@ -15,18 +15,15 @@ from nearkin._storage.atomic import recover, replacing
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, users_files, write_manifest
 from nearkin._types import Fields, Record
 
-FORMAT_VERSION = 2  # from 2 on with a manifest
-KINDS = {  # kinds of folders without a manifest, of version 1
-    *("index", "product quantizer", "hasher", "ordinal-embedding", "two-tower", "two-tower-checkpoint"),
-    *("compress checkpoint", "lance export"),
-}
+FORMAT_VERSION = 2
+WORK = "compress checkpoint"  # the kind of folder that grows and has no manifest
 
 
 def check_target(path: StrPath) -> None:
     """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts.
 
-    An existing folder must be empty or one of ours: its config.json names a format version that this nearkin knows, and
-    it has a manifest, or its kind is one of the first version's.
+    An existing folder must be empty or one of ours: its config.json names the format version of this nearkin, and it
+    has a manifest or is a work folder.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -41,14 +38,12 @@ def check_target(path: StrPath) -> None:
     if not path.is_dir() or not any(path.iterdir()):
         return
     try:
-        found = read_config(path)["kind"]
+        read_config(path)
     except ValueError as error:
         raise ValueError(
             f"{path} is a folder with other content, which is not replaced; give a new name or an empty folder"
         ) from error
     manifest = read_manifest(path)
-    if found not in KINDS and manifest is None:
-        raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
     if manifest is not None and (strangers := manifest.strangers()):
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
@@ -131,11 +126,10 @@ def _keep_users_files(old: Path, fresh: Path) -> None:
 
 
 def read_config(path: StrPath, kind: str | None = None) -> Record:
-    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
+    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, or of another version or kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
-    others are verified when they are read. Folders of format version 1 have no manifest and are not compared. While
-    another process saves there, it is the old one or the new.
+    others are verified when they are read. While another process saves there, it is the old one or the new.
     """
     return one_version(path, lambda folder: _read_config(folder, kind))
 
@@ -149,13 +143,12 @@ def _read_config(path: Path, kind: str | None) -> Record:
         raise ValueError(f"{path} has no config.json; give a folder written by save or by `nearkin ... --out`")
     config = _parsed(path / "config.json")
     version, found = config["format_version"], config["kind"]
-    if version > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {version}, this nearkin reads up to {FORMAT_VERSION}: pip install -U nearkin"
-        )
+    if version != FORMAT_VERSION:
+        how = "pip install -U nearkin" if version > FORMAT_VERSION else "make it again with this nearkin"
+        raise ValueError(f"{path} has format version {version}, this nearkin reads {FORMAT_VERSION}: {how}")
     if kind is not None and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
-    _check_whole(path, found, version)
+    _check_whole(path, found)
     return config
 
 
@@ -171,10 +164,10 @@ def _parsed(file: Path) -> Record:
     return config
 
 
-def _check_whole(path: Path, kind: str, version: int) -> None:
+def _check_whole(path: Path, kind: str) -> None:
     manifest = read_manifest(path)
     if manifest is None:
-        if version > 1:
+        if kind != WORK:
             raise ValueError(f"{path} has no {MANIFEST}; the folder is damaged, copy it again")
         return
     if manifest.kind != kind:

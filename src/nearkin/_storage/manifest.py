@@ -128,8 +128,7 @@ def write_manifest(folder: Path, kind: str, version: int) -> None:
     """List all files under `folder` with their checksums; the last file of a save."""
     paths = {name: folder / name for name in _names(folder)}
     files = {name: {"bytes": path.stat().st_size, "crc32": checksums_of(path)} for name, path in paths.items()}
-    # "growing" is for earlier readers: they knew folders that files are added to later
-    record = {"kind": kind, "format_version": version, "growing": False, "block": BLOCK, "files": files}
+    record = {"kind": kind, "format_version": version, "block": BLOCK, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

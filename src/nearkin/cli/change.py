@@ -155,8 +155,7 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
     """Print the kind of a saved folder, and whether it is complete and unchanged.
 
     Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 1 for a
-    damaged or missing file. Folders of format version 1 have no manifest and are not verified; save them again
-    (`nk.Index.load("idx").save("idx")`).
+    damaged or missing file.
 
     Example:
 

@@ -299,7 +299,7 @@ def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
     if "rotation" in trained and not _equal(trained["rotation"].T, saved.get("rotation_")):
         return False
     if codebooks is None:
-        scale = saved.get("scale_", saved.get("ranges_", np.empty(0)))  # older folders have the second name
+        scale = saved.get("scale_", np.empty(0))
         return "codebooks" not in trained and _equal(trained.get("ranges"), scale.ravel())
     if "codebooks" not in trained or hasattr(innermost(index), "pq") != (codebooks.ndim == 3):
         return False

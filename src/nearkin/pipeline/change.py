@@ -103,8 +103,8 @@ def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` has a
-    line for each file that is missing or changed, `others` are files that nearkin did not write. Folders of early
-    versions have no manifest: "verified" is False. FileNotFoundError or ValueError for a folder that nearkin did not
+    line for each file that is missing or changed, `others` are files that nearkin did not write. The work folder of
+    `compress` has no manifest: "verified" is False. FileNotFoundError or ValueError for a folder that nearkin did not
     save. `callback(files done, {"total": n})` is called after each file.
     """
     folder = Path(folder)

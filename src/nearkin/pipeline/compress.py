@@ -44,7 +44,7 @@ from nearkin.statistics import block_rows, shared_generator
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
-_KIND = "compress checkpoint"
+_KIND = _storage.WORK
 _CONFIG = "config.json"  # of a work folder, and of its quantizer
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
@@ -306,8 +306,8 @@ class WorkFolder:
                 )
             return
         rows = min(_MOST, max(_FEWEST, -(-self.n_rows // (_BLOCKS_PER_RANK * self.group.size))))
-        # of format version 1, without a manifest: the config alone marks the folder until a removal takes it last
-        record = {"kind": _KIND, "format_version": 1, "job": job, "block_rows": rows}
+        # without a manifest: the config alone marks the folder until a removal takes it last
+        record = {"kind": _KIND, "format_version": _storage.FORMAT_VERSION, "job": job, "block_rows": rows}
         with _storage.replacing(self.path / _CONFIG) as fresh:
             fresh.write_text(json.dumps(record), encoding="utf-8")
 

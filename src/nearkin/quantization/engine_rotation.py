@@ -189,7 +189,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     """
 
     KIND = "rotation"
-    mean_ = np.zeros(1, np.float32)  # of folders from before there was one
+    mean_ = np.zeros(1, np.float32)  # until `fit`: `partial_fit` does not centre
     _cross = None  # X^T Y (d, d) of the batches seen by partial_fit
 
     codec: str | Codec | faiss.Index = "sign"

@@ -106,10 +106,6 @@ class ScalarQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         return self.scale_ if self.n_bits == 16 else np.stack([self.scale_[0], self.scale_.sum(0)])
 
-    @ranges_.setter
-    def ranges_(self, value: np.ndarray) -> None:
-        self.scale_ = value  # folders of earlier versions have it under this name
-
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them.
 

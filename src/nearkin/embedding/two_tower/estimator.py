@@ -397,15 +397,13 @@ def _is_plain(value: object) -> bool:
 def _read_parameters(written: Record, given: Record) -> Record:
     """The parameters that `_written_parameters` wrote, with the modules that the user gives again."""
     parameters = dict(written)
-    if isinstance(solver := written.get("solver"), str) and solver not in SOLVERS:  # one of an earlier version
-        parameters["solver"] = "auto"
     for name, value in parameters.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
-                kind = _KINDS.get(value["class"])  # a solver of your own, or of an earlier version, is "auto" again
+                kind = _KINDS.get(value["class"])  # a solver of your own is "auto" again
                 parameters[name] = "auto" if kind is None else kind(**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
