@@ -65,7 +65,7 @@ class Column:
     def values(self) -> np.ndarray:
         return self._typed.names[self._typed.codes] if isinstance(self._typed, Coded) else self._typed
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> object:
         """One value."""
         return self._typed.names[self._typed.codes[row]] if isinstance(self._typed, Coded) else self._typed[row]
 
@@ -358,7 +358,7 @@ _FEW = 100  # cells that show whether a column may hold lists
 _COUNTED_WORDS = re.compile(r"\d+( \d+)*")
 
 
-def list_cells(column: Column, marks: str = "") -> list[list[Any]] | None:
+def list_cells(column: Column, marks: str = "") -> list[list[object]] | None:
     """The lists in the cells of a column, or None if it holds something else.
 
     Lists are those of a typed column and text such as "[1, 2]", "('a', 'b')" and NumPy's "[0.1 0.2]". With `marks`,
@@ -380,13 +380,13 @@ def list_cells(column: Column, marks: str = "") -> list[list[Any]] | None:
                 'the numbers at "..."; write whole lists, for example as .parquet or .jsonl'
             )
         found = [_listed(cell) if cell else [] for cell in cells]
-        return None if None in found else cast("list[list[Any]]", found)
+        return None if None in found else cast("list[list[object]]", found)
     for mark in marks:
         counts = {cell.count(mark) for cell in known}
         if len(counts) > 1 and 2 * sum(mark in cell for cell in known) > len(known):
-            return [[part.strip() for part in cell.split(mark) if part.strip()] for cell in cells]
+            return [[*filter(None, map(str.strip, cell.split(mark)))] for cell in cells]
     if marks and all(map(_COUNTED_WORDS.fullmatch, known)) and len({cell.count(" ") for cell in known}) > 1:
-        return [cell.split() for cell in cells]
+        return [[*cell.split()] for cell in cells]
     return None
 
 

@@ -252,7 +252,7 @@ def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, lis
     return ((numbers - numbers.mean()) / (numbers.std() or 1.0))[:, None].astype(np.float32), [column]
 
 
-def _numbers(lists: list[list[float]], column: str, path: str) -> tuple[np.ndarray, list[str]]:
+def _numbers(lists: list[list[object]], column: str, path: str) -> tuple[np.ndarray, list[str]]:
     """Features (n, d) of a column of lists of d numbers."""
     widths = sorted(set(map(len, lists)))
     if len(widths) > 1:
