@@ -37,7 +37,8 @@ def gap(name: str, summary: list[dict]) -> Table:
     )
     for row in summary:
         figures = [f"{row[key]:.4f}" for key in ("exact", "after", "joint")]
-        share = "-" if row["share"] is None else f"{100 * row['share']:.0f} %"
+        clear = row["share"] is not None and row["p"] is not None and row["p"] < 0.05
+        share = f"{100 * row['share']:.0f} %" if clear else "not shown"
         table.rows.append([str(row["bytes"]), row["measure"], *figures, share, chance(row["p"])])
     return table
 
