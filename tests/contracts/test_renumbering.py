@@ -87,3 +87,29 @@ def test_ranking_metrics_are_exactly_equal(kind: str) -> None:
         users, items = ORDERS[order](M), ORDERS[order](N)
         again = ranking_metrics(P[users], Q[items], test[users][:, items], seen=seen[users][:, items], k=(3, 20, 100))
         assert again == pytest.approx(first, abs=1e-9), order
+
+
+def test_an_evaluated_index_is_measured_alike() -> None:
+    """Integer rows with many equal distances, coded; the file's order, names and the queries' order mean nothing."""
+    rng = np.random.default_rng(4)
+    X, Q = (rng.integers(0, 3, (n, 6)).astype(np.float32) for n in (300, 40))
+    first = None
+    for order in ("same", "backwards", "permuted"):
+        rows, asked = ORDERS[order](300), ORDERS[order](40)
+        index = nk.Index.build(X[rows], ids=np.array([f"row {row}" for row in rows]))
+        found = index.search(Q[asked], 10)[1]
+        kept = nk.metrics.neighbours_kept(found, X[rows], Q[asked], ids=index.ids)
+        first = kept if first is None else first
+        assert kept == pytest.approx(first) == 1.0
+
+
+def test_comparisons_are_held_out_alike() -> None:
+    """Lines sorted by the first object, and shuffled: each object has the same share of the held-out answers."""
+    answers = nk.data.comparisons_from_vectors(np.random.default_rng(5).standard_normal((20, 2)), 2000, random_state=0)
+    for by in ("rows", "questions"):
+        for order in (np.argsort(answers.indices[:, 0], kind="stable"), np.arange(2000)[::-1]):
+            shares = [
+                nk.data.split_comparisons(answers.take(order), by=by, random_state=seed)[1].indices[:, 0].mean()
+                for seed in range(5)
+            ]
+            assert np.mean(shares) == pytest.approx(answers.indices[:, 0].mean(), abs=0.6)
