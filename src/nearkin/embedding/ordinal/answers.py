@@ -14,6 +14,7 @@ from nearkin._types import ArrayLike, Record, Seed
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import count_contradictions, number_questions, question_folds
 from nearkin.metrics.ordinal import satisfied, triplet_error
+from nearkin.metrics.trial import Trial
 from nearkin.records import Answers, Comparisons
 
 N_FOLDS = 4
@@ -34,36 +35,48 @@ DEFAULTS = Defaults()
 def choose_dimension(
     comparisons: Comparisons, embed: Callable[[Comparisons, int], np.ndarray], rng: np.random.Generator
 ) -> tuple[int, Record]:
-    """The smallest dimension whose held-out error is within one standard error of the best, and the curve {"dimension":
-    [...], "error": [...], "standard_error": [...], "chance": e}. Coin flips have an error of e or more in every
-    dimension tried, 19 times of 20: e is their 1 % quantile for one dimension (16 of 260 sets of 120 to 1,500 flips
-    were below it in some dimension).
+    """The smallest dimension that none leads by a standard error in its held-out answers, paired by question, and the
+    curve {"dimension": [...], "error": [...], "standard_error": [...], "chance": e}; a standard error is that of the
+    difference from the best. Coin flips have an error of e or more in every dimension tried, 19 times of 20: e is their
+    1 % quantile for one dimension (16 of 260 sets of 120 to 1,500 flips were below it in some dimension).
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
     best; answers to one question are held out together. ValueError for fewer than 8 comparisons or 4 questions.
     """
-    if len(comparisons) < 2 * N_FOLDS:
+    m = len(comparisons)
+    if m < 2 * N_FOLDS:
         raise ValueError(
-            f"n_components is 'auto' and there are {len(comparisons)} comparisons; cross-validation needs "
+            f"n_components is 'auto' and there are {m} comparisons; cross-validation needs "
             f"{2 * N_FOLDS}, give n_components as a number"
         )
     fold = question_folds(comparisons, N_FOLDS, rng, "n_components is 'auto' (give it as a number)")
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
-    m = len(comparisons)
-    curve: Record = {"dimension": [], "error": [], "standard_error": [], "chance": float(binom.ppf(0.01, m, 0.5)) / m}
+    number, trial = number_questions(comparisons), Trial[int]()
+    votes = np.ones(m) if comparisons.weights is None else comparisons.weights
+    shares = votes / votes.sum() * (number.max() + 1)  # of an answer; the mean over questions is that over answers
     for p in [p for p in DEFAULTS.dimensions if p <= limit]:
-        errors = [
-            triplet_error(embed(comparisons.take(fold != f), p), comparisons.take(fold == f)) for f in range(N_FOLDS)
-        ]
-        curve["dimension"].append(p)
-        curve["error"].append(float(np.mean(errors)))
-        curve["standard_error"].append(float(np.std(errors, ddof=1) / np.sqrt(N_FOLDS)))
-        if len(curve["error"]) - 1 - int(np.argmin(curve["error"])) >= DEFAULTS.no_better:
+        right = _held_out_right(comparisons, fold, lambda train, p=p: embed(train, p))
+        trial.add(p, np.bincount(number, shares * right), p)
+        if list(trial.values)[::-1].index(trial.best()) >= DEFAULTS.no_better:
             break
-    best = int(np.argmin(curve["error"]))
-    bound = curve["error"][best] + curve["standard_error"][best]
-    chosen = next(p for p, error in zip(curve["dimension"], curve["error"], strict=True) if error <= bound)
-    return chosen, curve
+    chosen, table = trial.winner(), trial.table()
+    return chosen, {
+        "dimension": [record["candidate"] for record in table],
+        "error": [1 - record["value"] for record in table],
+        "standard_error": [record["error"] for record in table],
+        "chance": float(binom.ppf(0.01, m, 0.5)) / m,
+    }
+
+
+def _held_out_right(
+    comparisons: Comparisons, fold: np.ndarray, embed: Callable[[Comparisons], np.ndarray]
+) -> np.ndarray:
+    """Whether points learnt from the other folds satisfy each answer (m,)."""
+    right = np.empty(len(comparisons), bool)
+    for number in range(N_FOLDS):
+        out = fold == number
+        right[out] = satisfied(embed(comparisons.take(~out)), comparisons.take(out))
+    return right
 
 
 def rater_reliability(
@@ -91,10 +104,7 @@ def rater_agreement(
         raise ValueError("raters is 'estimated' and the comparisons name no annotators; use raters='equal'")
     names, who = np.unique(comparisons.annotators, return_inverse=True)
     fold = question_folds(comparisons, N_FOLDS, rng, "raters is 'estimated'")
-    right = np.empty(len(comparisons), bool)
-    for number in range(N_FOLDS):
-        out = fold == number
-        right[out] = satisfied(embed(comparisons.take(~out)), comparisons.take(out))
+    right = _held_out_right(comparisons, fold, embed)
     votes = np.ones(len(who)) if comparisons.weights is None else comparisons.weights
     return names, np.bincount(who, votes * right), np.bincount(who, votes)
 
