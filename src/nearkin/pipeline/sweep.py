@@ -12,7 +12,6 @@ from typing import TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import stats
 from scipy.interpolate import make_interp_spline
 from scipy.special import logit
 
@@ -27,6 +26,7 @@ from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, choose_metric, find_method
@@ -121,8 +121,7 @@ def lower_bound(values: np.ndarray) -> float:
     """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
     if np.ptp(values) == 0:
         return float(values[0]) * (1 - CONFIDENCE) ** (1 / len(values))
-    interval = stats.ttest_1samp(values, 0, alternative="greater").confidence_interval(CONFIDENCE)
-    return max(0.0, float(interval.low))
+    return max(0.0, paired_difference(values, np.zeros(len(values))).low)
 
 
 def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
