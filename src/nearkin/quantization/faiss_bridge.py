@@ -9,7 +9,7 @@ import numpy as np
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
 from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
-from nearkin.metrics.trial import HeldOut
+from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
@@ -22,7 +22,8 @@ SCANNED = 16  # centroids of a codebook that FAISS scans fast
 class Defaults:
     """When a fast scan is used, from rows of heavy tails and SIFT (2026-11-22, docs/notes/decisions.md)."""
 
-    lost: float = 0.005  # share of neighbours that it may lose; it grows with the rows, to .01 at five times as many
+    # share of neighbours that a scan five times as fast may lose; without it rows of a normal distribution have none
+    lost: float = 0.005
     rows: int = 4_096  # of the comparison with the exact scan
     queries: int = 512  # at most
     probes: int = 64  # lists that a query visits, at most
@@ -194,10 +195,9 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
     return filled
 
 
-def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
-    """The judge that compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a
-    query if none
-    are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
+def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
+    """What compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if
+    none are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
     X = X[:: -(-len(X) // (DEFAULTS.rows + DEFAULTS.queries))].astype(np.float32)
     if queries is None:
         held = np.arange(len(X)) % 9 == 8
@@ -207,25 +207,28 @@ def scan_judge(X: np.ndarray, metric: str, queries: np.ndarray | None = None) ->
 
 
 def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
-    """Whether the fast scan of its codes loses few neighbours of rows X (n, d), as `scan_judge` takes them."""
-    judge = scan_judge(X, metric, queries)
-    exact, fast = (scan_recall(judge, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
-    return scan_keeps_enough(judge, exact, fast)
+    """Whether the fast scan of its codes wins over the exact one, by rows X (n, d) as `scanned_rows` takes them."""
+    held = scanned_rows(X, metric, queries)
+    exact, fast = (scan_recall(held, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
+    return fast_scan_wins(exact, fast)
 
 
-def scan_recall(judge: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> float:
-    """The recall of an empty `index` of the quantizer, filled with the judge's rows."""
-    quantizer.add_to(index, judge.rows)
+def scan_recall(held: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> np.ndarray:
+    """The recall (q,) of an empty `index` of the quantizer, filled with the rows."""
+    quantizer.add_to(index, held.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):
         inner.nprobe = min(inner.nlist, DEFAULTS.probes)
-    if isinstance(inner, faiss.IndexPQ):
-        found = nearest_codes(index, judge.queries, judge.k, judge.metric)  # same order as its scan, five times faster
-    else:
-        found = index.search(judge.queries, judge.k)[1]
-    return judge.truth.kept(found) if len(found) else 1.0
+    if not len(held.queries):
+        return np.ones(1)
+    if isinstance(inner, faiss.IndexPQ):  # same order as its scan, five times faster
+        return held.found(nearest_codes(index, held.queries, held.k, held.metric))
+    return held.found(index.search(held.queries, held.k)[1])
 
 
-def scan_keeps_enough(judge: HeldOut, exact: float, fast: float) -> bool:
-    """Whether a fast scan that keeps `fast` loses few of the neighbours that the exact scan of the codes keeps."""
-    return exact - fast <= max(DEFAULTS.lost, 1 / max(len(judge.queries), 1))  # fewer queries are noisier
+def fast_scan_wins(exact: np.ndarray, fast: np.ndarray) -> bool:
+    """Whether a fast scan, the cheaper one, wins by its recall (q,) and what it may lose over the exact scan."""
+    trial = Trial[str]()
+    trial.add("fast", fast + DEFAULTS.lost, 0)
+    trial.add("exact", exact, 1)
+    return trial.winner() == "fast"

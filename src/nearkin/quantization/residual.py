@@ -197,13 +197,13 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             # FAISS's equal steps kept .146 of ten neighbours of Student t(2), a learned grid .500
             self.norm_values_ = learned_grid(np.sort(norms), 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
-            judge, origin = faiss_bridge.scan_judge(X, "l2"), self.norm_origin_
-            exact = faiss_bridge.scan_recall(judge, self, self.to_faiss())
+            held, origin = faiss_bridge.scanned_rows(X, "l2"), self.norm_origin_
+            exact = faiss_bridge.scan_recall(held, self, self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = learned_scale(self._inner(fast=True), judge.queries @ self.rotation_ - mean)
-            if not faiss_bridge.scan_keeps_enough(judge, exact, faiss_bridge.scan_recall(judge, self, self.to_faiss())):
+            self.norm_scale_ = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
+            if not faiss_bridge.fast_scan_wins(exact, faiss_bridge.scan_recall(held, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
     def _check_parameters(self) -> None:
