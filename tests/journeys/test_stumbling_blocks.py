@@ -146,7 +146,7 @@ def test_times_with_offsets_are_times(tmp_path: Path, offset: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"user,item,time\n1,1,2024-01-01T01:30:00{offset}\n1,2,2024-01-01T02:30:00.5{offset}\n")
     first = 1704069000 if offset.startswith("+") else 1704072600
-    assert nk.read_interactions(path).timestamps.tolist() == [first, first + 3600]
+    assert nk.read_interactions(path).timestamps.tolist() == [first, first + 3600.5]
 
 
 def test_times_of_pandas_keep_their_zone() -> None:
@@ -244,7 +244,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [(f"u{rng.integers(10) * 8 + int(user[1:])}", item, day) for user, item, day in rows]
     lines = [f"{user},{item},{day}\n" for user, item, day in dict.fromkeys(rows)]
     (folder / "sales.csv").write_text("kunde,artikel,tag\n" + "".join(lines[:-100]))
-    (folder / "later.csv").write_text("kunde,artikel,tag\n" + "".join(lines[-100:]) + "new,i1,2024-02-01\n")
+    (folder / "later.csv").write_text("kunde,artikel,tag\n" + "".join(lines[-100:]) + "new,i1,2024-01-23\n")
     (folder / "items.csv").write_text("artikel,kind\n" + "".join(f"i{i},{'abcd'[i // 8]}\n" for i in range(32)))
     columns = {"left": "kunde", "right": "artikel", "timestamp": "tag"}
     embed_pairs(folder / "sales.csv", out=folder / "emb", dim=8, loss="all-pairs", **columns)
