@@ -48,6 +48,14 @@ def coded(text: "pa.Array") -> Coded:
     return Coded(found.indices.to_numpy(), names)
 
 
+def joined(parts: list[Coded]) -> Coded:
+    """Columns of equal length as one (n, columns) array of codes."""
+    every = coded(pa.array(np.concatenate([part.names for part in parts]), pa.string()))
+    starts = np.cumsum([0, *(len(part.names) for part in parts)])
+    codes = [every.codes[start:][part.codes] for part, start in zip(parts, starts, strict=False)]
+    return Coded(np.stack(codes, axis=1), every.names)
+
+
 def number_ids(
     values: "ArrayLike | Coded", catalogue: ArrayLike | None, name: str, listed: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -206,6 +214,15 @@ def check_features(features: MatrixLike | None, name: str, count: int) -> Featur
     return check_finite(found, name) if isinstance(found, np.ndarray) else found
 
 
+def _sorted(key: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
+    """The stable order of keys from 0 on, after `order`: NumPy sorts 16 bits at a time several times faster."""
+    for shift in range(0, max(int(key.max(initial=0)).bit_length(), 1), 16):
+        digits = (key >> shift).astype(np.uint16)  # the lowest bits
+        places = np.argsort(digits if order is None else digits[order], kind="stable")
+        order = places if order is None else order[places]
+    return np.arange(len(key)) if order is None else order
+
+
 def merge_pairs(
     key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -213,7 +230,7 @@ def merge_pairs(
 
     The first time is kept for splits by time: a pair observed before the cut belongs to training.
     """
-    order = np.argsort(key, kind="stable") if timestamps is None else np.lexsort((timestamps, key))
+    order = _sorted(key, None if timestamps is None else np.argsort(timestamps, kind="stable"))
     ordered, weights = key[order], weights[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     last = np.concatenate([first[1:], [len(key)]]) - 1  # the latest of equals

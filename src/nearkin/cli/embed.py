@@ -27,7 +27,7 @@ FOR_PAIRS = (
     "start",
 )
 FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "reversed_raters", "missing")
-COLUMNS = (*FOR_PAIRS, *FOR_COMPARISONS, "header", "delimiter")
+COLUMNS = (*FOR_PAIRS, *FOR_COMPARISONS, "header")
 
 
 def embed(
@@ -50,7 +50,6 @@ def embed(
     reversed_raters: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
     missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     header: Header = None,
-    delimiter: str | None = None,
     left_features: File = None,
     right_features: File = None,
     dim: str | None = None,
@@ -141,7 +140,7 @@ def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool
             known = f"{', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
             raise ValueError(f"--loss is {loss!r}; it must be one of {known}")
         return True
-    found = nk.data.kind_of(signals, header=given.get("header"), delimiter=given.get("delimiter"), given=given)
+    found = nk.data.kind_of(signals, header=given.get("header"), given=given)
     return found == "pairs"
 
 
@@ -219,7 +218,6 @@ def train(
     split: str | None = None,
     timestamp: str | None = None,
     header: Header = None,
-    delimiter: str | None = None,
     loss: str = "auto",
     holdout: Annotated[float, typer.Option(min=0, max=0.5)] = 0.1,
     seed: Seed = 0,
@@ -253,7 +251,7 @@ def train(
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
-            delimiter=delimiter, min_weight=min_weight, duplicates=duplicates,
+            min_weight=min_weight, duplicates=duplicates,
             split=None if split in pipeline.pairs.SPLITS else split,
         )  # fmt: skip
     index = nk.SemanticIds(levels, codes, random_state=seed) if ids else None

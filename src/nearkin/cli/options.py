@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
+import nearkin as nk
 from nearkin import pipeline
 from nearkin.cli.screen import Screen
 
@@ -73,7 +74,10 @@ HELP = f"""
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - header: Whether the first line names columns. [default: decided by its content]
-- delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]
+- delimiter: Text files: comma, semicolon, tab, bar, space or the characters between cells, such as ::. [default: found
+  by counting]
+- encoding: Text files: such as cp1252 or utf-16. [default: utf-8, or by the byte order mark]
+- comment: Text files: leave out lines that begin with this. [default: lines at the top that begin with #]
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be answers too.
@@ -84,7 +88,12 @@ HELP = f"""
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
+_TEXT = ("delimiter", "encoding", "comment")  # how text files are read
 _READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")  # metavars of files that must exist
+
+
+def _metavar(one: inspect.Parameter) -> str | None:
+    return one.annotation.__metadata__[0].metavar if hasattr(one.annotation, "__metadata__") else None
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,12 +118,17 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
             pipeline.outputs.check_output(given["out"], names, foreign=resumes)
-        command(Screen(as_json, threads), **given)
+        text = {name: given.pop(name) for name in _TEXT if name in infos}
+        with nk.data.text_options(**text):
+            command(Screen(as_json, threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}
     given = dict(inspect.signature(command).parameters)
     del given["screen"]
-    for name, default, kind in (("threads", None, Threads), ("as_json", False, Json)):
+    shared: list[tuple[str, Any, Any]] = [("threads", None, Threads), ("as_json", False, Json)]
+    if any(_metavar(one) in (*_READ, "FILE") for name, one in given.items() if name != "out"):
+        shared += [(name, None, str | None) for name in _TEXT]
+    for name, default, kind in shared:
         given[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
     for name, one in given.items():
         kind, info = one.annotation, typer.Option()

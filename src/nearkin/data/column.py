@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from nearkin._fields import Extra
 from nearkin._pairs import Coded, check_exact, coded
@@ -281,8 +282,20 @@ def _integers(cells: pa.Array) -> np.ndarray | None:
             numbers = cells.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return numbers.to_numpy() if numbers.cast(pa.string()).equals(cells) else None
+        return found if _letters(found := numbers.to_numpy()) == _size(cells) else None
     return None
+
+
+def _letters(whole: np.ndarray) -> int:
+    """The letters of whole numbers in canonical decimal; all other ways to write them are longer."""
+    sizes = np.abs(whole).astype(np.uint64)
+    digits = range(1, len(str(int(sizes.max()))))
+    return len(whole) + int((whole < 0).sum()) + sum(int((sizes >= 10**n).sum()) for n in digits)
+
+
+def _size(cells: pa.Array) -> int:
+    """The bytes of all cells."""
+    return pa.compute.sum(pa.compute.binary_length(cells)).as_py()
 
 
 def as_text(values: Sequence[object]) -> np.ndarray:

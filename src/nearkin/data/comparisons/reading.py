@@ -10,7 +10,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
-from nearkin._pairs import number_ids
+from nearkin._pairs import Coded, joined, number_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, list_cells
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
@@ -84,7 +84,7 @@ def read_comparisons(
                 f"column {column.name!r} of {table.name} holds lists; a comparison has one object a cell: write the "
                 "columns anchor, near and far"
             )
-    rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
+    rows = _id_rows(roles)
     options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
         "annotators": None if roles.annotator is None else _names(roles.annotator),
@@ -129,7 +129,7 @@ def describe(
 
 def _without_answer(roles: Roles, missing: str, source: str) -> np.ndarray:
     """Rows (m,) that lack an object, or an answer: an empty cell, a word for none, or a code of surveys for none."""
-    gone = np.any([column.gaps() | np.isin(_texts(column), _CODES) for column in roles.objects], axis=0)
+    gone = np.any([c.gaps() | np.isin(_distinct(c), _CODES)[c.coded.codes] for c in roles.objects], axis=0)
     more = [] if missing in ("raise", "drop") else missing.split(",")
     column = roles.rating if roles.response is None else roles.response
     texts = np.zeros(len(gone), "U1") if column is None else _texts(column)
@@ -175,6 +175,15 @@ def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Tab
     columns = {name: column.take(~gone).retyped() for name, column in table.columns.items()}
     notes = (*table.notes, f"{counted(len(rows), 'row')} without an answer{whose}")
     return replace(table, columns=columns, notes=notes)
+
+
+def _id_rows(roles: Roles) -> Any:
+    """Ids (m, 3) or (m, 4) of the objects; text by its distinct values where no answer is to be compared with it."""
+    ids = [column.id_codes() for column in roles.objects]
+    known = [found for found in ids if isinstance(found, Coded)]
+    if len(known) == len(ids) and roles.response is None and roles.rating is None:
+        return joined(known)
+    return np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
 
 
 def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
@@ -238,7 +247,7 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
 
 
 def comparisons_from_names(
-    rows: ArrayLike,
+    rows: "ArrayLike | Coded",
     *,
     weights: ArrayLike | None = None,
     annotators: ArrayLike | None = None,
@@ -252,12 +261,14 @@ def comparisons_from_names(
     >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
     ['Milan', 'Oslo', 'Rome']
     """
-    rows = np.asarray(rows)
-    if rows.ndim != 2 or rows.shape[1] not in (3, 4):
-        raise ValueError(f"rows has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    numbers, names = number_ids(rows.ravel(), None if objects is None else np.asarray(objects), "rows", "objects")
+    rows = rows if isinstance(rows, Coded) else np.asarray(rows)
+    shape = rows.codes.shape if isinstance(rows, Coded) else rows.shape
+    if len(shape) != 2 or shape[1] not in (3, 4):
+        raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
+    flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
+    numbers, names = number_ids(flat, None if objects is None else np.asarray(objects), "rows", "objects")
     return comparisons_from_array(
-        numbers.reshape(rows.shape),
+        numbers.reshape(shape),
         objects=names,
         weights=weights,
         annotators=annotators,
@@ -356,9 +367,11 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
 
 def _texts(column: Column) -> np.ndarray:
     """The cells as text; whole numbers without ".0", which pandas appends where other cells are missing."""
-    cells = list(map(str, column.values.tolist()))
-    plain = {cell: re.sub(r"^\+?(-?\d+)(\.0)?$", r"\1", cell) for cell in set(cells)}
-    return np.array([plain[cell] for cell in cells])
+    return _distinct(column)[column.coded.codes]
+
+
+def _distinct(column: Column) -> np.ndarray:
+    return np.array([re.sub(r"^\+?(-?\d+)(\.0)?$", r"\1", str(cell)) for cell in column.distinct.tolist()])
 
 
 def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Ways:

@@ -121,7 +121,7 @@ def _check_shared(table: Table, objects: list[Column]) -> None:
     """ValueError for a column of objects, but the first, that shares no value with another: it holds something else."""
     if len(objects[0]) < _SHARED_ROWS:
         return
-    values = [set(map(str, column.values.tolist())) for column in objects]
+    values = [set(map(str, column.distinct.tolist())) for column in objects]
     for place, column in enumerate(objects[1:], 1):
         if not any(values[place] & other for at, other in enumerate(values) if at != place):
             others = ", ".join(other.name for other in objects if other is not column)
