@@ -3,8 +3,10 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import nearkin as nk
 from nearkin.data.column import text_column
 from nearkin.data.files import locate
 from nearkin.data.text import sniff, table_cells
@@ -82,3 +84,95 @@ def test_what_cannot_be_a_delimiter_is_refused(tmp_path: Path) -> None:
 def test_the_delimiter_is_the_one_that_fits_every_line(tmp_path: Path, name: str, text: str, mark: str) -> None:
     (tmp_path / name).write_text(text)
     assert sniff(text.split("\n")[:-1], locate(tmp_path / name)) == mark
+
+
+PAIRS = [(f"u{n % 7}", f"i{n % 5}", str(n % 4 + 1)) for n in range(40)]
+NAMES = ("user", "item", "rating")
+
+
+def lines(mark: str, end: str = "\n", rows: list = [NAMES, *PAIRS]) -> str:  # noqa: B006  never changed
+    return "".join(mark.join(row) + end for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.csv", lines(",", ",\n")),
+        ("a.csv", lines(";", ";;\n")),
+        ("a.tsv", lines("\t", "\t\n")),
+        ("a.csv", lines(",") + "\n  \n,,\n"),
+        ("a.txt", "# Nodes: 7\n# user\titem\trating\n" + lines("\t", rows=PAIRS)),
+        ("a.csv", lines(",", "\r")),
+        ("a.txt", lines("\t").encode("utf-16")),
+        ("a.csv", lines("::")),
+        ("a.txt", lines("    ")),
+        ("a.csv", lines(",", rows=[NAMES, *((str(n), *row) for n, row in enumerate(PAIRS, 1))])),
+        ("a.txt", lines(" ", rows=[NAMES, *((f'"{n}"', f'"{u}"', i, w) for n, (u, i, w) in enumerate(PAIRS, 1))])),
+    ],
+)
+def test_one_table_in_the_spellings_of_other_programs(tmp_path: Path, name: str, data: str | bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    found = nk.read_interactions(path)
+    assert list(found.source.roles.values()) == list(NAMES)
+    assert (found.shape, found.weights.sum()) == ((7, 5), sum(int(row[2]) for row in PAIRS))
+
+
+X = [["0.5", "-1.25", "3"], ["2.5", "0.125", "-4"], ["1e-3", "7", "8.5"]]
+WORDS = ["the", '"', '"un']
+TOKENS = [[word, *row] for word, row in zip(WORDS, X, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "ids"),
+    [
+        ("a.csv", lines(",", ",\n", X), None),
+        ("a.csv", lines(";", "\n", X).replace(".", ","), None),
+        ("a.txt", "# a b c\n" + lines(" ", "\n", X), None),
+        ("a.csv", lines(",", "\n", X).encode("utf-16"), None),
+        ("a.txt", lines("::", "\n", X), None),
+        ("a.tsv", "3\t3\n" + lines("\t", "\n", TOKENS), WORDS),
+        ("a.csv", "3,3\n" + lines(",", "\n", TOKENS), WORDS),
+        ("a.txt", "3 3\n" + lines(" ", " \n", TOKENS), WORDS),
+        ("a.csv", lines(",", "\n", [["a", "b", "c"], *([f'"{n}"', *x] for n, x in enumerate(X, 1))]), [1, 2, 3]),
+    ],
+)  # fmt: skip
+def test_vectors_in_the_spellings_of_other_programs(tmp_path: Path, name: str, data: str | bytes, ids: list) -> None:
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    found = nk.data.open_vectors(path)
+    assert found.read().tolist() == np.array(X, np.float32).tolist()
+    assert (None if found.ids() is None else found.ids().tolist()) == ids
+
+
+@pytest.mark.parametrize("mark", [" ", ",", "\t"])
+def test_lines_of_a_user_and_its_items(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(f"0{mark}5{mark}7\n1{mark}5\n2{mark}7{mark}8{mark}9\n3\n")
+    found = nk.read_interactions(path)
+    assert found.matrix().toarray().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 1, 1]]
+    assert "lines of a user and its items" in str(found.source)
+    path.write_text(f"0{mark}5{mark}7\n1{mark}5\n")
+    with pytest.raises(ValueError, match="type header=False"):
+        nk.read_interactions(path)
+    assert len(nk.read_interactions(path, header=False)) == 3
+
+
+def test_encodings_comments_and_delimiters_are_typed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("% made by hand\nuser -> item\nZoë -> a\n% end\nann -> b\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"line 3 is not UTF-8 text; type its encoding"):
+        nk.read_interactions(path)
+    with nk.data.text_options(encoding="cp1252", comment="%"):
+        assert nk.read_interactions(path, delimiter=" -> ").left_ids.tolist() == ["Zoë", "ann"]
+    with pytest.raises(ValueError, match="encoding is 'kilo', which is none"):
+        nk.read_vectors(path, encoding="kilo")
+
+
+def test_a_quote_that_ends_nothing_is_a_letter_or_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('user,item\nann,tube 1"\nbob,tube 2"\n')
+    assert nk.read_interactions(path).right_ids.tolist() == ['tube 1"', 'tube 2"']
+    path.write_text('user,item\n"ann",1\n"bob,2\ncara,3\n')
+    with pytest.raises(ValueError, match="line 3: 1 cell where other lines have 2"):
+        nk.read_interactions(path)

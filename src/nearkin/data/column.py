@@ -351,7 +351,7 @@ def number_style(cells: list[str]) -> str | None:
 
 def is_number(cell: str) -> bool:
     """Whether one cell is a number, as `as_decimals` reads it."""
-    return as_decimals(as_text([cell])) is not None
+    return number_style([cell]) is not None
 
 
 def is_code(column: Column) -> bool:

@@ -179,6 +179,11 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     two = len(places) == 2 and position < 2
     if position < len(places) and (table.header is False or two) and places[position] not in named:
         return _by_position(table, role, table.columns[places[position]])
+    if len(places) == 1 and table.header is not None:
+        raise ValueError(
+            f"{table.name} has one column ({places[0]}); if its lines hold several cells, type what stands between "
+            "them: delimiter=... (on the command line --delimiter)"
+        )
     if role in ("left", "right"):
         raise ValueError(
             f"{table.name} has no column with a usual {role} name; its columns are {', '.join(places)}. "

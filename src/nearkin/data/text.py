@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 
 import numpy as np
@@ -197,16 +198,20 @@ def sniff(lines: list[str], where: Locator) -> str:
     if fits:
         return fits[0]
     blanks = [line.split() for line in lines]
-    numbers = all(is_number(cell) for cells in blanks[1:] or blanks for cell in cells[len(cells) > 3 :])
+    numbers = all(is_number(cell) for cells in blanks[1:] or blanks for cell in cells[len(cells) > 3 :][:_LOOK])
     if _width(lines, BLANKS) > 1 and (where.suffix != ".csv" or numbers):
         return BLANKS
     shares = {mark: _share(lines, mark) for mark in (*MARKS, *_RARE)}
     most = max(shares, key=lambda mark: shares[mark])
     if shares[most] > 0 and (shares[most] >= 0.5 or not numbers):
         return most
-    if numbers and max(map(len, blanks)) > 1:
+    if max(map(len, blanks)) > 1 and (numbers or (where.suffix == ".txt" and not any(map(_in_marks, lines)))):
         return BLANKS
     return "\t" if where.suffix == ".tsv" else ","
+
+
+def _in_marks(line: str) -> bool:
+    return any(mark in line for mark in MARKS)
 
 
 def _width(lines: list[str], mark: str) -> int:
@@ -366,6 +371,10 @@ def table_cells(where: Locator) -> tuple[Cut, list[pa.Array]]:
     first = list(cut.first)
     while len(first) > 1 and not first[-1] and not compute.any(compute.not_equal(columns[-1], "")).as_py():
         first, columns = first[:-1], columns[:-1]  # a delimiter at the end of every line
+    if len(first) > 1 and len(columns[0]) and not any(column[-1].as_py() for column in columns):
+        empty = [compute.equal(column, "") for column in columns]  # rows of delimiters alone, as Excel leaves them
+        keep = compute.invert(reduce(compute.and_, empty))
+        columns = [column.filter(keep) for column in columns]
     return replace(cut, first=first, width=len(first)), columns
 
 

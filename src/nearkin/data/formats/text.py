@@ -159,8 +159,10 @@ def _layout(cut: Cut) -> _Layout:
     if style not in ("", ","):
         point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
         raise ValueError(f"{cut.where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
-    header = names_vectors(cut)
-    return _Layout(cut, style, header, has_ids(cut, header), width)
+    plain = [[cell.replace(",", ".") if style else cell for cell in cells[:width]] for cells in lines]
+    seen = replace(cut, first=plain[0], below=plain[1:], width=width)
+    header = names_vectors(seen)
+    return _Layout(cut, style, header, has_ids(seen, header), width)
 
 
 def _check_first(where: Locator, layout: _Layout) -> None:
