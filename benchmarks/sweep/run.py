@@ -22,7 +22,7 @@ from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, loa
 from nearkin.contracts import Callback, ignore
 from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep import METHODS, Bench, Race, Search, Trial, choose
+from nearkin.pipeline.sweep import METHODS, Bench, Race, Search, Searches, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target
@@ -38,18 +38,18 @@ class Remembering:
         self.seen = np.arange(len(bench.Q))
         folder.mkdir(parents=True, exist_ok=True)
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
         del tick
         whole = self.whole(method, n_bytes)
         return {o: replace(search, recall=search.recall[self.seen]) for o, search in whole.items()}
 
-    def whole(self, method: str, n_bytes: int) -> Trial:
+    def whole(self, method: str, n_bytes: int) -> Searches:
         """The trial judged by all queries."""
         if (method, n_bytes) not in self._trials:
             self._trials[method, n_bytes] = self._read(method, n_bytes)
         return self._trials[method, n_bytes]
 
-    def _read(self, method: str, n_bytes: int) -> Trial:
+    def _read(self, method: str, n_bytes: int) -> Searches:
         file = self._folder / f"{method}_{n_bytes}.npz"
         if not file.exists():
             start = time.process_time()
@@ -64,7 +64,7 @@ class Remembering:
             seconds = float(data["seconds"])
             return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds) for o in recall}
 
-    def trained(self) -> list[Trial]:
+    def trained(self) -> list[Searches]:
         """All codes that were trained."""
         return list(self._trials.values())
 

@@ -12,7 +12,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import Bench, Race, Search, Sweep, Trial, choose, frontier, lower_bound, sweep
+from nearkin.pipeline.sweep import Bench, Race, Search, Searches, Sweep, choose, frontier, lower_bound, sweep
 from tests.cli.conftest import run, run_json
 
 
@@ -206,7 +206,7 @@ class Planted:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
         self.asked.append(method)
         share = min(0.99, 0.2 + 0.1 * np.log2(n_bytes) + (0.03 if method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
@@ -241,7 +241,7 @@ class Slow(Planted):
         self.now = 0.0
         monkeypatch.setattr("nearkin.pipeline.sweep.time.perf_counter", lambda: self.now)
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
         taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[method]
         self.now += taken
         recall = super().measure(method, n_bytes)[1].recall

@@ -101,11 +101,11 @@ class Search:
         }
 
 
-Trial: TypeAlias = dict[int, Search]
+Searches: TypeAlias = dict[int, Search]
 """The searches of one trained code by their oversampling; 1 is always there."""
 
 
-def trial_record(trial: Trial) -> Record:
+def trial_record(trial: Searches) -> Record:
     return {
         "method": trial[1].method,
         "bytes": trial[1].n_bytes,
@@ -124,7 +124,7 @@ def lower_bound(values: np.ndarray) -> float:
     return max(0.0, paired_difference(values, np.zeros(len(values))).low)
 
 
-def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
+def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
     """The search of fewest bytes per row whose recall is above `target` with confidence, of equals the one with least
     oversampling, the faster; None if there is none. `rescored`: by kept vectors. `rate`: queries per second needed."""
     searches = [search for trial in trials for o, search in trial.items() if (o > 1) == rescored]
@@ -132,7 +132,7 @@ def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False, ra
     return min(found, key=lambda search: (search.n_bytes, search.oversample, -search.rate), default=None)
 
 
-def frontier(trials: Sequence[Trial]) -> list[Search]:
+def frontier(trials: Sequence[Searches]) -> list[Search]:
     """Codes that no other beats in both bytes and recall by codes alone, fewest bytes first."""
     found: list[Search] = []
     for search in sorted((trial[1] for trial in trials), key=lambda search: (search.n_bytes, -search.mean)):
@@ -163,7 +163,7 @@ class Bench:
     def k(self) -> int:
         return self.truth.ids.shape[1]
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Trial:
+    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
         """Train a code, index all rows, and measure it; `tick` is called during the fit."""
         start = time.perf_counter()
         size = CodeSize(None if method in SCALARS else n_bytes)
@@ -220,7 +220,7 @@ class Race:
     ) -> None:
         self.bench, self.target, self.rate, self._d, self._callback = bench, target, rate, d, callback
         self._start, self._seconds = time.perf_counter(), seconds
-        self.trials: list[Trial] = []
+        self.trials: list[Searches] = []
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
@@ -278,7 +278,7 @@ class Race:
     def _sizes(self, method: str) -> Sequence[int]:
         return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]
 
-    def _keep(self, trial: Trial) -> None:
+    def _keep(self, trial: Searches) -> None:
         self.trials.append(trial)
         code = trial[1]
         note = f"{code.method}, {counted(code.n_bytes, 'byte')}: recall {code.mean:.4f}"
