@@ -100,7 +100,10 @@ def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict):
     plain = nk.OnE(6, random_state=3).fit(X[:600])
     one, other = (nk.OnE(6, random_state=3).fit(X[:600], labels[:600].astype(str)) for _ in range(2))
     np.testing.assert_array_equal(one.projection_, other.projection_)
-    assert min(abs(one.scale_ / plain.scale_ - m) for m in scq.DEFAULTS.multiples) < 1e-12
+    assert [trial["candidate"] for trial in one.trials_] == list(scq.DEFAULTS.multiples)
+    (won,) = [trial["candidate"] for trial in one.trials_ if trial["won"]]
+    assert one.scale_ == pytest.approx(won * plain.scale_, rel=1e-12)
+    assert plain.trials_ == []
 
 
 def test_a_ridge_leaves_nothing_to_choose(conflict):

@@ -139,7 +139,10 @@ def test_dimension_is_found(train):
     model = nk.OrdinalEmbedding("auto", random_state=0).fit(train)
     assert model.n_components_ == 2, model.dimension_curve_
     assert model.dimension_curve_["dimension"][:3] == [1, 2, 3]
-    assert model.dimension_curve_["error"][0] > 0.15
+    errors, spread = model.dimension_curve_["error"], model.dimension_curve_["standard_error"]
+    assert errors[0] > 0.15
+    assert spread[int(np.argmin(errors))] == 0  # it is that of the difference from the best, paired by question
+    assert 0 < max(spread) < 0.1
 
 
 @pytest.mark.parametrize("as_said", ["bool", "list", "int8", "float"])
