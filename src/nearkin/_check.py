@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -241,9 +242,14 @@ def check_vectors(
 
 
 def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
-    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
+    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`. Rows
+    without names are not compared: methods call each other with arrays; `transform` warns of them by `warn_of_names`.
+    """
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
+    if not reset and not hasattr(X, "columns"):
+        estimator = copy(estimator)
+        vars(estimator).pop("feature_names_in_", None)
     try:
         checked = validate_data(
             estimator,
@@ -257,6 +263,14 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
     return check_finite(checked)  # pyright: ignore[reportArgumentType]
+
+
+def warn_of_names(estimator: BaseEstimator, X: ArrayLike) -> None:
+    """scikit-learn's warning of rows X without names, if those of `fit` had names."""
+    from sklearn.utils.validation import validate_data
+
+    if not hasattr(X, "columns"):  # `validate_vectors` compares names
+        validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
 
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 import json
 from abc import abstractmethod
-from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, validate_vectors
+from nearkin._check import check_integer, validate_vectors, warn_of_names
 from nearkin._faiss import add_codes
 from nearkin._fields import Fields, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
@@ -76,9 +75,12 @@ class SavedEstimator(BaseEstimator):
                 if value is not None and not isinstance(value, allowed):
                     raise TypeError(f"{name} is {value!r:.40}")
             estimator = cls(**config["params"])
-            for name, value in {**config["fitted"], **found.arrays}.items():
-                setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+            fitted = {**config["fitted"], **found.arrays}
+            names = fitted.pop("feature_names_in_", None)
+            vars(estimator).update(fitted)
             estimator._check_loaded()
+            if names is not None:
+                estimator.feature_names_in_ = np.asarray(names, dtype=object)
             return estimator
 
 
@@ -96,6 +98,8 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """`encode`, under scikit-learn's name."""
+        check_is_fitted(self)
+        warn_of_names(self, X)
         return self.encode(X)
 
     def __sklearn_tags__(self) -> Tags:
@@ -105,9 +109,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
     @property
     def _n_features_out(self) -> int:
-        bare = copy(self)
-        vars(bare).pop("feature_names_in_", None)  # scikit-learn would warn of an array without names
-        return bare.encode(np.zeros((1, self.n_features_in_), np.float32)).shape[1]
+        return self.encode(np.zeros((1, self.n_features_in_), np.float32)).shape[1]
 
 
 class ReconstructingTransformer(CodesTransformer):

@@ -1,11 +1,12 @@
 """The habits of scikit-learn's world, tried on every estimator that takes matrices."""
 
-from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -63,13 +64,60 @@ def test_columns_have_names(name: str, X: np.ndarray) -> None:
     assert chain.get_feature_names_out().tolist() == names
 
 
-@pytest.mark.parametrize(("name", "library"), [*zip(MATRICES, cycle(["pandas", "polars"]))])
-def test_data_frames_out(name: str, library: str, X: np.ndarray) -> None:
-    pytest.importorskip(library)
-    fitted = clone(MATRICES[name]).set_output(transform=library).fit(X)
-    frame = fitted.transform(X[:5])
-    assert list(frame.columns) == fitted.get_feature_names_out().tolist()
-    np.testing.assert_array_equal(frame.to_numpy(), clone(MATRICES[name]).fit(X).transform(X[:5]))
+PUBLIC = {  # every class that takes matrices with or without column names
+    **{type(model).__name__: model for model in MATRICES.values()},
+    **{name: getattr(nk, name)(3) for name in ("ITQ", "OnE", "OgE", "Signs", "PCAHash", "RandomHyperplanes")},
+    "ResidualQuantizer": ResidualQuantizer(2, 16, norm_bits=8, n_lists=2, max_iter=1, random_state=0),
+    "SemanticIds": nk.SemanticIds(2, 32, random_state=0),
+}
+ROW_METHODS = ("project", "encode", "quantization_error", "retained_variance", "distortion", "faiss_codes", "assign")
+
+
+def test_no_public_class_is_left_out() -> None:
+    rooms = (nk, nk.hashing, nk.quantization)
+    found = {name for room in rooms for name in dir(room) if hasattr(getattr(room, name), "transform")}
+    assert found == {*PUBLIC, "Bridge"}  # which learns from two matrices
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.filterwarnings("error")
+def test_named_columns_go_everywhere(name: str, library: str, X: np.ndarray, tmp_path: Path) -> None:
+    """Before, 15 classes warned of names that their own methods had dropped."""
+    make = pytest.importorskip(library).DataFrame
+    frame, names = make({f"column {j}": X[:, j] for j in range(6)}), [f"{name.lower()}{j}" for j in range(99)]
+    model = PUBLIC[name].set_params(random_state=0) if hasattr(PUBLIC[name], "random_state") else PUBLIC[name]
+    plain = clone(model).fit(X)
+    fitted = clone(model).set_output(transform=library).fit(frame)
+    found = fitted.transform(frame)
+    assert isinstance(found, make)
+    assert list(found.columns) == fitted.get_feature_names_out().tolist() == names[: found.shape[1]]
+    np.testing.assert_array_equal(found.to_numpy(), plain.transform(X))
+    for method in ROW_METHODS:
+        if hasattr(model, method):
+            expected = getattr(plain, method)(X)
+            np.testing.assert_array_equal(getattr(clone(model).fit(frame), method)(frame), expected)
+            np.testing.assert_array_equal(getattr(clone(model).fit(frame), method)(X), expected)
+    for method in ("decode", "inverse_transform"):
+        if hasattr(model, method):
+            np.testing.assert_array_equal(getattr(fitted, method)(found), getattr(plain, method)(plain.transform(X)))
+    if name not in ("Rotation", "SemanticIds"):
+        metric = "hamming" if hasattr(model, "project") else "l2"
+        ids = [
+            nk.Index.build(rows, made, metric=metric).search(rows, 3)[1] for made, rows in ((plain, X), (fitted, frame))
+        ]
+        np.testing.assert_array_equal(*ids)
+    if hasattr(model, "partial_fit"):
+        fitted.partial_fit(frame)
+    fitted.save(tmp_path / "saved")
+    np.testing.assert_array_equal(type(model).load(tmp_path / "saved").transform(frame), fitted.transform(frame))
+    columns = ColumnTransformer([("codes", clone(model), list(frame.columns))])
+    chain = make_pipeline(StandardScaler(), columns).set_output(transform=library).fit(frame)
+    assert list(chain.transform(frame).columns) == [f"codes__{word}" for word in names[: found.shape[1]]]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(make({f"column {j + 1}": X[:, j] for j in range(6)}))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        fitted.transform(X)
 
 
 @pytest.mark.parametrize("name", MATRICES)

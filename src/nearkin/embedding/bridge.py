@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
+from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
@@ -109,6 +109,7 @@ class Bridge(SavedEstimator):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Map new vectors X (n, d_new) to the old encoder's space, (n, d_old) float32."""
         check_is_fitted(self)
+        warn_of_names(self, X)
         return np.asarray(validate_vectors(self, X), np.float32) @ self.map_ + self.offset_
 
     def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -11,7 +11,16 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed, validate_vectors
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_vectors,
+    draw_seed,
+    validate_vectors,
+    warn_of_names,
+)
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, ignore
@@ -277,13 +286,16 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     def transform(self, X: ArrayLike) -> np.ndarray:
         """X R (n, d), or (X - mean) R with `center`, float32 or float64 as X is."""
         check_is_fitted(self)
+        warn_of_names(self, X)
         X = validate_vectors(self, X)
         return ((X.astype(np.float64) - self.mean_) @ self.rotation_).astype(X.dtype)
 
     def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
         """Rows (n, d) whose `transform` are Z (n, d)."""
         check_is_fitted(self)
-        Z = validate_vectors(self, Z)
+        Z = check_vectors(
+            Z, name="Z", n_features=self.n_features_in_
+        )  # its columns have other names than those of `fit`
         return (Z.astype(np.float64) @ self.rotation_.T + self.mean_).astype(Z.dtype)
 
     @property

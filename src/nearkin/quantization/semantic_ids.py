@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Self
 import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
+from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import CodeSums, fill
@@ -42,7 +43,7 @@ DEFAULTS = Defaults()
 
 
 @dataclass(eq=False)
-class SemanticIds(SavedEstimator):
+class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Give each row an id of `levels` codes that no other row has, near rows sharing their first codes.
 
     Parameters
@@ -137,8 +138,13 @@ class SemanticIds(SavedEstimator):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""
         check_is_fitted(self)
+        warn_of_names(self, X)
         nearest = self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
         return nearest.astype(np.int64)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.levels
 
     def decode(self, ids: ArrayLike) -> np.ndarray:
         """Return the decoded vectors (n, d) float32 of ids (n, levels)."""
