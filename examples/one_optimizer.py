@@ -18,8 +18,10 @@ images, labels = torch.from_numpy(digits.data).float() / 8 - 1, torch.from_numpy
 def main() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
-    for layer in (net[0], net[2]):
-        nk.orthogonal.orthogonal_(layer, "weight")  # these two stay orthonormal, all the rest is AdamW's
+    for seed, layer in enumerate((net[0], net[2])):
+        nk.orthogonal.orthogonal_(
+            layer, "weight", random_state=seed
+        )  # these two stay orthonormal, all the rest is AdamW's
     optimizer = nk.orthogonal.orthogonal_optimizer(
         net, lr=0.05, momentum=0.9, others=lambda rest: torch.optim.AdamW(rest, lr=3e-3)
     )

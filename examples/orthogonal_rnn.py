@@ -66,7 +66,7 @@ def copying(batch: int, symbols: int, delay: int, n_symbols: int, generator: tor
 def train(build: Callable | None, steps: int, symbols: int, delay: int, width: int) -> list[float]:
     n_symbols = 8
     net = Recurrent(n_symbols, width)
-    weights = [nk.orthogonal.orthogonal_(net, "hidden")] if build else []
+    weights = [nk.orthogonal.orthogonal_(net, "hidden", random_state=0)] if build else []
     rest = [p for p in net.parameters() if not any(p is weight for weight in weights)]
     optimizers = [torch.optim.Adam(rest, lr=0.003)] + ([build(weights)] if build else [])
     generator, losses = torch.Generator().manual_seed(0), []

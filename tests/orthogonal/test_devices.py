@@ -65,7 +65,7 @@ def test_every_optimizer_descends_on_the_manifold(device: str, name: str, moment
 def test_the_mix_and_the_parametrization(device: str) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6)).to(device)
-    orthogonal_(net[0], "weight")
+    orthogonal_(net[0], "weight", random_state=0)
     orthogonal_parametrization(net[2])
     optimizer = orthogonal_optimizer(net, 0.05, others=lambda rest: torch.optim.AdamW(rest, lr=1e-2))
     losses = descend(net, optimizer, device)

@@ -39,6 +39,8 @@ def test_nearest_is_the_projection_and_haar_depends_on_the_seed() -> None:
     first = orthogonal_(layer, random_state=1).detach().clone()
     assert torch.equal(first, orthogonal_(layer, random_state=1))
     assert not torch.equal(first, orthogonal_(layer, random_state=2))
+    other = nn.Linear(5, 5)
+    assert not torch.equal(orthogonal_(layer), orthogonal_(other.weight))  # before, both were the matrix of seed 0
 
 
 def test_sixteen_bit_storage() -> None:
@@ -89,8 +91,8 @@ def test_what_is_no_matrix_is_refused_by_name(function: Callable[[Any], object])
 def test_an_average_of_models_is_put_back(average: object) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(2, 5, 2), nn.Linear(7, 4), nn.Linear(3, 3))
-    orthogonal_(net[0])
-    orthogonal_(net[1])
+    orthogonal_(net[0], random_state=0)
+    orthogonal_(net[1], random_state=0)
     averaged = AveragedModel(net, multi_avg_fn=average)  # pyright: ignore[reportArgumentType]
     optimizer = RiemannianDescent(
         [{"params": [net[0].weight], "layout": "convolution"}, {"params": [net[1].weight]}], 0.3

@@ -34,7 +34,7 @@ def test_a_module_trains_and_stays_orthogonal() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(2, 6, 3), nn.Tanh(), nn.Flatten(), nn.Linear(6 * 4, 5))
     for layer in (net[0], net[3]):
-        orthogonal_(layer, "weight")
+        orthogonal_(layer, "weight", random_state=0)
     optimizer = orthogonal_optimizer(net, 0.1)
     X, y = torch.randn(20, 2, 4, 4), torch.randint(5, (20,))
     losses = []

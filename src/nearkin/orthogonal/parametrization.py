@@ -62,14 +62,15 @@ def _matrix(p: Tensor, name: object) -> Tensor:
 
 @torch.no_grad()
 def orthogonal_(
-    module: nn.Module | Tensor, name: str = "weight", *, init: str = "haar", random_state: Seed | torch.Generator = 0
+    module: nn.Module | Tensor, name: str = "weight", *, init: str = "haar", random_state: Seed | torch.Generator = None
 ) -> Tensor:
     """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
 
     A matrix may be given itself, as to `torch.nn.init.orthogonal_`: `orthogonal_(layer.weight)`.
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
-    matrix (give its group layout="convolution"). init="haar" draws a random point, "nearest" projects the values,
-    for instance of a model that averages others (`AveragedModel`, EMA).
+    matrix (give its group layout="convolution"). init="haar" draws a random point, another at each call unless
+    `random_state` is an integer (`torch.manual_seed` has no effect); "nearest" projects the values, for instance of a
+    model that averages others (`AveragedModel`, EMA).
 
     Examples
     --------
