@@ -29,6 +29,18 @@ def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_allclose(X.toarray()[:, :2], [[1, 1], [0, 0], [1, 0]])
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind: str) -> None:
+    wanted = np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, 0], [1, 3, 0]], np.float32)
+    sp.save_npz(tmp_path / "f.npz", getattr(sp, f"{kind}_matrix")(wanted))
+    ids, X, names = nk.data.read_features(tmp_path / "f.npz")
+    assert (ids.tolist(), names) == ([0, 1, 2, 3], ["0", "1", "2"])
+    np.testing.assert_array_equal(X.toarray(), wanted)
+    pairs = nk.read_interactions(write(tmp_path, "p.csv", "u,i\na,0\na,3\nb,2\n"), right_features=tmp_path / "f.npz")
+    assert pairs.right_ids.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(sp.csr_matrix(pairs.right_features).toarray(), wanted)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
