@@ -62,7 +62,7 @@ def test_truth_from_the_base_vectors_under_ids(files: Path, compressed: Callable
 
 @pytest.mark.parametrize("options", [(), ("--ids", "ids.txt")])
 def test_map_by_label_agrees_with_scikit_learn(
-    files: Path, compressed: Callable[..., Path], options: tuple[str, ...]
+    files: Path, compressed: Callable[..., Path], options: tuple[str, ...], tmp_path: Path
 ) -> None:
     folder = compressed(*(files / o if o == "ids.txt" else o for o in options))
     labels, query_labels = np.load(files / "labels.npy"), np.load(files / "query_labels.npy")
@@ -76,6 +76,14 @@ def test_map_by_label_agrees_with_scikit_learn(
     expected = np.mean([average_precision_score(labels == q, s) for q, s in zip(query_labels, scores, strict=True)])
     assert record["mAP"] == pytest.approx(expected)
     assert record["precision@1"] == np.mean(labels[ranking[:, 0]] == query_labels)
+    rows = [tmp_path / "labels.npy", tmp_path / "query_labels.npy"]
+    for path, classes in zip(rows, (labels, query_labels), strict=True):
+        np.save(path, np.eye(labels.max() + 1, dtype=int)[classes])  # a column for each label
+    again = run_json("evaluate", folder, f"{files}/data.npz:query", "--labels", rows[0], "--query-labels", rows[1])
+    assert (again["mAP"], again["precision@1"]) == (record["mAP"], record["precision@1"])
+    np.save(rows[0], np.full((600, 2), 7))
+    result = run("evaluate", folder, f"{files}/data.npz:query", "--labels", rows[0], "--query-labels", rows[1])
+    assert "labels.npy has shape (600, 2) and dtype int64; it must hold rows of 0 and 1" in result.stderr
 
 
 def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:

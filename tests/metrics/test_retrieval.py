@@ -53,6 +53,21 @@ def test_average_precision_by_hand() -> None:
     assert metrics.average_precision(hits, n_relevant=4) == pytest.approx([(1 / 1 + 2 / 3) / 4, 0])
 
 
+def test_rows_of_several_labels_are_alike_if_they_share_one(rng: np.random.Generator) -> None:
+    labels, queries, order = (
+        rng.random((60, 4)) < 0.3,
+        rng.random((25, 4)) < 0.3,
+        rng.permuted([range(60)] * 25, axis=1),
+    )
+    shared = (queries.astype(int) @ labels.T) > 0
+    found = metrics.label_relevance(labels[order], queries.astype(int))
+    np.testing.assert_array_equal(found, np.take_along_axis(shared, order, axis=1))
+    classes = rng.integers(0, 4, 60)
+    one_hot = np.eye(4)[classes]
+    expected = metrics.label_mean_average_precision(classes[order], classes[:25])
+    assert metrics.label_mean_average_precision(one_hot[order], one_hot[:25]) == expected
+
+
 def test_mean_average_precision_agrees_with_scikit_learn(rng: np.random.Generator) -> None:
     labels = rng.integers(0, 4, 60)
     queries = rng.integers(0, 4, 25)
@@ -94,7 +109,10 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
         (lambda: metrics.recall([["a"]], [[1]]), TypeError, "ids must be of one type"),
         (lambda: metrics.recall([[1]], [[1]], n_relevant=2), ValueError, "n_relevant is 2; relevant has only 1"),
         (lambda: metrics.recall([[1]], [[1]], k=0), ValueError, "k is 0"),
-        (lambda: metrics.label_relevance([[1]], [1, 2]), ValueError, r"must be \(n, K\) and \(n,\)"),
+        (lambda: metrics.label_relevance([[1]], [1, 2]), ValueError, r"labels has shape \(2,\)"),
+        (lambda: metrics.label_relevance([1], [1]), ValueError, r"must be \(n, K\) and \(n,\)"),
+        (lambda: metrics.label_relevance([[1, 0]], [[1, 0]]), ValueError, r"\(n, K, c\) and \(n, c\)"),
+        (lambda: metrics.label_relevance([[[1, 2]]], [[1, 0]]), ValueError, "retrieved_labels has shape"),
         (lambda: metrics.average_precision([[1, 0]]), ValueError, "must be .* bool"),
         (lambda: metrics.average_precision(np.ones((1, 2), bool), 1), ValueError, "n_relevant is 1"),
     ],

@@ -43,7 +43,8 @@ def evaluate(
 
     + truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
     + base: The vectors that were indexed: the exact neighbours are searched in them.
-    + labels: A label for every indexed row, in order (file.csv:column).
+    + labels: A label for every indexed row, in order (file.csv:column), or rows of 0 and 1 (.npy): rows that share a
+      label are alike.
     + query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several numbers, such as 1,4,16,64, print recall and speed for each.
     - qrels: Relevance judgements (query id, row id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
@@ -68,8 +69,8 @@ def evaluate(
         base=None if base is None else pipeline.inputs.open_file(base),
         labels=None
         if labels is None
-        else nk.data.read_column(labels, pipeline.run.read_config(index, "index")["n_rows"]),
-        query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries),
+        else nk.data.read_column(labels, pipeline.run.read_config(index, "index")["n_rows"], several=True),
+        query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries, several=True),
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 import numpy as np
 import scipy.sparse as sp
 
+from nearkin._check import check_labels
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, check_exact
 from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, list_cells, text_column
@@ -115,12 +116,13 @@ def _qrels(table: Table) -> list[Column]:
     return [columns[0], *columns[-2:]]
 
 
-def read_column(path: StrPath, n: int | None = None, **text: Unpack[TextWords]) -> np.ndarray:
+def read_column(path: StrPath, n: int | None = None, *, several: bool = False, **text: Unpack[TextWords]) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz or a table.
 
     A table of several columns needs the name of one: `file.csv:column`. Where `n` values are
     wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
-    which none is named, and for numbers that are not whole. `text` is as in `nearkin.data.open_vectors`.
+    which none is named, and for numbers that are not whole. `several`: an array (n, c) of 0 and 1 is read too, as the
+    labels of each row. `text` is as in `nearkin.data.open_vectors`.
     """
     where = locate(path, tables=True).reading(**text)
     arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
@@ -135,6 +137,8 @@ def read_column(path: StrPath, n: int | None = None, **text: Unpack[TextWords]) 
         array = text_column("", list(map(str, array[1:].tolist()))).values  # without the name, they may be numbers
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if several and array.ndim == 2:
+        return check_labels(array, str(where), len(array))
     if array.ndim != 1 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
     return _whole_or_text(array, where)
@@ -196,7 +200,8 @@ def read_features(
     The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
     of text become one column of 0 and 1 for each category; an entry such as "Drama|War" has both, an empty one none.
     A missing number becomes the mean. Features are dense float32, or CSR with categories. ValueError for ids that
-    repeat, for infinite numbers, and for a table without features.
+    repeat, for infinite numbers, and for a table without features. A sparse matrix (scipy.sparse.save_npz) has a row of
+    features, unchanged, for each of the ids 0, 1, ...
     """
     return described_features(path, id_column, **text)[:3]
 
@@ -206,6 +211,11 @@ def described_features(
 ) -> tuple[np.ndarray, Features, list[str], str]:
     """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
     table = read_table(path, **text)
+    if table.shape is not None and id_column is None:
+        rows, places, values = (column.values for column in table.columns.values())
+        features = sp.csr_matrix((values, (rows, places)), table.shape, dtype=np.float32)
+        m, n = table.shape
+        return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
     name = next(iter(table.columns), "") if id_column is None else id_column
     ids = table.column(name, "id_column").ids()
     columns = {column: values for column, values in table.columns.items() if column != name}

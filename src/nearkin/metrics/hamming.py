@@ -87,7 +87,7 @@ def hamming_histograms(
         raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
     q, n, n_bins = len(queries), len(database), 8 * queries.shape[1] + 1
     if neighbours is None:
-        hits = _same_labels(query_labels, database_labels, q, n)
+        hits = relevant_rows(query_labels, database_labels, q, n)
     else:
         hits = _checked_neighbours(neighbours, q, n)
     words = np.ascontiguousarray(_as_words(database).T)
@@ -113,9 +113,10 @@ def hamming_radius_precision(
     return float(histograms.precision_within(radius).mean())
 
 
-def _same_labels(
+def relevant_rows(
     query_labels: ArrayLike | None, database_labels: ArrayLike | None, q: int, n: int
 ) -> Iterable[np.ndarray]:
+    """For each of q queries, whether each of n rows has its label or shares one, (n,) bool, as `hamming_histograms`."""
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
     left, right = check_labels(query_labels, "query_labels", q), check_labels(database_labels, "database_labels", n)

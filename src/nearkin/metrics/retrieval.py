@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_vectors
+from nearkin._check import check_choice, check_integer, check_labels, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
@@ -44,14 +44,20 @@ def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
 
 
 def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarray:
-    """Which retrieved rows have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,)."""
-    retrieved_labels, labels = np.asarray(retrieved_labels), np.asarray(labels)
-    if retrieved_labels.ndim != 2 or labels.shape != retrieved_labels.shape[:1]:
+    """Which retrieved rows have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,).
+
+    Rows of 0 and 1, (n, K, c) and (n, c), have several labels each, and are alike if they share one.
+    """
+    retrieved = np.asarray(retrieved_labels)
+    labels = check_labels(labels, "labels", len(np.atleast_1d(retrieved)))
+    if retrieved.ndim != labels.ndim + 1 or retrieved.shape[2:] != labels.shape[1:]:
         raise ValueError(
-            f"retrieved_labels has shape {retrieved_labels.shape} and labels {labels.shape}; "
-            "they must be (n, K) and (n,)"
+            f"retrieved_labels has shape {retrieved.shape} and labels {labels.shape}; they must be (n, K) and (n,), "
+            "or (n, K, c) and (n, c) rows of 0 and 1"
         )
-    return retrieved_labels == labels[:, None]
+    flat = retrieved.reshape(-1, *labels.shape[1:])
+    found = check_labels(flat, "retrieved_labels", len(flat)).reshape(retrieved.shape)
+    return found == labels[:, None] if labels.ndim == 1 else np.any(found & labels[:, None], axis=2)
 
 
 def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_relevant: int | None = None) -> float:
@@ -128,7 +134,8 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
 def label_mean_average_precision(
     retrieved_labels: ArrayLike, labels: ArrayLike, n_relevant: ArrayLike | None = None
 ) -> float:
-    """mAP where a row is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,).
+    """mAP where a row is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,),
+    or rows of 0 and 1 as in `label_relevance`.
 
     `n_relevant` as in `average_precision`: give it unless every row of the database was ranked.
     """

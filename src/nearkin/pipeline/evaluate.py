@@ -20,6 +20,7 @@ from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
+from nearkin.metrics.hamming import relevant_rows
 from nearkin.metrics.retrieval import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, ids_of, places_of
@@ -251,10 +252,9 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
 def judge_by_label(
     index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
-    """mAP and precision at every cut: an answer is right if its row has the query's label. `labels` (len(index),),
-    `query_labels` (q,). Measures are expected values over the orders of rows with equal scores."""
-    names = np.unique(np.concatenate([labels, query_labels]))
-    labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
+    """mAP and precision at every cut: an answer is right if its row has the query's label, or shares one. `labels`
+    (len(index),) or (len(index), c), `query_labels` (q,) or (q, c), as `hamming_histograms` takes them. Measures are
+    expected values over the orders of rows with equal scores."""
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking
     rows = max(1, _RANKED // len(index))
     parts: list[dict[str, np.ndarray]] = []
@@ -271,8 +271,11 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
     n = len(index)
     scores, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
     places = positions(index.ids, n, found)
-    hits = metrics.label_relevance(labels[places], query_labels) & (places >= 0)
-    totals, K = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels], hits.shape[1]
+    relevant, totals, K = relevant_rows(query_labels, labels, len(Q), n), np.empty(len(Q), np.int64), places.shape[1]
+    hits = np.empty(places.shape, bool)
+    for i, rows in enumerate(relevant):
+        hits[i], totals[i] = rows[places[i]], rows.sum()
+    hits &= places >= 0
     ranks, found = metrics.RankHistograms.of(scores, hits), hits.sum(axis=1)
     record = {f"precision@{k}": ranks.precision_at(k) for k in CUTS if k <= K}
     share = found / np.maximum(np.minimum(totals, K), 1)
