@@ -1,6 +1,6 @@
 """Digests of the codes of every codec and hasher on fixed rows, and the public names: what a change must not move.
 
-    python -m tests.digests before.json        then, after the change: python -m tests.digests after.json; diff the two
+python -m tests.digests before.json        then, after the change: python -m tests.digests after.json; diff the two
 """
 
 import hashlib

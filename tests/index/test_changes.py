@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index import faiss_index
+from nearkin.linalg.norms import Norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.covering import covering
@@ -40,6 +41,9 @@ KINDS = {
         "l2",
     ),
     "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
+    "norms": (ProductQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
+    "norms in fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "ip"),
+    "norms of sums": (ResidualQuantizer(3, 32, norm_bits=8, max_iter=2, random_state=0), "l2"),
     "bits": (RandomHyperplanes(24, random_state=0), "hamming"),
 }
 NAMES = {
@@ -58,19 +62,20 @@ each_with_names = pytest.mark.parametrize(
 
 
 @pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> tuple[object, str]:
+def kind(request: pytest.FixtureRequest) -> tuple[object, str, Norms | None]:
     return fitted(request.param)
 
 
 @cache
-def fitted(name: str) -> tuple[object, str]:
+def fitted(name: str) -> tuple[object, str, Norms | None]:
     quantizer, metric = KINDS[name]
-    return None if quantizer is None else quantizer.fit(UNIT if metric == "cosine" else X), metric
+    norms = Norms.learned(X) if name.startswith("norms") else None
+    return None if quantizer is None else quantizer.fit(UNIT if metric == "cosine" else X), metric, norms
 
 
-def build(rows: np.ndarray, kind: tuple[object, str], ids: object, **options: object) -> Index:
-    quantizer, metric = kind
-    return Index.build(rows, quantizer, ids, metric, n_probe=5, **options)
+def build(rows: np.ndarray, kind: tuple[object, str, Norms | None], ids: object, **options: object) -> Index:
+    quantizer, metric, norms = kind
+    return Index.build(rows, quantizer, ids, metric, n_probe=5, norms=norms or False, **options)
 
 
 def all_hits(index: Index, Q: np.ndarray = X[:20], **options: object) -> list[dict[object, float]]:
@@ -118,7 +123,7 @@ def test_rows_replaced_by_themselves_answer_as_before(kind) -> None:
 def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
     """The unused places of the last block differed from run to run, and went into the file."""
     whole = build(X[:100], kind, None)
-    parts = [Index.empty(8, *kind).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
+    parts = [Index.empty(8, *kind[:2]).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
     joined = parts[0].merge(parts[1])
     if whole.n_lists is None:
         np.testing.assert_array_equal(*(faiss.serialize_index(index.faiss_index) for index in (whole, joined)))
@@ -323,7 +328,7 @@ def test_a_merged_index_is_empty_and_usable(kind, loaded: str, tmp_path: Path) -
 def test_what_the_caller_changes_afterwards_does_not_reach_the_index(kind) -> None:
     """Kept vectors and strings were the caller's own arrays: one buffer for all gave the last rows six times."""
     rows, names = np.empty((50, 8), np.float32), np.empty(50, "<U8")
-    index = Index.empty(8, *kind, keep_vectors=True)
+    index = Index.empty(8, *kind[:2], norms=kind[2], keep_vectors=True)
     for first in range(0, 300, 50):
         rows[:], names[:] = X[first : first + 50], NAMES["text"](300)[first : first + 50]
         index.add(rows, names)
@@ -338,11 +343,11 @@ def test_what_the_caller_changes_afterwards_does_not_reach_the_index(kind) -> No
 @pytest.mark.parametrize("again", ["fit", "partial_fit"])
 def test_a_quantizer_fitted_again_leaves_its_index_alone(kind, again: str, tmp_path: Path) -> None:
     """Later rows got codes of new codebooks, which were searched and saved under the old ones."""
-    quantizer, metric = kind
+    quantizer, metric, norms = kind
     if not hasattr(quantizer, again):
         pytest.skip("exact, or without this method")
     quantizer = copy.deepcopy(quantizer)
-    index = build(X, (quantizer, metric), None)
+    index = build(X, (quantizer, metric, norms), None)
     other = np.random.default_rng(3).normal(size=(400, 8)) * np.linspace(1, 9, 8)
     getattr(quantizer, again)(other / np.linalg.norm(other, axis=1, keepdims=True) if metric == "cosine" else other)
     index.add(NEW).save(tmp_path / "idx")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin import Index, ProductQuantizer
-from nearkin.index.index import probing_curve
+from nearkin.index.probing import probing_curve
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 500), (1, 40)))
 

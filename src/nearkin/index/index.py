@@ -3,8 +3,7 @@
 # pyright: reportConstantRedefinition=false
 
 import copy
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self, cast
@@ -24,9 +23,8 @@ from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
 from nearkin.index.searching import Lengths, common_length, normalised
+from nearkin.linalg.norms import Norms
 from nearkin.linalg.orthonormal import has_length, row_length
-from nearkin.metrics import recall_k_at_k
-from nearkin.metrics.retrieval import ExactNeighbours
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
@@ -52,9 +50,9 @@ class Index:
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
-    If all rows have one length, `row_length` (1 for "cosine"), decoded rows are rescaled to that length: quantized rows
-    are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked again.
-    `row_length` is None for rows of different lengths, and in folders that were saved without it.
+    Quantized rows are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked
+    again at their norm: `row_length` if all rows have one (1 for "cosine"), else, in an index built with `norms`, that
+    of `norms`, a byte a row. Without either, FAISS's scores stand.
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the rows kept for rescoring or None.
@@ -79,6 +77,7 @@ class Index:
         ids: np.ndarray | None = None,
         next_id: int | None = None,
         row_length: float | None = None,
+        norms: Norms | None = None,
     ) -> None:
         self.faiss_index = faiss_index
         self.n_features = d
@@ -87,6 +86,7 @@ class Index:
         self.ids = ids
         self.kept = kept
         self.row_length = row_length
+        self.norms = norms
         self._next_id = next_id  # of rows without names, once the counted ids have gaps
         self._guard = Guard()
         self._searched = searching.Kept()
@@ -101,8 +101,10 @@ class Index:
         keep_vectors: bool | str = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
+        norms: Norms | None = None,
     ) -> Self:
-        """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted.
+        """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted and the
+        levels of `norms` learned.
 
         The index keeps a copy of the quantizer: codes of later rows must not change when the caller fits it again.
         """
@@ -113,7 +115,9 @@ class Index:
             lists.nprobe = min(lists.nlist, n_probe or probed)
         kept = KeptVectors.wanted(keep_vectors, d)
         length = 1.0 if metric == "cosine" and takes_length(quantizer) else None
-        return cls(inner, d, metric, copy.deepcopy(quantizer), kept, row_length=length)
+        if norms is not None and (metric not in ("l2", "ip") or quantizer is None):
+            raise ValueError(f"norms are for codes by metric 'l2' or 'ip', and metric is {metric!r}; leave norms out")
+        return cls(inner, d, metric, copy.deepcopy(quantizer), kept, row_length=length, norms=norms and norms.alone())
 
     @classmethod
     def build(
@@ -126,6 +130,7 @@ class Index:
         keep_vectors: bool | str = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
+        norms: bool | Norms = False,
         callback: Callback | None = None,
     ) -> Self:
         """Index the rows X (n, d).
@@ -140,6 +145,8 @@ class Index:
             two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
+        norms: add a byte to each row for its norm, for rows of different norms by "l2" and "ip"; True learns the levels
+            of the byte from X.
         callback(rows_done, {"total": n}) follows the adding.
 
         ValueError for rows that float32 cannot hold, and for a quantizer that was fitted on normalised rows where X are
@@ -150,7 +157,8 @@ class Index:
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         if quantizer is not None:
             quantizer = fitted(quantizer, X, metric)
-        index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe)
+        levels = Norms.learned(X) if norms is True else norms or None
+        index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)
         index.kept = kept
         return index.add(X, ids, callback=callback)
 
@@ -166,7 +174,7 @@ class Index:
             own = self.faiss_index
             clone = faiss.clone_binary_index(own) if isinstance(own, faiss.IndexBinary) else faiss.clone_index(own)
             quantizer, ids = copy.deepcopy((self._quantizer, self.ids), memo)
-            others = self.kept, ids, self._next_id, self.row_length
+            others = self.kept, ids, self._next_id, self.row_length, self.norms
             return type(self)(clone, self.n_features, self.metric, quantizer, *others)
 
     @property
@@ -178,9 +186,10 @@ class Index:
 
     @property
     def bytes_per_vector(self) -> int:
-        """Size of one row's code, ids and kept vectors not counted."""
+        """Size of one row's code and norm, ids and kept vectors not counted."""
         index = self.faiss_index
-        return int(index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size())
+        code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
+        return int(code) + (self.norms is not None)
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
@@ -229,7 +238,7 @@ class Index:
 
         Ids and kept vectors stay. ValueError, and no change, for another number of rows.
         """
-        fresh = type(self).empty(self.n_features, quantizer, self.metric)
+        fresh = type(self).empty(self.n_features, quantizer, self.metric, norms=self.norms)
         if self.n_lists is not None and self.n_lists == fresh.n_lists:
             fresh.n_probe = cast(int, self.n_probe)
         if len(check_vectors(X, n_features=self.n_features)) != len(self):
@@ -237,6 +246,7 @@ class Index:
         fresh.add(X, callback=callback)
         with self._guard.writing(), uninterrupted():
             self.faiss_index, self._quantizer, self.row_length = fresh.faiss_index, fresh._quantizer, fresh.row_length
+            self.norms = fresh.norms
             self.__dict__.pop("_with_lengths", None)
             self._searched.forget()
         return self
@@ -281,8 +291,9 @@ class Index:
             length = other.row_length
             if len(self):
                 length = common_length(self.row_length, length) if len(other) else self.row_length
+            norms = self.norms and other.norms and self.norms.joined(other.norms.codes)
             faiss_index.move(other.faiss_index, self.faiss_index)
-            self.row_length = length
+            self.row_length, self.norms, other.norms = length, norms, other.norms and other.norms.alone()
             self._searched.forget()
             other._searched.forget()
         return self
@@ -300,6 +311,8 @@ class Index:
             same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))
         else:
             same = faiss_index.same_codes(self.faiss_index, other.faiss_index)
+            one, its_norms = self.norms, other.norms
+            same &= one is its_norms if one is None or its_norms is None else one.same(its_norms)
         if not same:
             raise ValueError(
                 "indexes of different quantizers cannot be merged; build both with the same fitted quantizer"
@@ -411,9 +424,9 @@ class Index:
     @property
     def lengths(self) -> Lengths | None:
         """How decoded rows get their length; None if it is not known."""
-        if self.row_length is None and self._with_lengths is None:
+        if self.row_length is None and self.norms is None and self._with_lengths is None:
             return None
-        return Lengths(self.row_length, self._with_lengths)
+        return Lengths(self.row_length, self.norms, self._with_lengths)
 
     @cached_property  # to look for a protocol's methods takes a third of a query's time
     def _with_lengths(self) -> LengthCodes | None:
@@ -436,7 +449,9 @@ class Index:
             config |= {name: value for name, value in known.items() if value is not None}
             with saving_folder(path, "index", config) as folder:
                 write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
-                write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
+                ids = {} if self.ids is None else pack_ids("row", self.ids)
+                norms = {} if self.norms is None else parts.packed_norms(self.norms)
+                write_arrays(folder / "arrays.safetensors", ids | norms)
                 if self.quantizer is not None:
                     self.quantizer.save(folder / "quantizer")
                 if self.kept is not None:
@@ -477,13 +492,13 @@ class Index:
     def _change(self, X: np.ndarray, codes: np.ndarray, after: "_Names") -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         self._searched.forget()
-        before, kept, length = len(self), self.kept, self.row_length
+        before, kept, length, norms = len(self), self.kept, self.row_length, self.norms
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         if len(X):
             length = self._length_with(X)
-            kept = None if kept is None else kept.with_rows(X)
-        if kept is not None and len(after.gone):
-            kept = kept.without(after.gone)
+            kept, norms = None if kept is None else kept.with_rows(X), norms and norms.with_rows(X)
+        if len(after.gone):
+            kept, norms = None if kept is None else kept.without(after.gone), norms and norms.without(after.gone)
         try:
             if len(X) and self.quantizer is None:
                 self.faiss_index.add(codes)
@@ -495,10 +510,11 @@ class Index:
             faiss_index.cut(self.faiss_index, before)
             raise
         self.ids, self.kept, self.row_length, self._next_id = after.ids, kept, length, after.next_id
+        self.norms = norms
 
     def _length_with(self, X: np.ndarray) -> float | None:
         """The length of all rows when rows X (n, d) follow, None for different ones."""
-        if self.metric not in ("l2", "ip") or not takes_length(self.quantizer):
+        if self.metric not in ("l2", "ip") or self.norms is not None or not takes_length(self.quantizer):
             return self.row_length
         if not len(self):
             return row_length(X, isinstance(self.quantizer, VectorCodes) and bool(self.quantizer.normalized_))
@@ -547,46 +563,3 @@ class _Names(NamedTuple):
     ids: np.ndarray | None
     gone: np.ndarray
     next_id: int | None
-
-
-class Probing(NamedTuple):
-    """Recall and time of a search that visits `n_probe` lists."""
-
-    n_probe: int
-    recall: float
-    seconds: float
-
-
-def probing_curve(
-    index: Index,
-    Q: ArrayLike,
-    neighbours: ArrayLike | ExactNeighbours,
-    k: int = 10,
-    *,
-    n_probes: Iterable[int] | None = None,
-    oversample: float | None = None,
-) -> list[Probing]:
-    """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
-
-    neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
-        or as `nearkin.metrics.retrieval` has them, where rows may lie at one distance.
-    n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
-    oversample: as in `Index.search`.
-
-    The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
-    without an inverted file.
-    """
-    k, before, n_lists = check_integer(k, "k", low=1), index.n_probe, index.n_lists or 0
-    truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
-    doubled = [2**i for i in range(n_lists.bit_length()) if 2**i < n_lists]
-    curve: list[Probing] = []
-    try:
-        for count in [*doubled, n_lists] if n_probes is None else n_probes:
-            index.n_probe = count  # raises without an inverted file
-            start = time.perf_counter()
-            found = index.search(Q, k, oversample=oversample)[1]
-            curve.append(Probing(count, recall_k_at_k(found, truth.matched(found), k), time.perf_counter() - start))
-    finally:
-        if before is not None:
-            index.n_probe = before
-    return curve

@@ -23,6 +23,7 @@ from nearkin.index import identifiers
 from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
+from nearkin.linalg.norms import Norms
 
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
@@ -138,6 +139,7 @@ class Parts:
     ids: np.ndarray | None
     next_id: int | None
     row_length: float | None
+    norms: Norms | None
 
 
 def read_parts(path: Path) -> Parts:
@@ -154,10 +156,11 @@ def read_parts(path: Path) -> Parts:
     found = read_faiss(path / "index.faiss", binary=metric == "hamming")
     arrays, ids = read_arrays(path / "arrays.safetensors"), None
     try:
+        norms = saved_norms(arrays, (n_rows, d)) if NORMS[0] in arrays else None
         if arrays:
             ids = identifiers.join_ids(np.empty(0, np.int64), identifiers.check_ids(unpack_ids("row", arrays), n_rows))
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        text = f"{path / 'arrays.safetensors'} does not hold the ids of the rows ({error}); the file is damaged"
+        text = f"{path / 'arrays.safetensors'} does not hold the ids or norms of the rows ({error}); it is damaged"
         raise ValueError(text) from error
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
     inner = found
@@ -173,7 +176,21 @@ def read_parts(path: Path) -> Parts:
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"
     kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
-    return Parts(inner, d, metric, quantizer, kept, ids, next_id, length)
+    return Parts(inner, d, metric, quantizer, kept, ids, next_id, length, norms)
+
+
+NORMS = ("norm_codes", "norm_levels", "norm_centre")  # arrays of a folder
+
+
+def packed_norms(norms: Norms) -> dict[str, np.ndarray]:
+    """Norms as named arrays."""
+    return dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
+
+
+def saved_norms(arrays: dict[str, np.ndarray], shape: tuple[int, int]) -> Norms:
+    """The norms of `shape` rows and columns, taken out of `arrays`; ValueError or KeyError for others."""
+    codes, levels, centre = map(arrays.pop, NORMS)
+    return Norms.checked(centre, levels, codes, shape)
 
 
 def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantizer: SavedQuantizer | None) -> None:

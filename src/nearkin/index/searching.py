@@ -9,9 +9,9 @@ Of a query q and a row that is a list's centre c plus the sum r of its centroids
 brackets is the same for all queries and is cached: four bytes a row. A flat index has one list.
 
 Quantized rows are too short, each by a different factor, which biases their scores. If all rows of an index have one
-length L, a decoded row y is replaced by L y / |y|, which needs no byte. Codes may also hold each row's length
-(`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, which are ranked again
-here. Where y becomes c + (1 + e)(y - c), the new score follows from FAISS's own: with d = |q - y|^2,
+length L, a decoded row y is replaced by L y / |y|, which needs no byte; else the index may hold a byte for each row's
+norm about a centre c (`Norms`). FAISS compares with y itself: it finds candidates, which are ranked again here.
+Where y becomes c + (1 + e)(y - c), the new score follows from FAISS's own: with d = |q - y|^2,
 
     |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2,
 
@@ -29,6 +29,7 @@ import numpy as np
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
 from nearkin.contracts import LengthCodes
+from nearkin.linalg.norms import Norms
 from nearkin.linalg.orthonormal import has_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
@@ -399,15 +400,21 @@ def common_length(one: float | None, other: float | None) -> float | None:
 
 
 class Lengths(NamedTuple):
-    """The norm of decoded rows: `length` of all rows, or `codes` that hold each row's norm."""
+    """The norm of decoded rows: `length` of all rows, the index's `norms`, or `codes` that hold each row's."""
 
     length: float | None
-    codes: LengthCodes | None
+    norms: Norms | None = None
+    codes: LengthCodes | None = None
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
         most = k + max(DEFAULTS.spare, int(DEFAULTS.share * k))
-        return most if self.codes is None else DEFAULTS.lengths * most
+        return most if self._one else DEFAULTS.lengths * most
+
+    @property
+    def _one(self) -> bool:
+        """Whether all rows have one length."""
+        return self.norms is None and self.codes is None
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their own length."""
@@ -420,12 +427,11 @@ class Lengths(NamedTuple):
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's."""
         asked, by_distance = kept.real(index, Q), index.metric_type == faiss.METRIC_L2
-        centre = np.zeros(1, np.float32) if self.codes is None else self.codes.length_centre
         inner = innermost(index)
         scanned = isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan)
         # lengths that differ would multiply the rounding of a fast scan
-        if centre is not None and not _rounds_norms(inner) and not (scanned and self.codes is not None):
-            scores = self._stretched(index, asked, centre, scores, positions, kept)
+        if self.codes is None and not _rounds_norms(inner) and (self._one or not scanned):
+            scores = self._stretched(index, asked, scores, positions, kept)
             return best_of(scores, positions, k, by_distance)
         scores = np.empty(positions.shape, np.float32)
         step = max(1, min(_QUERIES, _AT_LENGTH // max(1, positions.shape[1] * Q.shape[1])))
@@ -437,21 +443,20 @@ class Lengths(NamedTuple):
         return best_of(scores, positions, k, by_distance)
 
     def _stretched(
-        self, index: faiss.Index, Q: np.ndarray, centre: np.ndarray, scores: np.ndarray, positions: np.ndarray,
-        kept: Kept,
-    ) -> np.ndarray:  # fmt: skip
+        self, index: faiss.Index, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, kept: Kept
+    ) -> np.ndarray:
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
-        inner = innermost(index)
+        inner, centre = innermost(index), self._centre(index)
         # the factor e and |y - c| of each row; NaN for rows that were no candidates yet
         known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 2), np.nan, np.float32))
         own = np.maximum(positions, 0)
         new = np.unique(own[np.isnan(known[own, 1])])
         for first in range(0, len(new), _CHUNK):
             some = new[first : first + _CHUNK]
-            rows, codes = decoded(inner, some, kept)
-            rows = kept.real(index, rows)
-            before, after = (np.linalg.norm(part - centre, axis=1) for part in (rows, self._restored(rows, codes)))
-            factor = np.divide(after, before, out=np.ones_like(after), where=before > 0)  # a row at the centre stays
+            rows = kept.real(index, decoded(inner, some, kept)[0])
+            before = np.linalg.norm(rows - centre, axis=1)
+            after = np.float32(cast(float, self.length)) if self.norms is None else self.norms.of(some)
+            factor = np.divide(after, before, out=np.ones_like(before), where=before > 0)  # a row at the centre stays
             known[some] = np.column_stack([factor - 1, before])
         stretch, size = np.moveaxis(known[own].astype(np.float64), -1, 0)
         if index.metric_type == faiss.METRIC_L2:
@@ -463,13 +468,22 @@ class Lengths(NamedTuple):
         with np.errstate(over="ignore"):  # where there was no row
             return scores.astype(np.float32)
 
+    def _centre(self, index: faiss.Index) -> np.ndarray:
+        """The point (d',) behind the rotation about which rows are rescaled, or (1,) for the origin."""
+        if self.norms is None:
+            return np.zeros(1, np.float32)
+        return self.norms.centre @ matrix(index) if isinstance(index, faiss.IndexPreTransform) else self.norms.centre
+
     def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
         rows, codes = decoded(innermost(index), positions, kept)
-        return self._restored(kept.real(index, rows), codes)
-
-    def _restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        return at_length(rows, cast(float, self.length)) if self.codes is None else self.codes.restored(rows, codes)
+        rows = kept.real(index, rows)
+        if self.codes is not None:
+            return self.codes.restored(rows, codes)
+        if self.norms is None:
+            return at_length(rows, cast(float, self.length))
+        centre = self._centre(index)
+        return centre + unit_rows(rows - centre) * self.norms.of(positions)[:, None]
 
 
 def _rounds_norms(inner: faiss.Index) -> bool:

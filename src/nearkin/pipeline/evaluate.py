@@ -17,7 +17,8 @@ from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
-from nearkin.index.index import Index, probing_curve
+from nearkin.index.index import Index
+from nearkin.index.probing import probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.hamming import relevant_rows

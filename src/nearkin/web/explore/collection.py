@@ -116,7 +116,7 @@ class IndexView:
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
         parts = index.faiss_index, index.n_features, index.metric, index.quantizer
-        self.index = Index(*parts, kept, rows, row_length=index.row_length)
+        self.index = Index(*parts, kept, rows, row_length=index.row_length, norms=index.norms)
         self.source = Source(self.index)
 
     @property
