@@ -7,11 +7,13 @@ import numpy as np
 from benchmarks.codecs.problems import Problem
 from nearkin import ProductQuantizer
 from nearkin.contracts import VectorCodes
-from nearkin.quantization import NormExplicitQuantizer, best
+from nearkin.linalg.norms import Norms
+from nearkin.quantization import best
+from nearkin.quantization.sized import ProductCode, fitted_code
 
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
 _RACE = 60.0  # seconds of the race of `nearkin compress`, beyond what its first code takes
-Fit = Callable[[np.ndarray], tuple[str, VectorCodes]]  # rows (n, d) to the name of the codec and the codec
+Fit = Callable[[np.ndarray], tuple[str, VectorCodes, Norms | None]]  # rows (n, d) to the codec's name, it, its norms
 
 
 def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
@@ -19,22 +21,23 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
     n_rows = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
     race = {"n_rows": n_rows, "metric": problem.metric, "random_state": 0}
 
-    def raced(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes]:
+    def raced(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
         found = best(X, n_bytes, **race | options)  # pyright: ignore[reportArgumentType]
-        return f"{name}: {found.table[0]['name']}", found.quantizer
+        return f"{name}: {found.table[0]['name']}", found.quantizer, found.norms
 
     fits: dict[str, Fit] = {
         "ours, ProductQuantizer": lambda X: (
             "ours, ProductQuantizer",
             ProductQuantizer(n_bytes, random_state=0).fit(X),
+            None,
         ),
-        "ours, NormExplicitQuantizer": lambda X: (
-            "ours, NormExplicitQuantizer",
-            NormExplicitQuantizer(n_bytes, random_state=0).fit(X),
+        "ours, Index.build": lambda X: (
+            "ours, Index.build",
+            *fitted_code(ProductCode(n_bytes, random_state=0), X),
         ),
         "ours, compress": lambda X: raced("ours, compress", X, seconds=_RACE, n_encoded=len(problem.searched)),
         "ours, best": lambda X: raced("ours, best", X),
     }
     if problem.metric == "cosine":  # rows of one length need no byte for it: the same codes
-        del fits["ours, NormExplicitQuantizer"]
+        del fits["ours, Index.build"]
     return fits

@@ -29,9 +29,8 @@ from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.table import Results
 from nearkin._faiss import innermost, nearest_codes, nearest_rows
-from nearkin.linalg.orthonormal import unit_rows
+from nearkin.linalg.norms import Norms
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.norm_explicit import length_levels, lengths
 
 BITS = (0.25, 0.5, 1.0, 2.0)
 WHO = ("faiss", "length", "scann", "ours")
@@ -46,11 +45,11 @@ def size(d: int, bits: float) -> int:
 def judge_ours(fit: ours.Fit, problem: Problem) -> Iterator[dict[str, Any]]:
     """Fit, build the index, search: recall of the answers, and seconds of the processor."""
     start = time.process_time()
-    name, quantizer = fit(problem.learned)
+    name, quantizer, norms = fit(problem.learned)
     trained = time.process_time() - start
     nk.Index.build(problem.searched[:300], quantizer, metric=problem.metric).search(problem.queries[:1], 1)  # compiles
     start = time.process_time()
-    index = nk.Index.build(problem.searched, quantizer, metric=problem.metric)
+    index = nk.Index.build(problem.searched, quantizer, metric=problem.metric, norms=norms)
     adding = time.process_time() - start
     found = index.search(problem.queries, NEIGHBOURS)[1]
     searching, _ = cpu_seconds(lambda: index.search(problem.queries[:_TIMED], NEIGHBOURS))
@@ -78,16 +77,13 @@ def judge(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
 
 def judge_at_length(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
     """Train, add, and compare decoded rows at the length about the mean that a byte behind each code holds."""
-    start, mean = time.process_time(), problem.learned.mean(axis=0)
-    levels = length_levels(problem.learned, mean)
-    true = lengths(problem.searched, mean)
-    own = levels[np.abs(np.log(np.maximum(levels, levels[1] / 2)) - np.log(true)[:, None]).argmin(axis=1)]
+    start = time.process_time()
+    norms = Norms.learned(problem.learned)
     for name, index, _ in make(problem.learned):
         trained = time.process_time() - start
         wide = np.pad(problem.searched, ((0, 0), (0, index.d - problem.d)))
         adding, _ = cpu_seconds(lambda index=index, wide=wide: index.add(wide))
-        decoded = index.reconstruct_n(0, len(wide))[:, : problem.d] - mean
-        rows = mean + unit_rows(decoded) * own[:, None]
+        rows = norms.restored(index.reconstruct_n(0, len(wide))[:, : problem.d], problem.searched)
         found = nearest_rows(rows, problem.queries, NEIGHBOURS)
         yield {
             "codec": f"{name}, byte of length", "bytes": index.sa_code_size() + 1, "train_seconds": trained,

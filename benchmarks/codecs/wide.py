@@ -103,7 +103,7 @@ def measured(folder: Path, name: str) -> Record:
         fit, _ = cpu_seconds(lambda: index.train(file.sample(LEARNED, 0)))
         n_bytes = index.sa_code_size()
     else:
-        maker = nk.quantization.NormExplicitQuantizer if kind == "product" else nk.quantization.AxisQuantizer
+        maker = nk.ProductQuantizer if kind == "product" else nk.quantization.AxisQuantizer  # rows of norm 1
         fit, model = cpu_seconds(lambda: maker(int(size[0])).fit(file.sample(LEARNED, 0)))
         index = nk.Index.empty(file.shape[1], model, "cosine")
         n_bytes = index.bytes_per_vector

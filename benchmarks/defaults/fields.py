@@ -5,7 +5,6 @@ from typing import Any
 
 PRODUCT = ("product, SIFT, 8 bytes", "product, GIST, 16 bytes")
 RESIDUAL = ("residual, SIFT, 8 bytes", "residual, GIST, 8 bytes")
-LENGTHS = ("lengths, GIST, 8 bytes", "lengths, MNIST, 2 x 8")
 FAR = ("product with far rows, SIFT, 8 bytes", "product with far rows, GIST, 16 bytes")
 KNOWN = ("known rows, word vectors, 8 bytes", "known rows, GIST, 8 bytes")
 SIGNS = ("signs, sentences", "signs, SIFT")
@@ -56,7 +55,6 @@ PROBLEMS_OF = {
     "hashing.scq": ("OgE with labels, network features", "OgE with labels, GIST"),
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,
-    "index.searching.lengths": LENGTHS,
     "linalg.orthonormal": BY_PRODUCT,
     "metrics.trial": PRODUCT,
     "metrics.trial.queries": (
@@ -64,8 +62,6 @@ PROBLEMS_OF = {
         "product with queries, GIST, 16 bytes",
     ),
     "quantization.additive": RESIDUAL,
-    "quantization.additive.length": LENGTHS,
-    "quantization.additive.restoring": LENGTHS,
     "quantization.axis": ("axes, sentences, 96 bytes", "axes, GIST, 128 bytes"),
     "quantization.best": ("best, SIFT, 8 bytes", "best, GIST, 8 bytes"),
     "quantization.best.mostly_known": ("best, known word vectors, 8 bytes", "best, SIFT, 8 bytes"),
@@ -77,7 +73,6 @@ PROBLEMS_OF = {
     "quantization.engine_rotation": SIGNS,
     "quantization.engine_rotation.iterations": ("rotation for product codes, SIFT", "rotation for product codes, GIST"),
     "quantization.faiss_bridge": ("product of 4 bits, SIFT, 8 bytes", "product of 4 bits, GIST, 16 bytes"),
-    "quantization.norm_explicit": ("norm-explicit, GIST, 16 bytes", "norm-explicit, heavy tails, 16 bytes"),
     "quantization.order": SIGNS,
     **{f"quantization.order.{name}": KNOWN for name in ("code_list_rows", "code_lists", "code_steps", "code_rate")},
     "quantization.product": ("product by batches, SIFT, 8 bytes", "product by batches, GIST, 16 bytes"),

@@ -25,12 +25,11 @@ from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, 
 from nearkin.quantization import (
     AxisQuantizer,
     IndexingLayer,
-    NormExplicitQuantizer,
-    ProductResidualQuantizer,
     ResidualQuantizer,
     ScalarQuantizer,
     best,
 )
+from nearkin.quantization.sized import fitted_code
 
 CACHE = Path(__file__).parents[1] / ".cache"
 _LEARNED, _SEARCHED = 8_192, 10_000
@@ -56,8 +55,9 @@ def codes(name: str, make: Callable[[int], Any], data: Path, seed: int, metric: 
     `metric`: "ip" for rows of one length, whose neighbours are the same.
     """
     problem, made = _rows(name, data), make(seed)
-    quantizer = made.fit(problem.learned) if hasattr(made, "fit") else made(problem.learned)
-    index = nk.Index.build(problem.searched, quantizer, metric=metric or problem.metric)
+    learned = problem.learned
+    quantizer, norms = fitted_code(made, learned) if hasattr(made, "fit") else (made(learned), None)
+    index = nk.Index.build(problem.searched, quantizer, metric=metric or problem.metric, norms=norms)
     return 100 * recall_k_at_k(index.search(problem.queries, NEIGHBOURS)[1], problem.truth, NEIGHBOURS)
 
 
@@ -270,12 +270,8 @@ PROBLEMS = {
     "scalars of 4 bits, GIST": Problem(_RECALL, partial(codes, "gist", lambda _: ScalarQuantizer(4)), 1),
     "residual, SIFT, 8 bytes": _codes("sift", ResidualQuantizer, 8),
     "residual, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8),
-    "lengths, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8, ranking="lengths"),
-    "lengths, MNIST, 2 x 8": _codes("mnist", ProductResidualQuantizer, 2, 8, ranking="lengths"),
     "known rows, word vectors, 8 bytes": Problem(_RECALL, partial(known_rows, "vocabulary"), 1),
     "known rows, GIST, 8 bytes": Problem(_RECALL, partial(known_rows, "gist"), 1),
-    "norm-explicit, GIST, 16 bytes": _codes("gist", NormExplicitQuantizer, 16),
-    "norm-explicit, heavy tails, 16 bytes": _codes("heavy", NormExplicitQuantizer, 16),
     "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(raced, 8, False)), 1),
     "best, GIST, 8 bytes": Problem(_RECALL, partial(codes, "gist", partial(raced, 8, False)), 1),
     "best, known word vectors, 8 bytes": Problem(_RECALL, partial(codes, "vocabulary", partial(raced, 8, True)), 1),

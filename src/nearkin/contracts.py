@@ -140,23 +140,6 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
-class LengthCodes(VectorCodes, Protocol):
-    """Codes that may hold the norm of each row, which FAISS does not read."""
-
-    lengths_: np.ndarray
-    """The lengths that a code names; empty if codes hold none."""
-
-    def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Rows (n, d') in FAISS's space, decoded from codes (n, bytes) and scaled to their stored norms."""
-        ...
-
-    @property
-    def length_centre(self) -> np.ndarray | None:
-        """The point (d',) in FAISS's space about which `restored` scales a row; None if it does more than that."""
-        ...
-
-
-@runtime_checkable
 class ScoredCodes(VectorCodes, Protocol):
     """Codes whose decoded rows may be compared best at the lengths that they have."""
 

@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import check_estimator
 import nearkin as nk
 from nearkin.quantization import (
     AxisQuantizer,
-    NormExplicitQuantizer,
     ProductResidualQuantizer,
     ResidualQuantizer,
     ScalarQuantizer,
@@ -30,7 +29,6 @@ MATRICES = {  # hashers have their whole family in test_hashers.py, quantizers a
     "product residual": ProductResidualQuantizer(2, 1, n_centroids=4, max_iter=2, random_state=0),
     "scalar": ScalarQuantizer(4),
     "axis": AxisQuantizer(2),
-    "norm-explicit": NormExplicitQuantizer(2, max_iter=1, random_state=0),
     "rotation": nk.Rotation("sign", max_iter=2, random_state=0),
     "bits": nk.ITQ(3, random_state=0),
 }
@@ -39,7 +37,6 @@ NEW = {  # checked by no other file
     "product residual": ProductResidualQuantizer(1, 1, n_centroids=2, max_iter=2),
     "scalar": ScalarQuantizer(8),
     "axis": AxisQuantizer(1),
-    "norm-explicit": NormExplicitQuantizer(1, max_iter=1),
 }
 
 

@@ -26,6 +26,7 @@ from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
+from nearkin.quantization.sized import ProductCode
 from nearkin.statistics import Shard
 
 Arrays = dict[str, np.ndarray]
@@ -89,8 +90,9 @@ def codes() -> Arrays:
         found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
     pq.partial_fit(own(X))
     found["stream.books"] = pq.codebooks_
-    lengths = nk.quantization.NormExplicitQuantizer(3, max_iter=2, random_state=0).fit(own(X))
-    return found | {"lengths.codes": lengths.encode(X), "lengths.levels": lengths.lengths_}
+    made = ProductCode(3, max_iter=2, random_state=0)
+    codes = made.fit(own(X)).encode(X)
+    return found | {"norms.codes": codes, "norms.levels": np.empty(0) if made.norms_ is None else made.norms_.levels}
 
 
 def bits() -> Arrays:

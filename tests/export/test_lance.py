@@ -9,7 +9,6 @@ import nearkin as nk
 from nearkin.export import RecallTooLowError, export_index
 from nearkin.export.lance import Lance, LanceTable, open_lance
 from nearkin.index import Index
-from nearkin.quantization import NormExplicitQuantizer
 
 lance = pytest.importorskip("lance", reason="pip install 'nearkin[lance]'")
 
@@ -77,12 +76,13 @@ def test_a_failed_check_leaves_what_was_there(X, Q, pq, tmp_path: Path, monkeypa
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_what_lance_cannot_hold_is_refused_before_any_work(bits, X, ivf, tmp_path: Path, monkeypatch) -> None:
+def test_what_lance_cannot_hold_is_refused_before_any_work(bits, X, ivf, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="lance takes product quantization"):
         export_index(bits, Lance(tmp_path / "out"))
     with pytest.raises(ValueError, match="residuals for 'ip'"):
         export_index(Index.build(X, ivf, metric="ip"), Lance(tmp_path / "out"))
-    monkeypatch.setattr(NormExplicitQuantizer, "_length_pays", lambda *others: True)
-    with pytest.raises(ValueError, match="does not read the rows' lengths in these codes; compress with --method proc"):
-        export_index(Index.build(X, NormExplicitQuantizer(4, max_iter=1, random_state=0)), Lance(tmp_path / "out"))
+    with pytest.raises(ValueError, match="does not read the rows' norms in this index; compress with --method proc"):
+        export_index(
+            Index.build(X, nk.ProductQuantizer(4, max_iter=1, random_state=0), norms=True), Lance(tmp_path / "out")
+        )
     assert not (tmp_path / "out").exists()

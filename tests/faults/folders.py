@@ -23,7 +23,6 @@ from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names as named
 from nearkin.quantization import (
     AxisQuantizer,
-    NormExplicitQuantizer,
     ProductResidualQuantizer,
     ResidualQuantizer,
     ScalarQuantizer,
@@ -202,7 +201,6 @@ def kinds() -> list[Kind]:
         "product-residual": lambda seed: ProductResidualQuantizer(2, 2, 8, random_state=seed),
         "scalar": lambda seed: ScalarQuantizer(8),
         "axis": lambda seed: AxisQuantizer(3),
-        "norm-explicit": lambda seed: NormExplicitQuantizer(3, max_iter=1, random_state=seed),
     }
     indexes: dict[str, Callable[[int], nk.Index]] = {
         "exact": lambda seed: nk.Index.build(X[seed:], metric=("l2", "ip")[seed]),
@@ -211,6 +209,7 @@ def kinds() -> list[Kind]:
         "lists": lambda seed: nk.Index.build(
             X, nk.ProductQuantizer(2, 8, **quick, n_lists=3, random_state=seed), ids=_numbers(seed)
         ),
+        "norms": lambda seed: nk.Index.build(X, quantizers["product"](seed), norms=True),
         "bits": lambda seed: nk.Index.build(X, nk.RandomHyperplanes(16, random_state=seed), metric="hamming"),
     }
     found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]

@@ -17,9 +17,9 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._faiss import innermost
+from nearkin.linalg.norms import Norms, widened
 from nearkin.quantization import (
     AxisQuantizer,
-    NormExplicitQuantizer,
     ProductResidualQuantizer,
     ResidualQuantizer,
     ScalarQuantizer,
@@ -67,10 +67,7 @@ KINDS = [
     Kind("product sums ip", lambda: ProductResidualQuantizer(2, 2, 32, max_iter=2, random_state=0), "ip"),
     *(Kind(f"scalar {bits} bits l2", lambda bits=bits: ScalarQuantizer(bits), "l2") for bits in (4, 8, 16)),
     *(Kind(f"axes {metric}", lambda: AxisQuantizer(4), metric) for metric in ("l2", "ip", "cosine")),
-    *(
-        Kind(f"lengths {metric}", lambda: NormExplicitQuantizer(4, max_iter=2, random_state=0), metric)
-        for metric in ("l2", "ip")
-    ),
+    *(Kind(f"product and norms {metric}", _product(32), metric) for metric in ("l2", "ip")),
     *(Kind(f"product unit {metric}", _product(32), metric) for metric in ("l2", "ip")),
     Kind("product 4 bits unit l2", _product(16), "l2", _SCAN),
     *(Kind(f"product lists unit {metric}", _product(32, LISTS), metric) for metric in ("l2", "ip")),
@@ -109,7 +106,8 @@ class Machine:
         self.kind, self.names, self.keep, self.folder = KINDS[kind], names, keep, folder
         self.quantizer, self.original = _fitted(kind), copy.deepcopy(_fitted(kind))
         n_probe = LISTS if "lists" in self.kind.name else None
-        self.index = nk.Index.empty(D, self.original, self.kind.metric, keep_vectors=keep, n_probe=n_probe)
+        norms = self.norms = Norms.learned(_TRAIN) if "and norms" in self.kind.name else None
+        self.index = nk.Index.empty(D, self.original, self.kind.metric, keep_vectors=keep, n_probe=n_probe, norms=norms)
         self.ids: list[Any] = []
         self.rows = np.empty((0, D), np.float32)
         self.next_id = 0
@@ -239,7 +237,7 @@ class Machine:
 
     def merge(self, rng: random.Random) -> None:
         """Merge another index of the same codes; it is empty and usable afterwards."""
-        other = nk.Index.empty(D, self.quantizer, self.kind.metric, n_probe=self.index.n_probe)
+        other = nk.Index.empty(D, self.quantizer, self.kind.metric, n_probe=self.index.n_probe, norms=self.norms)
         X = self._draw_rows(rng, rng.randint(1, 6))
         other.add(X)
         if self.names != "counted" and not self.ids:
@@ -323,7 +321,10 @@ class Machine:
             if length is None and "sums" in self.kind.name:
                 return self._scores_of_faiss(Q, rows)
             rows = np.asarray(self.quantizer.decode(self.quantizer.encode(rows)))
-            if length is not None and not len(getattr(self.quantizer, "lengths_", ())):
+            if self.index.norms is not None:
+                rows = self.index.norms.restored(rows, self.rows)
+                Q = widened(Q, rows.shape[1])
+            if length is not None:
                 rows = rows * (length / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True))
         return self._compared(Q, rows)
 

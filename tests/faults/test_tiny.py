@@ -17,7 +17,6 @@ DRAWS = 25
 CODECS: dict[str, Callable[[int], Any]] = {
     "product": lambda n: nk.ProductQuantizer(n, 4, random_state=0),
     "product, Givens": lambda n: nk.ProductQuantizer(n, 4, rotation="givens-greedy", random_state=0),
-    "norm-explicit": lambda n: quantization.NormExplicitQuantizer(n + 1, 16, random_state=0),
     "residual": lambda n: quantization.ResidualQuantizer(n, 4, random_state=0),
     "axes": lambda n: quantization.AxisQuantizer(n),
     "scalar": lambda n: quantization.ScalarQuantizer(8),

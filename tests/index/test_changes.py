@@ -75,7 +75,7 @@ def fitted(name: str) -> tuple[object, str, Norms | None]:
 
 def build(rows: np.ndarray, kind: tuple[object, str, Norms | None], ids: object, **options: object) -> Index:
     quantizer, metric, norms = kind
-    return Index.build(rows, quantizer, ids, metric, n_probe=5, norms=norms or False, **options)
+    return Index.build(rows, quantizer, ids, metric, n_probe=5, norms=norms, **options)
 
 
 def all_hits(index: Index, Q: np.ndarray = X[:20], **options: object) -> list[dict[object, float]]:

@@ -14,7 +14,7 @@ from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin._faiss import innermost
 from nearkin.contracts import Quantizer
 from nearkin.index.faiss_index import read_faiss, write_faiss
-from nearkin.quantization import AxisQuantizer, NormExplicitQuantizer, ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.storage.signed import signed
 
@@ -29,7 +29,6 @@ CODED = {
     "6 bits a column": ScalarQuantizer(6),
     "half floats": ScalarQuantizer(16),
     "axes": AxisQuantizer(3),
-    "norm-explicit": NormExplicitQuantizer(3, max_iter=2, random_state=0),
     "padded": ProductQuantizer(3, 32, rotation=None, random_state=0),
     "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),

@@ -162,22 +162,6 @@ def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
         assert Index.build(ROWS[:300], quantizer, metric=metric).row_length is None
 
 
-def test_codes_with_lengths_need_no_common_length(tmp_path: Path) -> None:
-    X = (rng.normal(size=(2000, 64)) * rng.gamma(2, size=(2000, 1))).astype(np.float32)
-    rows, queries = X[:1900], X[1900:]
-    model = AxisQuantizer(12).fit(rows)
-    assert len(model.lengths_)
-    decoded = model.decode(model.encode(rows))
-    for metric in ("l2", "ip"):
-        index = Index.build(rows, model, metric=metric)
-        index.save(tmp_path / metric)
-        for some in (index, Index.load(tmp_path / metric)):
-            scores, ids = some.search(queries, 10)
-            own = decoded[ids].astype(np.float64)
-            expected = np.square(queries[:, None] - own).sum(2) if metric == "l2" else (queries[:, None] * own).sum(2)
-            np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
-
-
 def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
     from nearkin.export.source import Source
 

@@ -126,10 +126,10 @@ def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: Vec
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=5000)
     (tmp_path / "work" / "thesis.tex").write_text("mine")
-    (tmp_path / "work" / "quantizer" / "notes.txt").write_text("mine")
+    (tmp_path / "work" / "trained" / "notes.txt").write_text("mine")
     compress(file, tmp_path)
     left = {str(path.relative_to(tmp_path / "work")) for path in (tmp_path / "work").rglob("*") if path.is_file()}
-    assert left == {"thesis.tex", "quantizer/notes.txt"}
+    assert left == {"thesis.tex", "trained/notes.txt"}
 
 
 def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile) -> None:

@@ -23,6 +23,7 @@ from nearkin.quantization.best import (
     best,
 )
 from nearkin.quantization.residual import ResidualQuantizer
+from nearkin.quantization.sized import WithNorms
 
 pytestmark = pytest.mark.usefixtures("few_rounds")  # what all steps give, `test_order.py` tests
 
@@ -98,7 +99,7 @@ def test_codes_that_encode_too_slowly_do_not_win(monkeypatch):
 def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
     X = rng.normal(size=(1000, 16)).astype(np.float32)  # not far above the 768 centroids
     own, others = ({r["name"]: r["recall"] for r in best(X, 3, n_rows=n, random_state=0).table} for n in (1000, 10**6))
-    assert all(own[name] > others[name] + 0.02 for name in own.keys() & others.keys() - {"axes"})  # of a row little
+    assert all(own[name] > others[name] + 0.02 for name in own.keys() & others.keys() if name[:4] != "axes")
     assert own["residual"] - own["product"] > others["residual"] - others["product"] + 0.01
     with pytest.raises(ValueError, match="n_rows is 499"):
         best(X, 4, n_rows=499)
@@ -129,18 +130,18 @@ def test_few_rows_and_many_bytes(rng):
 def test_best_code_fits_to_a_quantizer(vectors):
     made = BestCode(2, seconds=0, random_state=0)
     assert "n_bytes=2" in repr(made)
-    assert isinstance(made.fit(vectors[0][:800]), nk.quantization.NormExplicitQuantizer)
+    assert isinstance(made.fit(vectors[0][:800]), nk.ProductQuantizer)
 
 
-def test_axis_codes_are_judged_at_their_length(vectors):
-    """Rows of other lengths hold a scale in the last byte; plain scores would leave it out."""
+def test_codes_with_norms_are_judged_at_them(vectors):
+    """Plain scores would leave the norm out."""
     rows = vectors[0][:800] * np.linspace(0.2, 2, 800, dtype=np.float32)[:, None]
-    made = nk.quantization.AxisQuantizer(8)
     race = Race.of(rows, None, 10**6, "l2", np.random.default_rng(0))
-    record = race.run("axes", made)
-    index = nk.Index.build(race.judge.rows, made)
-    kept = race.judge.truth.kept(index.search(race.judge.queries, 10)[1])
-    assert record["recall"] == pytest.approx(kept, abs=1e-3)
+    made = WithNorms(nk.quantization.AxisQuantizer(8))
+    record = race.run("axes, norms", made)
+    index = nk.Index.build(race.judge.rows, made.quantizer, norms=made.norms_)
+    found = race.judge.truth.kept(index.search(race.judge.queries, 10)[1])
+    assert (record["recall"], record["bytes"]) == (pytest.approx(found, abs=1e-3), 9)
 
 
 def test_the_speed_of_search_is_that_of_an_index(vectors):
@@ -248,7 +249,7 @@ def test_a_sum_that_is_level_needs_time_for_more_rows(rows, name, monkeypatch, v
         return {"name": name, "recall": 0.5 if name == "residual" else 0.495, "encode_seconds": 0.0}
 
     monkeypatch.setattr(Race, "run", run)
-    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: quantizer)
+    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: (quantizer, None))
     monkeypatch.setattr(Clock, "rows", lambda clock, *given: rows)
     assert best(vectors[0][:800], 4, seconds=60, random_state=0).table[0]["name"] == name
 
@@ -266,7 +267,7 @@ def test_codes_for_known_rows_win_only_if_all_can_be_learned_from(cost, name, mo
 
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(Race, "run", run)
-    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: quantizer)
+    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: (quantizer, None))
     screen(monkeypatch, screening_rows=400, chains=(4,), cheap=4)
     X = rng.normal(size=(1_300, 16)).astype(np.float32)
     assert best(X, 8, seconds=60, random_state=0).table[0]["name"] == name
@@ -282,14 +283,19 @@ def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.M
     assert clocks[0]._needed is not None
 
 
-def test_codes_that_hold_lengths_race_where_rows_may_have_others(vectors):
+def test_codes_with_norms_race_where_rows_have_different_ones(vectors):
     X = vectors[0][:500]
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for rows, settings, expected in (
         (X, {"n_rows": 10**6}, True),
-        (X, {}, False),  # codes are trained for known rows by distances as they are
+        (X, {}, False),  # sums are trained for known rows by FAISS's own scores
         (unit, {"n_rows": 10**6}, False),
-        (X, {"n_rows": 10**6, "metric": "ip"}, False),
+        (X, {"n_rows": 10**6, "metric": "cosine"}, False),
+        (X, {"n_rows": 10**6, "metric": "ip"}, True),
     ):
-        names = [record["name"] for record in best(rows, 3, random_state=0, **settings).table]
-        assert any(name.endswith(", lengths") for name in names) == expected, (names, settings)
+        found = best(rows, 3, random_state=0, **settings)
+        names = [record["name"] for record in found.table if record["name"] != "axes, norms"]
+        assert any(name.endswith(", norms") for name in names) == expected, (names, settings)
+        assert all(record["bytes"] <= 3 for record in found.table)
+        index = nk.Index.build(rows, found.quantizer, metric=settings.get("metric", "l2"), norms=found.norms)
+        assert index.bytes_per_vector <= 3

@@ -52,8 +52,8 @@ def compress(
 
     Options:
 
-    + method: best (a race of codes), product (a byte of the code holds the row's length if that finds more
-      neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
+    + method: best (a race of codes), product (the index keeps the row's norm in one of the bytes if that finds
+      more neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
       product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best;
       product for fewer than 1,000 rows, bits, other centroids, coarse cells or torchrun]
     + n_bytes: Bytes of a code. [default: 16]
@@ -136,7 +136,7 @@ def _for_people(record: Fields) -> dict[str, object]:
         kept, code = record["kept_vectors"]["bytes"], record["bytes_per_vector"]
         shown["vectors kept"] = f"{record['kept_vectors']['type']}, {kept:,} bytes each; {kept + code:,} with the code"
     if record["lengths"] is not None:
-        shown["lengths kept"] = record["lengths"]
+        shown["norms kept"] = record["lengths"]
     if record["distortion"] is not None:
         share = record["variance_kept"]
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"

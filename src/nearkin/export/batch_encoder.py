@@ -17,8 +17,9 @@ from nearkin.contracts import Quantizer
 from nearkin.data.files import Locator
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
 from nearkin.index.parts import KINDS as QUANTIZERS
-from nearkin.index.parts import load_quantizer
+from nearkin.index.parts import load_quantizer, read_norms
 from nearkin.index.searching import normalised
+from nearkin.linalg.norms import Norms
 
 if TYPE_CHECKING:
     from pyarrow import FixedSizeBinaryArray, RecordBatch
@@ -28,8 +29,9 @@ class BatchEncoder:
     """Codes of a batch of vectors, by the quantizer in `model`: the folder of a saved index or quantizer.
 
     A call takes a batch of columns and returns them with the column `vectors` replaced by `codes` (n, bytes) uint8
-    (uint16 for more than 256 centroids). The model is read with the first batch. A pickled encoder holds only the name
-    of the folder, which other processes and machines must see. Rows of an index by cosine are normalised first.
+    (uint16 for more than 256 centroids); if the index has norms, the number of the row's norm comes last. The model is
+    read with the first batch. A pickled encoder holds only the name of the folder, which other processes and machines
+    must see. Rows of an index by cosine are normalised first.
 
     ray.data:  dataset.map_batches(BatchEncoder("idx"), batch_size=8192)
     Spark:     frame.mapInArrow(BatchEncoder("idx").arrow_batches, schema="id long, codes binary")
@@ -55,7 +57,8 @@ class BatchEncoder:
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
         X = check_vectors(X, n_features=self.n_features, finite=False)  # the quantizer's `encode` refuses NaN
-        return self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
+        codes = self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
+        return codes if self._norms is None else np.column_stack([codes, self._norms.named(X)])
 
     def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":
         """Yield each record batch with its list column `vectors` replaced by a binary column `codes`."""
@@ -88,7 +91,7 @@ class BatchEncoder:
 
     @cached_property
     def _code(self) -> np.ndarray:
-        return self._quantizer.encode(np.zeros((1, self.n_features), np.float32))
+        return self.encode(np.ones((1, self.n_features), np.float32))
 
     @cached_property
     def _quantizer(self) -> Quantizer:
@@ -100,6 +103,10 @@ class BatchEncoder:
         if (kind := read_config(folder)["kind"]) not in QUANTIZERS:
             raise ValueError(f"{self.model} holds the kind {kind!r}; it must be an index or a quantizer")
         return load_quantizer(folder)
+
+    @cached_property
+    def _norms(self) -> Norms | None:
+        return read_norms(self.model)
 
     @cached_property
     def _cosine(self) -> bool:

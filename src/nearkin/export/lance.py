@@ -19,7 +19,6 @@ from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.index.searching import normalised
-from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
 
 KIND = "lance export"
@@ -91,12 +90,10 @@ class LanceTable:
 
 
 def _product(source: Source) -> ProductQuantizer:
-    """The product codes of the index; ValueError for other codes, and for a length that Lance would not read."""
+    """The product codes of the index; ValueError for other codes, and for norms, which Lance would not read."""
     quantizer = source.index.quantizer
-    if isinstance(quantizer, NormExplicitQuantizer):
-        if len(quantizer.lengths_):
-            raise ValueError("lance does not read the rows' lengths in these codes; compress with --method procrustes")
-        quantizer = quantizer.product
+    if source.index.norms is not None:
+        raise ValueError("lance does not read the rows' norms in this index; compress with --method procrustes")
     if not isinstance(quantizer, ProductQuantizer):
         raise ValueError(
             "lance takes product quantization alone; compress with --method procrustes (or another rotation), "

@@ -14,6 +14,7 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import flat_codes, innermost
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept, normalised
+from nearkin.linalg.norms import widened
 from nearkin.metrics.retrieval import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
@@ -72,7 +73,8 @@ class Source:
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:
-        """Decoded codes of rows (b, d) at their own length if it is known, as `Index.search` compares them."""
+        """Decoded codes of rows (b, d) at their own norm if it is known, as `Index.search` compares them; with a byte
+        of norm (b, d + 1), the last column one of which queries have 0."""
         lengths = self.index.lengths
         if lengths is None:
             return self.decoded(positions)
@@ -95,6 +97,8 @@ class Source:
     def fingerprint(self) -> str:
         """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
         found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
+        if self.index.norms is not None:
+            found.update(self.index.norms.codes.tobytes())
         for batch in self.batches():
             for part in (batch.ids, batch.codes, batch.vectors):
                 if part is not None:
@@ -125,7 +129,9 @@ class Source:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
             return np.where(positions < 0, np.inf, far)
         rows = (self.as_searched if as_searched else self.decoded)(safe.ravel()).reshape(*safe.shape, -1)
-        return exact_distances(rows, asked, "l2" if self.index.metric == "l2" else "ip", positions >= 0)
+        return exact_distances(
+            rows, widened(asked, rows.shape[-1]), "l2" if self.index.metric == "l2" else "ip", positions >= 0
+        )
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""

@@ -5,7 +5,6 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self, cast
 
 import faiss
@@ -17,7 +16,7 @@ from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore, takes_length
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore, takes_length
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
 from nearkin.index.kept_vectors import KeptVectors, rescore
@@ -85,8 +84,8 @@ class Index:
         self._quantizer = quantizer
         self.ids = ids
         self.kept = kept
-        self.row_length = row_length
-        self.norms = norms
+        self.row_length: float | None = row_length
+        self.norms: Norms | None = norms
         self._next_id = next_id  # of rows without names, once the counted ids have gaps
         self._guard = Guard()
         self._searched = searching.Kept()
@@ -123,21 +122,23 @@ class Index:
     def build(
         cls,
         X: ArrayLike,
-        quantizer: Quantizer | None = None,
+        quantizer: Quantizer | int | None = None,
         ids: ArrayLike | None = None,
         metric: str = "l2",
         *,
         keep_vectors: bool | str = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
-        norms: bool | Norms = False,
+        norms: bool | Norms | None = None,
         callback: Callback | None = None,
     ) -> Self:
         """Index the rows X (n, d).
 
-        quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits, which
-            are searched by Hamming distance always. One that is not fitted is cloned and fitted on X (on its
-            normalised rows for "cosine"). `index.quantizer` is the index's own copy, which must not be fitted again.
+        quantizer: None for exact search; bytes a row, for product codes of that size, or of one byte less and a
+            byte for the row's norm where that finds more (`norms`); a ProductQuantizer for bytes; a hasher (with
+            metric="hamming") for bits, which are searched by Hamming distance always. One that is not fitted is cloned
+            and fitted on X (on its normalised rows for "cosine"). `index.quantizer` is the index's own copy, which must
+            not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the rows too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
@@ -146,7 +147,7 @@ class Index:
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
         norms: add a byte to each row for its norm, for rows of different norms by "l2" and "ip"; True learns the levels
-            of the byte from X.
+            of the byte from X. None: where `quantizer` is a number of bytes and held-out queries find more by it.
         callback(rows_done, {"total": n}) follows the adding.
 
         ValueError for rows that float32 cannot hold, and for a quantizer that was fitted on normalised rows where X are
@@ -155,9 +156,10 @@ class Index:
         check_choice(metric, "metric", METRICS)
         X = check_magnitude(check_vectors(X, small=True), metric=metric)
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
+        levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
-            quantizer = fitted(quantizer, X, metric)
-        levels = Norms.learned(X) if norms is True else norms or None
+            quantizer, chosen = fitted(quantizer, X, metric)
+            levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)
         index.kept = kept
         return index.add(X, ids, callback=callback)
@@ -247,7 +249,6 @@ class Index:
         with self._guard.writing(), uninterrupted():
             self.faiss_index, self._quantizer, self.row_length = fresh.faiss_index, fresh._quantizer, fresh.row_length
             self.norms = fresh.norms
-            self.__dict__.pop("_with_lengths", None)
             self._searched.forget()
         return self
 
@@ -424,16 +425,7 @@ class Index:
     @property
     def lengths(self) -> Lengths | None:
         """How decoded rows get their length; None if it is not known."""
-        if self.row_length is None and self.norms is None and self._with_lengths is None:
-            return None
-        return Lengths(self.row_length, self.norms, self._with_lengths)
-
-    @cached_property  # to look for a protocol's methods takes a third of a query's time
-    def _with_lengths(self) -> LengthCodes | None:
-        """The quantizer if its codes hold each row's length."""
-        if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
-            return None  # the quantizer is not loaded
-        return self.quantizer if isinstance(self.quantizer, LengthCodes) and len(self.quantizer.lengths_) else None
+        return None if self.row_length is None and self.norms is None else Lengths(self.row_length, self.norms)
 
     def save(self, path: StrPath) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the

@@ -17,7 +17,7 @@ from nearkin._check import check_choice, check_integer, check_real, has_unit_row
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
-from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
+from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
@@ -28,7 +28,6 @@ from nearkin.linalg.norms import Norms
 KINDS = {  # kind in config.json -> the class, or the reader of several classes
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
-    "norm-explicit quantizer": ("nearkin.quantization.norm_explicit", "NormExplicitQuantizer"),
     "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
     "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
     "product residual quantizer": ("nearkin.quantization.residual", "ProductResidualQuantizer"),
@@ -36,22 +35,29 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 }
 
 
-def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
-    """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
+def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quantizer, Norms | None]:
+    """The quantizer, or its copy fitted on X, or product codes of that many bytes, and the levels of norms that it
+    chose; ValueError for one that was fitted on rows of another length."""
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
+    from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
+
+    if isinstance(quantizer, int | np.integer):
+        quantizer = cast(Quantizer, ProductCode(quantizer, metric=metric, random_state=0))
     try:
+        if isinstance(quantizer, SizedCode):
+            raise NotFittedError
         check_is_fitted(quantizer)
     except NotFittedError:
-        return cast(Quantizer, clone(quantizer)).fit(normalised(X) if metric == "cosine" else X)
+        return fitted_code(cast(Fittable, clone(quantizer)), normalised(X) if metric == "cosine" else X)
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
             "or give a quantizer that is not fitted"
         )
-    return quantizer
+    return quantizer, None
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
@@ -99,11 +105,6 @@ class SavedQuantizer:
     content: SavedArrays
     n_features_in_: int
     n_bits: int | None
-
-    @property
-    def has_lengths(self) -> bool:
-        """Whether its codes hold each row's length."""
-        return bool(len(self.content.arrays.get("lengths_", ())))
 
     def open(self) -> Quantizer:
         """The fitted quantizer; ValueError where the folder's values do not make one."""
@@ -160,7 +161,9 @@ def read_parts(path: Path) -> Parts:
         if arrays:
             ids = identifiers.join_ids(np.empty(0, np.int64), identifiers.check_ids(unpack_ids("row", arrays), n_rows))
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        text = f"{path / 'arrays.safetensors'} does not hold the ids or norms of the rows ({error}); it is damaged"
+        text = (
+            f"{path / 'arrays.safetensors'} does not hold the ids of the rows or their norms ({error}); it is damaged"
+        )
         raise ValueError(text) from error
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
     inner = found
@@ -180,6 +183,16 @@ def read_parts(path: Path) -> Parts:
 
 
 NORMS = ("norm_codes", "norm_levels", "norm_centre")  # arrays of a folder
+
+
+def read_norms(path: StrPath) -> Norms | None:
+    """The levels of the norms in the folder of an index, None without any, and in the folder of a quantizer."""
+    found = read_saved(path)
+    if found.config["kind"] != "index" or NORMS[0] not in found.arrays:
+        return None
+    rows = int(found.config["n_rows"]), int(found.config["n_features"])
+    with damage_named(found.path):
+        return saved_norms(found.arrays, rows).alone()
 
 
 def packed_norms(norms: Norms) -> dict[str, np.ndarray]:

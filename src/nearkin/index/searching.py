@@ -10,12 +10,12 @@ brackets is the same for all queries and is cached: four bytes a row. A flat ind
 
 Quantized rows are too short, each by a different factor, which biases their scores. If all rows of an index have one
 length L, a decoded row y is replaced by L y / |y|, which needs no byte; else the index may hold a byte for each row's
-norm about a centre c (`Norms`). FAISS compares with y itself: it finds candidates, which are ranked again here.
-Where y becomes c + (1 + e)(y - c), the new score follows from FAISS's own: with d = |q - y|^2,
+norm about a centre c (`Norms`). FAISS compares with y itself: it finds candidates, which are ranked again here. Where y
+becomes c + (1 + e)(y - c), with a further column of square r, the score follows from FAISS's: with d = |q - y|^2,
 
-    |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2,
+    |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2 + r,
 
-so that e and |y - c|, once known for a row, replace decoding it: eight bytes a row that was ever a candidate.
+so that e, |y - c| and r, once known for a row, replace decoding it: twelve bytes a row that was ever a candidate.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,7 @@ import numpy as np
 
 from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
-from nearkin.contracts import LengthCodes
-from nearkin.linalg.norms import Norms
+from nearkin.linalg.norms import Norms, at_norms, stretches, widened
 from nearkin.linalg.orthonormal import has_length, unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
@@ -38,6 +37,7 @@ _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _CHUNK = 65_536  # rows decoded at a time for their length
 _QUERIES = 256  # queries ranked again at a time
+_WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 _AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
 Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
@@ -55,7 +55,6 @@ class Defaults:
 
     spare: int = 30  # candidates beyond the k wanted
     share: float = 0.5  # the same as a share of k, where that is more
-    lengths: int = 2  # times as many where each row has its own length, by which FAISS ranks worse
 
 
 DEFAULTS = Defaults()
@@ -400,26 +399,23 @@ def common_length(one: float | None, other: float | None) -> float | None:
 
 
 class Lengths(NamedTuple):
-    """The norm of decoded rows: `length` of all rows, the index's `norms`, or `codes` that hold each row's."""
+    """The norm of decoded rows: `length` of all rows, or the index's `norms`."""
 
     length: float | None
     norms: Norms | None = None
-    codes: LengthCodes | None = None
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
         most = k + max(DEFAULTS.spare, int(DEFAULTS.share * k))
-        return most if self._one else DEFAULTS.lengths * most
-
-    @property
-    def _one(self) -> bool:
-        """Whether all rows have one length."""
-        return self.norms is None and self.codes is None
+        return most if self.norms is None else _WITH_NORMS * most
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
-        """Rows (m, d) of the index at `positions` (m,), at their own length."""
+        """Rows (m, d) of the index at `positions` (m,), at their norm; (m, d + 1) with `norms`, as `at_norms`."""
         turned = self._turned(index, positions, kept)
-        return turned @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else turned
+        if not isinstance(index, faiss.IndexPreTransform):
+            return turned
+        A = matrix(index)
+        return np.hstack([turned[:, : A.shape[1]] @ A.T, turned[:, A.shape[1] :]])
 
     def ranked(
         self, index: faiss.Index, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, kept: Kept
@@ -429,8 +425,8 @@ class Lengths(NamedTuple):
         asked, by_distance = kept.real(index, Q), index.metric_type == faiss.METRIC_L2
         inner = innermost(index)
         scanned = isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan)
-        # lengths that differ would multiply the rounding of a fast scan
-        if self.codes is None and not _rounds_norms(inner) and (self._one or not scanned):
+        # norms that differ would multiply the rounding of a fast scan
+        if not _rounds_norms(inner) and not (scanned and self.norms is not None):
             scores = self._stretched(index, asked, scores, positions, kept)
             return best_of(scores, positions, k, by_distance)
         scores = np.empty(positions.shape, np.float32)
@@ -438,8 +434,8 @@ class Lengths(NamedTuple):
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
             own, numbers = np.unique(np.maximum(positions[some], 0), return_inverse=True)  # each row is decoded once
-            rows = self._turned(index, own, kept)
-            scores[some] = compared(asked[some], rows, numbers.reshape(positions[some].shape), by_distance)
+            rows, numbers = self._turned(index, own, kept), numbers.reshape(positions[some].shape)
+            scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, by_distance)
         return best_of(scores, positions, k, by_distance)
 
     def _stretched(
@@ -447,26 +443,35 @@ class Lengths(NamedTuple):
     ) -> np.ndarray:
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
         inner, centre = innermost(index), self._centre(index)
-        # the factor e and |y - c| of each row; NaN for rows that were no candidates yet
-        known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 2), np.nan, np.float32))
+        # e, |y - c| and r of each row; NaN for rows that were no candidates yet
+        known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 3), np.nan, np.float32))
         own = np.maximum(positions, 0)
         new = np.unique(own[np.isnan(known[own, 1])])
         for first in range(0, len(new), _CHUNK):
-            some = new[first : first + _CHUNK]
-            rows = kept.real(index, decoded(inner, some, kept)[0])
-            before = np.linalg.norm(rows - centre, axis=1)
-            after = np.float32(cast(float, self.length)) if self.norms is None else self.norms.of(some)
-            factor = np.divide(after, before, out=np.ones_like(before), where=before > 0)  # a row at the centre stays
-            known[some] = np.column_stack([factor - 1, before])
-        stretch, size = np.moveaxis(known[own].astype(np.float64), -1, 0)
+            known[new[first : first + _CHUNK]] = self._stretches(index, new[first : first + _CHUNK], kept)
+        stretch, size, rest = np.moveaxis(known[own].astype(np.float64), -1, 0)
         if index.metric_type == faiss.METRIC_L2:
             apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]
-            scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2
+            scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2 + rest
         else:
             middle = (Q.astype(np.float64) @ np.broadcast_to(centre, Q.shape[1]))[:, None]
             scores = scores + stretch * (scores - middle)
         with np.errstate(over="ignore"):  # where there was no row
             return scores.astype(np.float32)
+
+    def _stretches(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+        """e, |y - c| and r (m, 3) of the rows y at `positions` (m,)."""
+        decoded_rows = decoded(innermost(index), positions, kept)[0]
+        rows = kept.real(index, decoded_rows)
+        before = np.linalg.norm(rows - self._centre(index), axis=1)
+        if self.norms is None:
+            after = np.full_like(before, cast(float, self.length))
+            factor = np.divide(after, before, out=np.ones_like(before), where=before > 0)  # a row of zeros stays
+            return np.column_stack([factor - 1, before, 0 * before])
+        factor, left = stretches(before, self.norms.of(positions))
+        # FAISS's distances have the column of a code's errors, of which queries have 0
+        errors = np.square(decoded_rows - bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
+        return np.column_stack([factor - 1, before, left - factor * errors])
 
     def _centre(self, index: faiss.Index) -> np.ndarray:
         """The point (d',) behind the rotation about which rows are rescaled, or (1,) for the origin."""
@@ -476,14 +481,10 @@ class Lengths(NamedTuple):
 
     def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
-        rows, codes = decoded(innermost(index), positions, kept)
-        rows = kept.real(index, rows)
-        if self.codes is not None:
-            return self.codes.restored(rows, codes)
+        rows = kept.real(index, decoded(innermost(index), positions, kept)[0])
         if self.norms is None:
             return at_length(rows, cast(float, self.length))
-        centre = self._centre(index)
-        return centre + unit_rows(rows - centre) * self.norms.of(positions)[:, None]
+        return at_norms(rows, self._centre(index), self.norms.of(positions))
 
 
 def _rounds_norms(inner: faiss.Index) -> bool:

@@ -4,18 +4,18 @@ Memory holds the codes and ids, the training sample a few times over while the q
 of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, learns from and
 encodes its own rows, and rank 0 writes the index.
 
-A *work folder* holds the fitted quantizer and a saved index per block of rows. An interrupted run resumes from it;
-damaged blocks are made again.
+A *work folder* holds the trained index without rows and a saved index per block of rows. An interrupted run resumes
+from it; damaged blocks are made again.
 """
 
+import copy
 import json
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,25 +27,25 @@ from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath
 from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Remembering, VectorCodes
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.kept_vectors import KeptVectors
-from nearkin.index.parts import load_quantizer
 from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.inputs import FEWEST_QUERIES
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.quantization.best import BestCode
-from nearkin.quantization.norm_explicit import NormExplicitQuantizer
+from nearkin.quantization.sized import ProductCode, fitted_code
 from nearkin.statistics import block_rows, shared_generator
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
 _KIND = _storage.WORK
-_CONFIG = "config.json"  # of a work folder, and of its quantizer
+_CONFIG = "config.json"  # of a work folder, and of its trained index
+_TRAINED = "trained"  # the index without rows
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
@@ -93,6 +93,8 @@ def compress_file(
             raise ValueError("method is 'best', a race in one process; leave torchrun out, or take --method product")
         rows = len(file) if source is file else sys.maxsize
         quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
+    elif isinstance(quantizer, ProductCode):
+        quantizer = replace(quantizer, metric=metric)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
     job = _agreed_job(file, source, quantizer, metric, rows, queries)
     if random_state is None:
@@ -108,12 +110,12 @@ def compress_file(
                 kept.check(chunk)
         group.barrier()
     with _work_folder(checkpoint, out, job, len(file), group) as work:
-        fitted = None if work is None else work.load_quantizer()
-        if fitted is None:
-            fitted = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
+        empty = None if work is None else work.load_trained()
+        if empty is None:
+            empty = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
             if work is not None:
-                work.save_quantizer(fitted)
-        index = _encode(file, fitted, metric, work, steps, group)
+                work.save_trained(empty)
+        index, fitted = _encode(file, empty, work, steps, group), empty.quantizer
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
@@ -165,8 +167,8 @@ def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
 
 def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if the method has nothing to choose by queries."""
-    rotated = isinstance(quantizer, NormExplicitQuantizer | nk.ProductQuantizer) and not quantizer.n_lists
-    rotated = rotated and (isinstance(quantizer, NormExplicitQuantizer) or quantizer.rotation is not None)
+    rotated = isinstance(quantizer, ProductCode | nk.ProductQuantizer) and not quantizer.n_lists
+    rotated = rotated and (isinstance(quantizer, ProductCode) or quantizer.rotation is not None)
     if not rotated and not isinstance(quantizer, BestCode):
         raise ValueError(
             "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "
@@ -190,8 +192,8 @@ def _train(
     random_state: Seed,
     steps: Steps,
     group: Group,
-) -> Quantizer:
-    """The quantizer fitted on a sample, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
+) -> Index:
+    """An empty index trained on a sample, read in shares that end with `CellSums`'s blocks: sums keep their bits."""
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)
         first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))
@@ -199,15 +201,13 @@ def _train(
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
         options = {} if queries is None else {"queries": queries}  # only for what `_usable_queries` lets pass
-        return quantizer.fit(sample, callback=callback, **options)  # pyright: ignore[reportCallIssue]
+        fitted, norms = fitted_code(quantizer, sample, callback=callback, **options)
+        return Index.empty(source.shape[1], fitted, metric, norms=norms)
 
 
-def _encode(
-    file: VectorFile, quantizer: Quantizer, metric: str, work: "WorkFolder | None", steps: Steps, group: Group
-) -> Index:
-    """The index of all rows; it stays empty on ranks other than 0."""
-    empty = partial(Index.empty, file.shape[1], quantizer, metric)
-    index = empty()
+def _encode(file: VectorFile, empty: Index, work: "WorkFolder | None", steps: Steps, group: Group) -> Index:
+    """The index of all rows, like the trained one; it stays empty on ranks other than 0."""
+    index = copy.deepcopy(empty)
     with steps.step("encode") as callback:
         if work is not None:
             work.encode(file, empty, callback)
@@ -236,8 +236,8 @@ def _record(
         "variance_kept": None,
     }
     if index.lengths is not None:
-        common = f"{index.lengths.length:.4g} of every row, without a byte" if index.lengths.length else None
-        record["lengths"] = "in a byte of each code" if index.lengths.codes else common
+        common = f"{index.row_length:.4g} of every row, without a byte" if index.row_length else "in each code"
+        record["lengths"] = common if index.norms is None else "in a byte of each row"
     with steps.step("judge") as callback:
         if isinstance(fitted, VectorCodes):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
@@ -271,7 +271,7 @@ def _work_folder(
 
 
 class WorkFolder:
-    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished.
+    """The state of a compression on disk: its trained index, and the codes of the blocks of rows that are finished.
 
     `job` identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the
     blocks, so the folder must lie on a file system that all ranks share.
@@ -311,25 +311,24 @@ class WorkFolder:
         with _storage.replacing(self.path / _CONFIG) as fresh:
             fresh.write_text(json.dumps(record), encoding="utf-8")
 
-    def load_quantizer(self) -> Quantizer | None:
-        """The quantizer if it was fitted before the interruption."""
-        path = self.path / "quantizer"
-        return load_quantizer(path) if (path / _CONFIG).is_file() else None
+    def load_trained(self) -> Index | None:
+        """The empty index if it was trained before the interruption."""
+        path = self.path / _TRAINED
+        return Index.load(path) if (path / _CONFIG).is_file() else None
 
-    def save_quantizer(self, quantizer: Quantizer) -> None:
+    def save_trained(self, empty: Index) -> None:
         if self.group.rank == 0:
-            for file in _of_quantizer(self.path):  # left where a removal was killed
-                file.unlink(missing_ok=True)
-            quantizer.save(self.path / "quantizer")
+            _remove_trained(self.path)  # left where a removal was killed
+            empty.save(self.path / _TRAINED)
 
-    def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
-        """Encode the missing blocks, each rank its share; `empty()` returns an index without rows."""
+    def encode(self, file: VectorFile, empty: Index, callback: Callback) -> None:
+        """Encode the missing blocks, each rank its share, into copies of the index without rows."""
         missing = self.group.exchange([block for block in self.blocks if not self._is_whole(block)])[0]
         mine = missing[slice(*self.group.share(len(missing)))]
         parts = {block: file.part(block, min(block + self.block_rows, self.n_rows)) for block in mine}
         total, done = sum(map(len, parts.values())), 0
         for block, part in parts.items():
-            index = empty()
+            index = copy.deepcopy(empty)
             for chunk in part.chunks():
                 index.add(chunk)
                 done += len(chunk)
@@ -362,17 +361,21 @@ def remove_work(path: Path) -> None:
     except (ValueError, FileNotFoundError):
         return
     _storage.sweep(path)
-    # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
-    # so the quantizer's config goes first and the folder's own goes last.
+    # A killed removal must leave no trained index that looks whole, and a folder that is still known as a work folder:
+    # so the trained index's config goes first and the folder's own goes last.
     for folder in path.glob(f"rows-{'[0-9]' * 13}"):
         shutil.rmtree(folder)
-    for file in (*_of_quantizer(path), path / _CONFIG):
-        file.unlink(missing_ok=True)
-    for folder in (path / "quantizer", path):
+    _remove_trained(path)
+    (path / _CONFIG).unlink(missing_ok=True)
+    with suppress(OSError):  # not empty: it holds a file of the user's
+        path.rmdir()
+
+
+def _remove_trained(work: Path) -> None:
+    """Remove the trained index in a work folder, its config first."""
+    folder, names = work / _TRAINED, (_CONFIG, "arrays.safetensors", "manifest.json")
+    for name in (*names, "index.faiss", *(f"quantizer/{name}" for name in names)):
+        (folder / name).unlink(missing_ok=True)
+    for own in (folder / "quantizer", folder):
         with suppress(OSError):  # missing, or not empty: it holds a file of the user's
-            folder.rmdir()
-
-
-def _of_quantizer(folder: Path) -> list[Path]:
-    """The files of the quantizer in a work folder, the config first."""
-    return [folder / "quantizer" / name for name in (_CONFIG, "arrays.safetensors", "manifest.json")]
+            own.rmdir()

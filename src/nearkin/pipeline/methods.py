@@ -11,6 +11,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
+from nearkin.quantization.sized import ProductCode
 
 PRODUCT, BEST = "product", "best"
 MINUTES = 1.0  # of the race without a method, beyond what product codes take: `best` of 16,384 rows takes 8 to 40 s
@@ -74,7 +75,7 @@ class Method:
         codes = subspaces(size.bytes(), size.n_centroids)
         others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
         if self.name == PRODUCT and size.n_centroids in (16, 256):
-            return nk.quantization.NormExplicitQuantizer(size.bytes(), size.n_centroids, **others)
+            return ProductCode(size.bytes(), size.n_centroids, **others)
         if product:
             rotation = {PRODUCT: "procrustes", "none": None}.get(self.name, self.name)
             return nk.ProductQuantizer(codes, size.n_centroids, rotation, **others)

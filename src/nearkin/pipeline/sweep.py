@@ -32,6 +32,7 @@ from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, choose_metric, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.best import OutOfTime
+from nearkin.quantization.sized import ProductCode, fitted_code
 
 METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
 MAX_ROWS = 200_000  # most rows; more are sampled
@@ -167,8 +168,10 @@ class Bench:
         """Train a code, index all rows, and measure it; `tick` is called during the fit."""
         start = time.perf_counter()
         size = CodeSize(None if method in SCALARS else n_bytes)
-        quantizer = find_method(method).make(size, self.random_state)
-        index = Index.build(self.X, quantizer.fit(self.sample, callback=tick), metric=self.metric)
+        made = find_method(method).make(size, self.random_state)
+        made = replace(made, metric=self.metric) if isinstance(made, ProductCode) else made
+        quantizer, norms = fitted_code(made, self.sample, callback=tick)
+        index = Index.build(self.X, quantizer, metric=self.metric, norms=norms)
         depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
         found = index.search(self.Q, depths[-1] * self.k)[1]
         index.kept = KeptVectors([self.X])

@@ -4,11 +4,11 @@ from typing import Any
 
 from nearkin.quantization.axis import AxisQuantizer as AxisQuantizer
 from nearkin.quantization.best import best as best
-from nearkin.quantization.norm_explicit import NormExplicitQuantizer as NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer as ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
+from nearkin.quantization.sized import ProductCode as ProductCode
 
 
 def __getattr__(name: str) -> Any:

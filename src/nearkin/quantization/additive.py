@@ -31,7 +31,6 @@ from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
 from nearkin.statistics import CellSums
 
-LENGTHS = "lengths"  # a ranking: as True, and codes hold the rows' lengths
 INNER = "ip"  # a ranking: for searches by inner product
 KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
 BY_PRODUCTS = INNER, KNOWN["ip"]
@@ -56,8 +55,6 @@ class Defaults:
     power: float = 0.25  # exponent of the differences' variance in an error's weight; .5 is too much
     least: float = 1e-3  # least variance along an axis: of differences, a share of the mean; explained, of the error's
     column: float = 0.2  # weight of the error's column
-    length: float = 4.0  # weight of the column of lengths; 2 and 7 keep up to a point less (GIST, SIFT, MNIST, 2026-11)
-    restoring: float = 0.8  # exponent of the ratio of lengths; 1 keeps a point less of GIST, .5 of SIFT (2026-11)
     near: int = 8  # neighbours of a row
     group: int = 8_192  # rows searched for neighbours; more would take longer than the codebooks
 
@@ -241,14 +238,12 @@ class Part:
     """One part of a row. `turn` (w, w) multiplies rows before encoding; the r axes that get bits come first.
 
     `codebooks` (M, K, r) are along those. With `column`, its weight, they have after the others the column of the
-    error's norm, less `middle`. If `has_lengths`, it is the column of the row's norm, and one more column, which
-    chooses no codes, predicts the error's.
+    error's norm, less `middle`.
     """
 
     turn: np.ndarray
     codebooks: np.ndarray
     spread: float = 0.0
-    has_lengths: bool = False
     column: float = 0.0
     middle: float = 0.0
     sums: CodeSums | None = None
@@ -277,21 +272,11 @@ class Part:
     @property
     def reach(self) -> int:
         """r, how many axes the codebooks have."""
-        return self.codebooks.shape[2] - self.n_columns
-
-    @property
-    def n_columns(self) -> int:
-        """Columns after those of the row."""
-        return bool(self.column) + self.has_lengths
+        return self.codebooks.shape[2] - bool(self.column)
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (n, r + `n_columns`) to fit codebooks to, and codes (n, M)."""
+        """Rows (n, r), or (n, r + 1) with the column, to fit codebooks to, and codes (n, M)."""
         X = Z @ self.turn[:, : self.reach]
-        if self.has_lengths:
-            size = self.column * np.linalg.norm(Z, axis=1) - self.middle
-            X = np.hstack([X, size[:, None].astype(np.float32)])
-            codes = encode(X, np.ascontiguousarray(self.codebooks[:, :, :-1]), beam)
-            return np.hstack([X, np.sqrt(np.float32(DEFAULTS.share)) * self.errors(Z, codes)[:, None]]), codes
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
         codes = encode(X, plain, min(beam, DEFAULTS.beam) if self.column else beam)
         if not self.column:
@@ -299,13 +284,6 @@ class Part:
         error = self.column * np.sqrt(DEFAULTS.share) * self.errors(Z, codes) - self.middle
         X = np.hstack([X, error[:, None].astype(np.float32)])
         return X, encode(X, self.codebooks, beam) if twice else codes
-
-    def add_lengths(self, Z: np.ndarray) -> None:
-        """Add the column of the norms of rows Z (n, w), zero so far."""
-        self.has_lengths = True
-        self.column = DEFAULTS.length * float(np.sqrt(np.square(self.turn).sum(axis=0).mean()))
-        self.middle = self.column * float(np.linalg.norm(Z, axis=1).mean(dtype=np.float64))
-        self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, self.n_columns)))
 
     def add_column(self, Z: np.ndarray) -> None:
         """Fill the error's column, zero so far, from the residuals of rows Z (n, w)."""
@@ -333,21 +311,17 @@ class Part:
         """Norms (n,) of what codes leave of rows Z (n, w)."""
         return np.linalg.norm(Z - self.decoded(codes), axis=1)
 
-    def settled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Codebooks (M, K, w or w + 1) in the space that is searched, the matrix (as wide) that leads to codes, and
-        what the centroids add to a row's norm (M, K), zeros if codes do not hold it."""
+    def settled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes."""
         metric, plain = self.turn, self.codebooks[:, :, : self.reach].astype(np.float64)
         codebooks = (plain @ np.linalg.inv(metric.astype(np.float64))[: self.reach]).astype(np.float32)
-        norms = np.zeros(codebooks.shape[:2], np.float32)
         if self.column:
             metric = np.pad(metric, ((0, 1), (0, 1)))
             metric[-1, -1] = self.column
-            sizes = self.codebooks[:, :, self.reach :].copy()
-            sizes[:, :, 0] /= np.float32(self.column)
-            sizes[0, :, 0] += np.float32(self.middle / self.column)
-            norms = sizes[:, :, 0] if self.has_lengths else norms
-            codebooks = np.concatenate([codebooks, sizes[:, :, -1:]], axis=2)
-        return codebooks, metric, norms
+            sizes = self.codebooks[:, :, self.reach :] / np.float32(self.column)
+            sizes[0] += np.float32(self.middle / self.column)
+            codebooks = np.concatenate([codebooks, sizes], axis=2)
+        return codebooks, metric
 
 
 @dataclass(frozen=True)
@@ -355,8 +329,8 @@ class Settings:
     """Settings of a fit: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
     The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. With
-    `ranking` errors are weighted, and a column holds their size or, if `has_lengths`, the row's norm; `query_moment`
-    (d, d), the second moment of the queries of a search by inner product, gives the weights instead, without a column.
+    `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
+    queries of a search by inner product, gives the weights instead, without a column.
     """
 
     n_splits: int
@@ -367,20 +341,17 @@ class Settings:
     smoothing: float
     ranking: bool
     query_moment: np.ndarray | None = None
-    has_lengths: bool = False
 
 
 class AdditiveFit(NamedTuple):
     """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
-    w, w) that lead to the space in which codes are chosen, the share of |e|^2 that the column of errors adds to
-    distances, 0 without it, and what centroids add to the norm of a row's part (n_splits, M, K), empty if codes hold
-    none."""
+    w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
+    distances, 0 without it."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
     metric: np.ndarray
     share: float
-    norms: np.ndarray
 
 
 def query_moment(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
@@ -416,9 +387,8 @@ def learn(
             decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
             cross = rows.T @ decoded / np.float32(len(rows))
             rotation = nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
-    codebooks, metrics, norms = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
-    norms = norms if parts[0].has_lengths else np.empty(0, np.float32)
-    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0, norms)
+    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0)
 
 
 def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
@@ -427,9 +397,7 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
     codes, error, last = [], 0.0, index == settings.rounds - 1
     adds = index == 1 and settings.ranking and settings.query_moment is None  # errors need the codes of round 0
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
-        if adds and settings.has_lengths:
-            part.add_lengths(own)
-        elif adds:
+        if adds:
             part.add_column(own)
         targets, chosen = part.code(own, settings.beam_size if last else DEFAULTS.beam, last)
         error += float(np.square(part.errors(own, chosen), dtype=np.float64).mean())

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
+import faiss
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._estimators import ReconstructingTransformer
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
-from nearkin.linalg.orthonormal import principal_axes, reached, row_length
-from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.quantization.norm_explicit import AbstractLengthCodes, length_levels
+from nearkin.linalg.orthonormal import principal_axes, reached
+from nearkin.quantization.faiss_bridge import empty_index
 
 _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # codes of a byte
@@ -37,16 +39,12 @@ DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False)
-class AxisQuantizer(AbstractLengthCodes):
+class AxisQuantizer(ReconstructingTransformer):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
 
     Bits are dealt to axes by reverse water-filling (Cover & Thomas 2006, section 10.3), so an axis of small variance
     may have none. Every grid is learned from the rows (Lloyd 1982). Fitting takes seconds; the recall is best from 1 to
     4 bits a column. With fewer bits `ProductQuantizer` has a higher recall.
-
-    Quantized rows are too short, each by a different factor; `decode` rescales them to their length. Rows of one length
-    need no byte for that. For other rows the last byte of the code may hold the distance from the mean; it is used if
-    it raises the recall of the training rows.
 
     Parameters
     ----------
@@ -57,9 +55,6 @@ class AxisQuantizer(AbstractLengthCodes):
     rotation_ (d, d') float32: principal axes in the order of the codebooks; zero columns fill up.
     codebooks_ (n_bytes, 256, w) float32: the values of each byte on its w columns of rotated rows; d' = n_bytes w.
     levels_ (n_bytes, w) int64: values of each grid; their product is at most 256 in a byte.
-    mean_ (d,) float32: of the rows.
-    length_: length of every decoded row, None where rows have different lengths.
-    lengths_ (256,) float32: the lengths that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
     n_features_in_.
 
@@ -75,53 +70,49 @@ class AxisQuantizer(AbstractLengthCodes):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn axes and grids from rows X (n, d).
 
-        `callback(step, record)` is called for the codes without and with a byte of length, with the "recall" of each.
-        ValueError or TypeError for data that cannot be used.
+        `callback(step, record)` is called at the end. ValueError or TypeError for data that cannot be used.
         """
         check_integer(self.n_bytes, "n_bytes", low=1)
         X = check_magnitude(validate_vectors(self, X, reset=True))
         if self.n_bytes > X.shape[1]:
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
         self.normalized_: bool | None = has_unit_rows(X)
-        # random rows: every k-th row may be alike in sorted data, and some of them measure recall
-        chosen = np.random.default_rng(0).permutation(len(X))[: DEFAULTS.rows]
-        rows = X[chosen].astype(np.float32)
-        length = 1.0 if self.normalized_ else row_length(rows)
-        self.mean_ = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-        centred = rows - self.mean_
+        # random rows: every k-th row may be alike in sorted data
+        rows = X[np.random.default_rng(0).permutation(len(X))[: DEFAULTS.rows]].astype(np.float32)
+        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        centred = rows - mean
         size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
         axes, variances = principal_axes(centred / size)
         # rounding errors of constant columns are not variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        judges = len(rows) > 2 * OF_TRIALS.neighbours
-        options = [False, True] if length is None and self.n_bytes > 1 and judges else [False]
-        fitted, most = vars(self).copy(), -1.0
-        for step, with_length in enumerate(options, 1):
-            self._learn(axes, variances, rows, with_length)
-            self.length_ = None if with_length else length
-            recall = self.recall(rows) if judges else 0.0
-            callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall})
-            if recall > most:
-                fitted, most = vars(self).copy(), recall
-        vars(self).update(fitted)
+        self._learn(axes, variances, mean, centred[: DEFAULTS.grid_rows])
+        callback(1, {"total": 1})
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_bytes) uint8 of rows X (n, d)."""
         check_is_fitted(self)
-        X = check_magnitude(validate_vectors(self, X))
-        codes = self._coded(X)
-        if len(self.lengths_):
-            codes[:, -1] = self.length_codes(X)
-        return codes
+        return self._coded(check_magnitude(validate_vectors(self, X)))
 
-    def _learn(self, axes: np.ndarray, variances: np.ndarray, rows: np.ndarray, with_length: bool) -> None:
-        """Codebooks for the axes; with `with_length` the last byte is kept for the length."""
-        groups = _dealt(variances, self.n_bytes - with_length)
-        width, centre, some = max(map(len, groups)), self.mean_ @ axes, rows[: DEFAULTS.grid_rows] - self.mean_
+    def decode(self, codes: ArrayLike) -> np.ndarray:
+        """Rows (n, d) float32 of codes; ValueError for codes of another width."""
+        check_is_fitted(self)
+        codes = check_codes(codes, self.n_bytes)
+        return self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), -1) @ self.rotation_.T
+
+    def to_faiss(self, metric: str = "l2") -> faiss.Index:
+        """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip"."""
+        check_is_fitted(self)
+        check_choice(metric, "metric", METRIC_TYPES)
+        return empty_index(self.rotation_, self.codebooks_, None, metric, fast_scan=False)
+
+    def _learn(self, axes: np.ndarray, variances: np.ndarray, mean: np.ndarray, some: np.ndarray) -> None:
+        """Codebooks for the axes, from their variances, the rows' mean (d,) and some centred rows (n, d)."""
+        groups = _dealt(variances, self.n_bytes)
+        width, centre = max(map(len, groups)), mean @ axes
         self.levels_ = np.ones((self.n_bytes, width), np.int64)
         self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
-        self.rotation_ = np.zeros((rows.shape[1], self.n_bytes * width), np.float32)
+        self.rotation_ = np.zeros((len(mean), self.n_bytes * width), np.float32)
         for byte, group in enumerate(groups):
             self.levels_[byte, : len(group)] = levels = _levels(variances[group])
             self.rotation_[:, byte * width : byte * width + len(group)] = axes[:, group]
@@ -130,10 +121,11 @@ class AxisQuantizer(AbstractLengthCodes):
             for place, values in zip(used, np.sort(axes[:, group[used]].T @ some.T), strict=True):
                 digits = np.arange(_CODES) // np.prod(levels[:place]) % levels[place]
                 self.codebooks_[byte, :, place] += learned_grid(values, levels[place])[digits]
-        self.lengths_ = length_levels(rows, self.mean_) if with_length else np.empty(0, np.float32)
 
     def _check_loaded(self) -> None:
-        levels = self.levels_
+        levels, (M, K, width) = self.levels_, self.codebooks_.shape
+        if (M, K, self.rotation_.shape) != (self.n_bytes, _CODES, (self.n_features_in_, M * width)):
+            raise ValueError(f"codebooks_ is {self.codebooks_.shape}, and rotation_ {self.rotation_.shape}")
         if levels.shape != (self.n_bytes, self.codebooks_.shape[-1]) or levels.min() < 1:
             raise ValueError(f"levels_ is {levels.shape}, from {levels.min()}, and codebooks_ {self.codebooks_.shape}")
         if (np.prod(levels.astype(float), axis=-1) > _CODES).any():
@@ -141,7 +133,7 @@ class AxisQuantizer(AbstractLengthCodes):
         super()._check_loaded()
 
     def _coded(self, X: np.ndarray) -> np.ndarray:
-        """Codes (n, n_bytes) of rows X (n, d), 0 in the byte of the length."""
+        """Codes (n, n_bytes) of rows X (n, d)."""
         levels, width = self.levels_, self.levels_.shape[-1]
         strides = np.cumprod(levels, axis=1) // levels
         used = np.argwhere(levels > 1)

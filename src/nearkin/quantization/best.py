@@ -24,23 +24,23 @@ from nearkin._check import (
     check_real,
     check_vectors,
     draw_seed,
-    has_unit_rows,
     numpy_generator,
 )
 from nearkin._faiss import nearest_codes
 from nearkin._types import ArrayLike, Fields, Record, Seed
-from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore, takes_length
+from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore, takes_length
+from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut
-from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN, LENGTHS
+from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.axis import AxisQuantizer
-from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
+from nearkin.quantization.sized import ProductCode, SizedCode, WithNorms, fitted_code
 
-_MOST = 10  # fits that are judged, at most
+_MOST = 11  # fits that are judged, at most
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,14 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
+
+
+Made: TypeAlias = VectorCodes | SizedCode
+
+
+def _code(made: Made) -> Made:
+    """A code without its norms."""
+    return made.quantizer if isinstance(made, WithNorms) else made
 
 
 class OutOfTime(Exception):
@@ -151,18 +159,19 @@ class Race:
         judge = HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip")
         return cls(X[train], judge, given, known)
 
-    def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
+    def run(self, name: str, quantizer: Made, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started, judge = time.process_time(), self.judge
-        fitted = self.fitted(quantizer, self.train, tick)
+        fitted, norms = self.fitted(quantizer, self.train, tick)
         learned, index = time.process_time(), fitted.to_faiss(judge.metric)
         fitted.encode(judge.rows[:1])  # loading and compiling in the first call are not timed
         encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
-        if isinstance(fitted, LengthCodes) and len(fitted.lengths_):  # an index answers by these lengths
-            length = fitted.restored
+        length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
+        if norms is None:
+            recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
         else:
-            length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
-        recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
+            rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(judge.rows)), judge.rows)
+            recall = float(judge.recall(rows, widened(judge.queries, rows.shape[1])).mean())
         if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
             asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k, "l2", length)
         else:
@@ -170,27 +179,32 @@ class Race:
             search = partial(index.search, asked, judge.k)
         searching = min(repeat(search, repeat=3, number=1))
         return {
-            "name": name, "bytes": index.sa_code_size(), "recall": recall, "rows": len(self.train),
-            "seconds": learned - started, "encode_seconds": 1e3 * encoding / len(judge.rows),
+            "name": name, "bytes": index.sa_code_size() + (norms is not None), "recall": recall,
+            "rows": len(self.train), "seconds": learned - started,
+            "encode_seconds": 1e3 * encoding / len(judge.rows),
             "search_seconds": 1e6 * searching / len(asked) / len(judge.rows),
         }  # fmt: skip
 
-    def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
+    def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
         """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
-        if isinstance(quantizer, ProductResidualQuantizer):
-            uses_queries = quantizer.ranking in BY_PRODUCTS
+        if isinstance(code := _code(quantizer), ProductResidualQuantizer):
+            uses_queries = code.ranking in BY_PRODUCTS
         else:
-            uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
+            uses_queries = self.judge.metric == "l2" and isinstance(code, ProductQuantizer | ProductCode)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
-        return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
+        fitted, norms = fitted_code(cast(Fittable, quantizer), X, **options, callback=callback)
+        return cast(VectorCodes, fitted), norms
 
 
 class Best(NamedTuple):
-    """`quantizer`: the winner, fully fitted; `table`: a record for each candidate that ended, the winner first. Of its
-    short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds" of processor
-    time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries and rows."""
+    """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
+    `Index.build(X, found.quantizer, norms=found.norms)`; `table`: a record for each candidate that ended, the winner
+    first. Of its short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds"
+    of processor time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries
+    and rows."""
 
     quantizer: VectorCodes
+    norms: Norms | None
     table: list[Record]
 
 
@@ -255,8 +269,8 @@ def best(
     if known:
         short["ranking"] = plain
     kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
-    length, by_length = row_length(race.train), metric == "l2" and known is None and not has_unit_rows(race.train)
-    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, length is None, by_length)
+    differ = metric != "cosine" and row_length(race.train) is None
+    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, differ, metric)
     times = max(1.0, min(len(X), DEFAULTS.fitted_rows) / len(race.train))  # rows of a full fit
     found = _run(race, candidates, short, kept, clock, times, callback or ignore)
     n = len(race.train)
@@ -272,10 +286,11 @@ def best(
     winner = _winner(able) if ahead else _winner(sums) if sums else found[0]
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     rows = X
-    if isinstance(made := winner.candidate.make(), ProductResidualQuantizer):  # others learn faster
+    if isinstance(_code(made := winner.candidate.make()), ProductResidualQuantizer):  # others learn faster
         most = rows_of[winner.candidate.name]
         rows = X if most >= len(X) else X[np.sort(generator.choice(len(X), most, replace=False))]
-    return Best(race.fitted(made, rows), table)
+    quantizer, norms = race.fitted(made, rows)
+    return Best(quantizer, norms, table)
 
 
 class _Candidate(NamedTuple):
@@ -283,7 +298,7 @@ class _Candidate(NamedTuple):
 
     name: str
     length: int
-    make: Callable[[], VectorCodes]
+    make: Callable[[], Made]
 
 
 Candidates: TypeAlias = Iterator[_Candidate]
@@ -318,9 +333,9 @@ def _run(
         if not clock.starts():
             break
         made = candidate.make()
-        own = cast(BaseEstimator, made)
+        own = cast(BaseEstimator, _code(made))
         own.set_params(**{name: short[name] for name in short.keys() & own.get_params().keys()})
-        is_sum = isinstance(made, ProductResidualQuantizer)
+        is_sum = isinstance(own, ProductResidualQuantizer)
         kept[candidate.name] = -1.0  # below what any code keeps
         try:
             record = race.run(candidate.name, made, clock.tick)
@@ -353,58 +368,71 @@ def _candidates(
     n: int,
     settings: dict[str, Any],
     kept: dict[str, float],
-    lengths_differ: bool = False,
-    by_length: bool = False,
+    norms_differ: bool = False,
+    metric: str = "l2",
 ) -> Candidates:
-    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings`, `by_length` are of
-    `_sums`."""
+    """What fits the bytes, the columns and the rows to learn from, the cheapest first; a byte may be the norm's where
+    rows have different ones."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
     if units <= d:
-        if K == 256 and n_bytes > 1 and lengths_differ:
-            yield _Candidate("product", 1, lambda: NormExplicitQuantizer(n_bytes, random_state=seed))
+        if K == 256 and n_bytes > 1 and norms_differ:
+            yield _Candidate("product", 1, lambda: ProductCode(n_bytes, metric=metric, random_state=seed))
         else:
             yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
         yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
     if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
         yield _Candidate("axes", 1, lambda: AxisQuantizer(n_bytes))
+        if norms_differ and n_bytes > 1:
+            yield _Candidate("axes, norms", 1, lambda: WithNorms(AxisQuantizer(n_bytes - 1)))
     for bits in (16, 8, 6, 4):
         if -(-bits * d // 8) <= n_bytes:
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
-    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept, by_length)
+    place = 8 // (K.bit_length() - 1) if norms_differ and settings.get("ranking") not in KNOWN.values() else 0
+    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept, place)
 
 
-def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], by_length: bool = False) -> Candidates:
-    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes. With `by_length`
-    the first one is also tried with codes that hold the rows' lengths, and the form that is ahead is that of all
-    others."""
-    length, forms = dict[str, int](), ["", ", lengths"] if by_length else [""]
+def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], place: int = 0) -> Candidates:
+    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes. The first one is
+    also tried with norms that take the place of `place` codebooks, and the form that is ahead is that of all others.
+    """
+    length, forms = dict[str, int](), {"": units} | ({", norms": units - place} if 0 < place < units - 1 else {})
 
-    def tried(name: str, chain: int, made: Callable[..., VectorCodes]) -> Candidates:
-        for form in forms:
-            own = settings | ({"ranking": LENGTHS} if form else {})
-            yield _Candidate(name + form, chain, partial(made, **own))
-        forms[:] = [max(forms, key=lambda form: kept[name + form])]
+    def tried(target: int | None = None) -> Candidates:
+        """Sums of about `target` codebooks in each part, None for all in one."""
+        names, used = dict[str, str](), set(length.values())
+        for form, count in forms.items():
+            chain = _chain(count, target, used) if target else count
+            splits = count // chain
+            name = f"product residual, {splits} x {chain}{form}" if target else f"residual{form}"
+            if (1 < splits <= d or not target) and name not in kept:
+                maker = partial(ProductResidualQuantizer, splits) if target else ResidualQuantizer
+                made = partial(maker, chain, **settings)
+                names[name] = form
+                yield _Candidate(name, chain, partial(_with_norms, made) if form else made)
+                length[name] = chain
+        ahead = max(names, key=lambda name: kept[name], default=None)
+        for name in names.keys() - {ahead}:
+            del length[name], forms[names[name]]
 
-    def chained(target: int) -> Candidates:
-        chain = _chain(units, target, set(length.values()))
-        splits, name = units // chain, f"product residual, {units // chain} x {chain}"
-        if 1 < splits <= d and name + forms[0] not in kept:
-            yield from tried(name, chain, partial(ProductResidualQuantizer, splits, chain))
-            length[name + forms[0]] = chain
+    def is_level(name: str) -> bool:
+        return kept[name] >= _level(max(kept.values()))
 
-    residual = tried("residual", units, partial(ResidualQuantizer, units))
     if 1 < units <= DEFAULTS.cheap:
-        yield from residual
-        if kept["residual" + forms[0]] >= _level(max(kept.values())):
+        yield from tried()
+        if is_level("residual" + next(iter(forms))):
             return
+        length.clear()
     for target in DEFAULTS.chains:
-        yield from chained(target)
-    pays = all(kept[name] >= _level(max(kept.values())) for name in list(length)[-1:])  # the longer of the two
-    if DEFAULTS.cheap < units <= DEFAULTS.longest and pays:
-        yield from residual
+        yield from tried(target)
+    if DEFAULTS.cheap < units <= DEFAULTS.longest and all(map(is_level, list(length)[-1:])):  # the longer of the two
+        yield from tried()
+
+
+def _with_norms(made: Callable[[], VectorCodes]) -> WithNorms:
+    return WithNorms(made())
 
 
 def _chain(units: int, target: int, used: set[int]) -> int:
@@ -418,7 +446,7 @@ def _chain(units: int, target: int, used: set[int]) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class BestCode(BaseEstimator):
+class BestCode(SizedCode):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
 
     Its fields are arguments of `best`. Afterwards `table_` is the table of the race.
@@ -432,9 +460,9 @@ class BestCode(BaseEstimator):
     metric: str = "l2"
 
     def fit(
-        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> VectorCodes:
         """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         found = best(X, queries=queries, **self.get_params(), callback=callback)
-        self.table_ = found.table
+        self.table_, self.norms_ = found.table, found.norms
         return found.quantizer

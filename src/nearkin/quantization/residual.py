@@ -20,7 +20,6 @@ from nearkin.quantization.additive import (
     DEFAULTS,
     INNER,
     KNOWN,
-    LENGTHS,
     AdditiveFit,
     Settings,
     decode,
@@ -70,8 +69,6 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
     norm_scale_: their divisor there.
     norm_origin_ (d',): the point about which norms are taken, None for 0.
-    mean_ (d',): of the rotated rows, with lists of their residuals.
-    lengths_ (n_splits, M, K): what centroids add to the norm of a part about it; empty where codes hold no lengths.
     fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
     history_, normalized_, n_iter_, n_features_in_.
 
@@ -85,7 +82,6 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     CODER: ClassVar[str] = "ProductResidualQuantizer"  # FAISS's name of the quantizer
     coding_codebooks_ = metric_ = coarse_centroids_ = None
     norm_values_ = norm_tables_ = norm_origin_ = None
-    lengths_, mean_ = np.empty(0, np.float32), np.empty(0, np.float32)  # older folders do not have them
     norm_scale_, share_ = 1, 0.0
     normalized_ = fast_scan_ = None  # not known for one that was not fitted here
 
@@ -141,13 +137,12 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         with serial_products(products):
             learned = self._learn(rows - mean, moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
-        rotation, codebooks, self.metric_, self.share_, self.lengths_ = learned
+        rotation, codebooks, self.metric_, self.share_ = learned
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
             parts = np.split(rotation, len(codebooks), axis=1)
             rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
         self.rotation_ = rotation
-        self.mean_ = mean @ self.rotation_
-        codebooks[:, 0] += self.mean_.reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
+        codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
         if self.ranking in KNOWN.values():
@@ -164,7 +159,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         """The fit to centred rows X (n, d) float32; `moment` (d, d) is the queries', of `Settings`."""
         settings = Settings(
             self.n_splits, self.n_codebooks, self.n_centroids, self.max_iter, self.beam_size, self.smoothing,
-            bool(self.ranking), moment, self.ranking == LENGTHS,
+            bool(self.ranking), moment,
         )  # fmt: skip
         if self.n_splits == 1:  # a rotation of all columns changes no sum
             return learn(X, np.eye(X.shape[1], dtype=np.float32), False, settings, seed, callback)
@@ -216,7 +211,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         _check.check_integer(self.beam_size, "beam_size", low=1)
         _check.check_integer(self.max_iter, "max_iter", low=0)
         _check.check_real(self.smoothing, "smoothing", low=0, high=1)
-        _check.check_choice(self.ranking, "ranking", (True, False, LENGTHS, INNER, *KNOWN.values()))
+        _check.check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
         _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         _check.check_choice(self.norm_bits, "norm_bits", NORMS)
 
@@ -252,16 +247,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         splits, M, _, width = codebooks.shape
-        if metric is not None and len(self.lengths_):  # the column of lengths chooses codes, not that of errors
-            weights = metric[:, -1, -1]
-            codebooks[..., -1] = weights[:, None, None] * self.lengths_
-            centred = Z.reshape(-1, splits, width) - np.einsum("mv,mvw->mw", self.mean_.reshape(splits, -1), metric)
-            Z = Z.reshape(centred.shape).copy()
-            for m, turn in enumerate(metric):
-                Z[:, m, -1] = weights[m] * lengths(centred[:, m, :-1], turn[:-1, :-1])
-            Z = Z.reshape(len(Z), -1)
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
-        by_errors = metric is not None and self.share_ and not len(self.lengths_)
+        by_errors = metric is not None and self.share_
         if by_errors:
             middle[:, -1] = 0  # the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
@@ -292,33 +279,6 @@ class ProductResidualQuantizer(ReconstructingTransformer):
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
         return self._decoded(codes) @ self.rotation_.T
 
-    def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Rows (n, d') in the rotated space, decoded from codes (n, bytes) without a list's number, for comparison.
-
-        A part y of length |y| < L becomes (L / |y|)^p y, and the column of errors gets what is left of L. With p < 1
-        directions with large errors count less.
-        """
-        splits, M, K, width = self.codebooks_.shape
-        numbers = faiss.unpack_bitstrings(np.ascontiguousarray(codes), splits * M, faiss_bridge.code_bits(K))
-        numbers = numbers.reshape(len(codes), splits, M)
-        wanted = sum(self.lengths_[:, m][np.arange(splits), numbers[:, :, m]] for m in range(M))
-        wanted = np.maximum(wanted, np.float32(0))
-        if self.coarse_centroids_ is None:
-            sums = rows
-        else:  # the rows without their list's centroid
-            sums = np.stack([decode(numbers[:, p], books) for p, books in enumerate(self.codebooks_)], axis=1)
-        parts = sums.reshape(len(codes), splits, width) - self.mean_.reshape(splits, width)
-        parts[..., -1] = 0
-        size = np.linalg.norm(parts, axis=2)
-        factor = (wanted / np.where(size > 0, size, np.inf)) ** DEFAULTS.restoring
-        rest = np.square(wanted).sum(axis=1) - np.square(size * factor).sum(axis=1)
-        moved = rows.reshape(parts.shape) + parts * (factor - 1)[..., None]
-        moved[..., -1] = 0
-        moved[:, 0, -1] = np.sqrt(np.maximum(rest, 0))
-        return moved.reshape(len(codes), -1)
-
-    length_centre = None  # each part has a length, and the errors a column
-
     def _decoded(self, codes: np.ndarray) -> np.ndarray:
         """The rotated rows (n, d') of codes."""
         decoded, origin = self._inner().sa_decode(np.ascontiguousarray(codes)), self._origin("l2")
@@ -328,8 +288,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
     @property
     def keeps_lengths(self) -> bool:
-        """Whether codebooks are learned for the order of rows by FAISS's own scores ("known"), or hold lengths."""
-        return self.ranking in KNOWN.values() or bool(len(self.lengths_))
+        """Whether codebooks are learned for the order of rows by FAISS's own scores ("known")."""
+        return self.ranking in KNOWN.values()
 
     def scans_fast(self, metric: str) -> bool:
         """Whether an index by `metric` uses FAISS's fast scan by default.
@@ -469,9 +429,6 @@ class ResidualQuantizer(ProductResidualQuantizer):
         unseen rows, less for training rows.
     ranking: True: optimize the order of near rows. Errors are weighted by the differences between near rows, and one
         more column holds a row's distance from its code, which searches by "l2" add. False: minimize the distortion.
-        "lengths": the column holds the row's length, and `nk.Index` compares rows near that length. It keeps up to five
-        points more of ten neighbours where lengths differ and there are 4 codebooks or more, and may keep fewer, so
-        `best` tries both.
         "ip": for searches by inner product or cosine; errors are weighted by the spread of the queries
         given to `fit`, else of the rows. "known": for an index of the training rows, searched by "l2"; codebooks are
         then trained until distances to those rows rank correctly, which lowers the recall of other rows.

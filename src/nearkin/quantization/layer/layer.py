@@ -459,8 +459,7 @@ class IndexingLayer(nn.Module):
     ) -> "nearkin.Index":
         """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
-        Its `faiss_index` is plain FAISS. Codes have no byte of length; decoded rows are rescaled if all rows have one
-        length.
+        Its `faiss_index` is plain FAISS. Decoded rows are rescaled if all rows have one length, or with `norms=True`.
         """
         import nearkin
 

@@ -1,0 +1,132 @@
+"""Codes of a size in bytes, of which the index may keep one for the norm of each row (`Norms`)."""
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed
+from nearkin._distributed import alone
+from nearkin._types import ArrayLike, Seed
+from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
+from nearkin.linalg.norms import LEVELS, Norms, widened
+from nearkin.linalg.orthonormal import row_length
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import HeldOut, Trial
+from nearkin.quantization.faiss_bridge import SCANNED
+from nearkin.quantization.product import ProductQuantizer
+from nearkin.statistics import shared_generator, training_rows
+
+_SAMPLE, _SEARCHED = 8_192, 4_096  # rows for the levels and the choice, and those among which queries find, at most
+_ROUNDS, _LISTS = 4, 64  # of the short fits, at most
+
+
+class SizedCode(BaseEstimator):
+    """What chooses a code of some bytes: `fit` returns a fitted quantizer. `norms_`: the levels of the index's byte for
+    each row's norm, None if all bytes are the code's."""
+
+    norms_: Norms | None = None
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
+    ) -> Quantizer:
+        """The fitted quantizer of rows X (n, d); `queries` (q, d) decide instead of rows held out."""
+        raise NotImplementedError
+
+
+def fitted_code(quantizer: Fittable, X: ArrayLike, **options: object) -> tuple[Quantizer, Norms | None]:
+    """The quantizer fitted to rows X (n, d), and the levels of norms, if any; `options` are those of its `fit`."""
+    found = quantizer.fit(X, **options)  # pyright: ignore[reportArgumentType]
+    return found, quantizer.norms_ if isinstance(quantizer, SizedCode) else None
+
+
+@dataclass(eq=False, repr=False)
+class WithNorms(SizedCode):
+    """A quantizer to bytes, and one byte more for the norm of each row."""
+
+    quantizer: VectorCodes
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
+    ) -> VectorCodes:
+        options = {} if queries is None else {"queries": queries}
+        self.norms_ = Norms.learned(np.asarray(X))
+        return self.quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
+
+
+@dataclass(eq=False, repr=False)
+class ProductCode(SizedCode):
+    """A product code of `n_bytes` bytes, or of one less and the norm of each row.
+
+    Decoded rows are too short, each by another factor; at their true norm they are ranked better. Two short fits decide
+    on held-out queries: the byte must lead by more than a standard error of the paired differences. Rows of one norm,
+    as by "cosine", need none.
+
+    Parameters: `n_bytes`, with the norm; `n_centroids`, 256 or 16 (half a byte each); `n_lists`; `max_iter`; `metric`
+    of the index; `random_state`. The codes are those of `ProductQuantizer`.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    >>> ProductCode(4, random_state=0).fit(X).encode(X).shape
+    (500, 4)
+    """
+
+    n_bytes: int = 8
+    n_centroids: int = 256
+    _: KW_ONLY
+    n_lists: int = 0
+    max_iter: int = 30
+    metric: str = "l2"
+    random_state: Seed = None
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
+    ) -> ProductQuantizer:
+        """The fitted product codes of rows X (n, d); of fewer rows than centroids, as many centroids.
+
+        `queries` and `callback` are those of `ProductQuantizer.fit`; the queries also decide about norms. Among several
+        processes X is this one's part of the rows, and all end with the same codes. ValueError or TypeError for what
+        cannot be used.
+        """
+        n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
+        check_choice(self.n_centroids, "n_centroids", (SCANNED, LEVELS))
+        check_choice(self.metric, "metric", ("l2", "ip", "cosine"))
+        X, shard = training_rows(self, X)
+        each = 2 if self.n_centroids == SCANNED else 1  # codes a byte
+        if n_bytes > (most := X.shape[1] // each):
+            half = "half " if each == 2 else ""
+            raise ValueError(
+                f"n_bytes is {n_bytes}, more than {half}the {X.shape[1]} columns of X; give at most {most}"
+            )
+        check_magnitude(X)
+        asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
+        generator = shared_generator(self.random_state)
+        seed = draw_seed(generator)
+        chosen = np.sort(generator.choice(shard.total, min(shard.total, _SAMPLE), replace=False))
+        sample = generator.permutation(shard.rows(X, chosen).astype(np.float32))  # the first rows are queries
+        self.norms_ = Norms.learned(sample) if self._norms_pay(sample, asked, seed) else None
+        left, centroids = n_bytes - (self.norms_ is not None), min(self.n_centroids, max(2, shard.total))
+        product = ProductQuantizer(
+            left * each, centroids, n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed
+        )
+        return product.fit(X, queries=queries, callback=callback)
+
+    def _norms_pay(self, sample: np.ndarray, queries: np.ndarray | None, seed: int) -> bool:
+        """Whether a byte of norm raises the recall of short fits on the sample; the same in every process."""
+        if self.n_bytes < 2 or self.metric == "cosine" or len(sample) <= LEVELS or row_length(sample) is not None:
+            return False
+        split = min(OF_TRIALS.queries, len(sample) // 2)
+        asked = sample[:split] if queries is None else queries[:: -(-len(queries) // OF_TRIALS.queries)]
+        held = HeldOut.of(sample[split : split + _SEARCHED], asked, self.metric)
+        trial, each = Trial(), 2 if self.n_centroids == SCANNED else 1
+        with alone():
+            for norms in (None, Norms.learned(sample)):
+                short = ProductQuantizer(
+                    (self.n_bytes - (norms is not None)) * each, self.n_centroids, init="pca",
+                    n_lists=min(self.n_lists, _LISTS), max_iter=min(_ROUNDS, self.max_iter),
+                    random_state=seed,
+                ).fit(sample)  # fmt: skip
+                decoded = short.decode(short.encode(held.rows))
+                decoded = decoded if norms is None else norms.restored(decoded, held.rows)
+                recall = held.recall(decoded, widened(held.queries, decoded.shape[1]))
+                trial.add(norms is not None, recall, cost=float(norms is not None))  # ranking again takes time
+        return bool(trial.winner())
