@@ -37,7 +37,7 @@ def main() -> None:
     print(f"{made.trie().allowed(old[:1, :2]).sum()} codes may follow its first two")
     made.save(out / "ids")
 
-    # Ids learned with two towers, so that they recommend what the towers do: nearkin train pairs.csv --ids --out ids
+    # Ids learned with two towers, which recommend what the towers do: nearkin train pairs.csv --levels 3 --out ids
     pairs = nk.Interactions.from_matrix(nk.data.planted_interactions(200, 100, random_state=0).interactions.matrix())
     towers = nk.TwoTower(16, index=nk.SemanticIds(levels=2, codes=32, random_state=0), random_state=0).fit(pairs)
     learned, first = towers.index_.ids, towers.right_ids_[0]

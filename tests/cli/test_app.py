@@ -97,7 +97,7 @@ def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
 
 STREAMS = {  # how a shell calls it -> exit code
     "search idx Q.npy -k 3": 0,  # a table with ids that the terminal lacks
-    "embed pairs.csv --kind pairs --dim 2 --out emb": 0,
+    "embed pairs.csv --dim 2 --out emb": 0,
     "recommend emb --all -k 2": 0,
     "search idx größe.npy": 2,
     "search idx Q.npy --out hits.csv >&-": 0,

@@ -44,7 +44,7 @@ def test_a_loss_without_a_penalty_is_fitted_a_second_time(
     ("table", "options"),
     [
         ("pairs.csv", ("--left", "reader", "--right", "book")),
-        ("renamed.csv", ("--left", "who", "--right", "what", "--kind", "pairs")),
+        ("renamed.csv", ("--left", "who", "--right", "what")),
     ],
 )
 def test_pairs_give_vectors_of_both_sides(tables: Path, tmp_path: Path, table: str, options: tuple[str, ...]) -> None:
@@ -88,12 +88,19 @@ def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
     [
         (("--dim", "two"), "--dim is 'two'"),
         (("--dim", "0"), "--dim is '0'"),
-        (("--kind", "graph"), "--kind is 'graph'"),
         (("--loss", "hinge"), "--loss is 'hinge'; it must be one of auto, all-pairs"),
-        (("--form", "pair"), "--form is 'pair'"),
-        (("--duplicates", "mean"), "--duplicates is 'mean'"),
-        (("--reversed", "no"), "--reversed is 'no'"),
-        (("--tables", "xlsx"), "--tables is 'xlsx'"),
+        (("--read", "form=pair"), "--read form is 'pair'"),
+        (("--read", "duplicates=mean"), "--read duplicates is 'mean'"),
+        (("--read", "min_weight=four"), "--read min_weight is 'four'"),
+        (("--read", "rating=stars"), "--read has rating; it takes NAME=VALUE, separated by commas, of weight, min_wei"),
+        (("--read", "weight"), "--read has 'weight'"),
+        (("--read", ""), "--read has ''"),
+        (("--raters", "no"), "--raters is 'no'; it must be one of equal, estimated, turn, drop"),
+        (("--missing", "response=9"), "--missing is 'response=9'"),
+        (("--missing", "9,,8"), "--missing is '9,,8'"),
+        (("--left", "a", "--read", "anchor=c"), "--left is for pairs, and --read anchor for comparisons"),
+        (("--split", "time", "--missing", "drop"), "--split is for pairs, and --missing for comparisons"),
+        (("--split", "time", "--loss", "ste"), "--split is for pairs, and --loss ste for comparisons"),
         (("--left", "nobody", "--right", "book"), "left is 'nobody', which"),
     ],
 )
@@ -110,6 +117,31 @@ def test_bad_options_are_named_before_the_table_is_read(
         assert not (tmp_path / "emb").exists()
 
 
+@pytest.mark.parametrize(
+    ("table", "options", "match"),
+    [
+        ("named.csv", ("--split", "time"), "reads as comparisons (anchor, near, far)"),
+        ("pairs.csv", ("--missing", "drop"), "reads as pairs (reader, book)"),
+        ("pairs.csv", ("--loss", "ste"), "reads as pairs (reader, book)"),
+        (
+            "three.csv",
+            ("--header",),
+            "for pairs type left='what ever', right='who' (on the command line --left 'what ever' --right ",
+        ),
+        ("three.csv", ("--header",), "for comparisons form='triplet' (--read form=triplet)"),
+    ],
+)
+def test_options_of_the_other_kind_are_refused_with_what_to_type(
+    tables: Path, tmp_path: Path, table: str, options: tuple[str, ...], match: str
+) -> None:
+    rows = (tables / "answers.csv").read_text()
+    (tables / "named.csv").write_text(f"anchor,near,far\n{rows}")
+    (tables / "three.csv").write_text("what ever,who,how\nx,y,z\nu,y,w\n")
+    result = run("embed", tables / table, "--out", tmp_path / "emb", *options)
+    assert result.exit_code == 2
+    assert match in " ".join(result.stderr.split())
+
+
 @pytest.mark.usefixtures("no_pictures")
 def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> None:
     """`ref,left,right,response,rt` became a recommender; two readings of a response stop."""
@@ -121,8 +153,5 @@ def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> N
     assert result.exit_code == 0, result.output
     assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
     path.write_text("c|a|b|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
-    options = ("--anchor", "c", "--near", "a", "--far", "b", "--delimiter", "bar", "--header")
-    assert run("embed", path, "--out", tmp_path / "map", *options, "--response", "r=1").exit_code == 0
-    result = run("embed", path, "--out", tmp_path / "map", *options, "--left", "c")
-    assert result.exit_code != 0
-    assert "--left is for pairs" in " ".join(f"{result.output} {result.exception}".split())
+    options = ("--read", "anchor=c,near=a,far=b,response=r=1", "--delimiter", "bar", "--header")
+    assert run("embed", path, "--out", tmp_path / "map", *options).exit_code == 0

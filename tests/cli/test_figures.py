@@ -101,7 +101,7 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     rows = list(zip(rng.integers(0, 40, 600), rng.integers(0, 30, 600), days.astype(str), strict=True))
     table = tmp_path / "log.csv"
     table.write_text("user,item,when\n" + "".join(f"u{u},i{i},{day}\n" for u, i, day in rows))
-    args = (command, table, "--timestamp", "when", "--split", "time", "--dim", 8, "--out", tmp_path / "out")
+    args = (command, table, "--read", "timestamp=when", "--split", "time", "--dim", 8, "--out", tmp_path / "out")
     args += ("--bytes", 4) if command == "train" else ()
     record = run_json(*args)
     first: dict[tuple[int, int], str] = {}

@@ -21,9 +21,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     when = 1_600_000_000 + np.arange(1200)
     lines = [f"u{a},a{b},{c}" for a, b, c in zip(user, artist, when, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["user_id,artist,timestamp", *lines]) + "\n")
-    record = run_json(
-        "embed", folder / "pairs.csv", "--dim", 8, "--split", "time", "--tables", "csv", "--out", folder / "emb"
-    )
+    record = run_json("embed", folder / "pairs.csv", "--dim", 8, "--split", "time", "--out", folder / "emb")
     assert record["words"] == {"left": "user_id", "right": "artist"}
     assert record["split"] == "time"
     assert set(record["quality"]) == {"two towers", "popularity", "item-kNN"}
@@ -150,14 +148,6 @@ def test_one_pipeline_from_pairs_to_hits(shop: Path, tmp_path: Path) -> None:
         assert "rights" not in page
 
 
-def test_the_vectors_as_tables(shop: Path) -> None:
-    with (shop / "emb" / "left.csv").open() as file:
-        rows = list(csv.reader(file))
-    assert rows[0] == ["user_id", *(f"x{c}" for c in range(1, 9))]
-    model = nk.TwoTower.load(shop / "emb")
-    np.testing.assert_allclose([float(x) for x in rows[1][1:]], model.left_embeddings_[0], rtol=1e-6)
-
-
 def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("user_id,artist\nnewcomer,a0\nnewcomer,a1\nu0,brand_new\n")
     made = run_json("embed", tmp_path / "new.csv", "--start", shop / "emb", "--out", tmp_path / "emb")
@@ -180,7 +170,6 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
         (("similar", "emb", "--all", "--side", "up"), "--side is 'up'"),
         (("compress", "pairs.csv", "--side", "left", "--out", "x"), "--side is for a folder"),
         (("embed", "pairs.csv", "--start", "emb", "--dim", "9", "--out", "x"), "has vectors of 8; leave --dim out"),
-        (("embed", "pairs.csv", "--tables", "xls", "--out", "x"), "--tables is 'xls'"),
     ],
 )
 def test_bad_input(shop: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:

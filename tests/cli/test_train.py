@@ -78,7 +78,7 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
     out = table.parent / "no-report"
     with monkeypatch.context() as patch:
         patch.setattr(nk.report.Page, "write", full)
-        result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", out)
+        result = run("train", table, "--bytes", 2, "--dim", 4, "--split", "none", "--out", out)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].endswith(
         f"{out} is complete, but its report is not written (No space left on device); write it by: nearkin report {out}"
@@ -105,13 +105,13 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
 
 
 def test_it_says_how_the_table_was_read(table: Path, tmp_path: Path) -> None:
-    result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", tmp_path / "idx")
+    result = run("train", table, "--bytes", 2, "--dim", 4, "--split", "none", "--out", tmp_path / "idx")
     assert "left = user, right = item" in " ".join(result.stdout.split())
 
 
 def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "ids"
-    record = run_json("train", table, "--ids", "--levels", 2, "--codes", 16, "--dim", 8, "--out", out)
+    record = run_json("train", table, "--levels", 2, "--codes", 16, "--dim", 8, "--out", out)
     exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert 0 < after <= 1.2 * exact
     assert 0 < learned <= 1.2 * exact
@@ -121,4 +121,4 @@ def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> No
     made = nk.SemanticIds.load(out)
     np.testing.assert_array_equal(made.ids_, [line["ids"] for line in lines])
     assert "ids made after training" in (out / "report.html").read_text()
-    assert "--bytes is 8 and --ids is given" in run("train", table, "--ids", "--bytes", 8, "--out", out).output
+    assert "--codes makes semantic ids" in run("train", table, "--codes", 16, "--bytes", 8, "--out", out).output

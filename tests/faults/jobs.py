@@ -210,7 +210,9 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "compress": lambda base: Command(base, f"{_COMPRESS} --keep-vectors"),
     "checkpoint": lambda base: Command(base, f"{_COMPRESS} --checkpoint WORK"),
     "embed": lambda base: Command(base, "embed @.csv --left user --right item --out OUT --dim 2"),
-    "train": lambda base: Command(base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --holdout 0"),
+    "train": lambda base: Command(
+        base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --split none"
+    ),
     "sweep": lambda base: Command(base, "sweep @-long.npy --methods int8 -k 2 --out OUT.html", "out.html"),
     "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),

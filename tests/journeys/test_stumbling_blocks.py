@@ -159,7 +159,9 @@ def test_times_of_pandas_keep_their_zone() -> None:
 def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user;item;when\n1;1;13.01.2023 17:09\n1;2;02.01.2023 08:00\n")
-    with pytest.raises(ValueError, match=r"timestamp='when=%d\.%m\.%Y %H:%M' .on the command line --timestamp"):
+    with pytest.raises(
+        ValueError, match=r"timestamp='when=%d\.%m\.%Y %H:%M' .on the command line --read timestamp=..."
+    ):
         nk.read_interactions(path, timestamp="when")
     pairs = nk.read_interactions(path, timestamp="when=%d.%m.%Y %H:%M")
     assert pairs.timestamps.tolist() == [1673629740, 1672646400]
@@ -272,11 +274,11 @@ def test_what_was_no_liking_is_none_in_later_pairs(tmp_path: Path) -> None:
     for name, part in (("first", pairs[::2]), ("later", pairs[1::2])):
         lines = [f"u{user},i{item},{stars}" for user, item, stars in part]
         (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,stars", *lines]))
-    embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", holdout=0, min_weight=4)
+    embed_pairs(tmp_path / "first.csv", out=tmp_path / "emb", dim=2, loss="all-pairs", split="none", min_weight=4)
     judged = run("evaluate", tmp_path / "emb", tmp_path / "later.csv").stdout
     assert "judged by 18 pairs" in judged
     assert "36 rows of weight 0 or below the smallest" in judged
-    more = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2", holdout=0)
+    more = embed_pairs(tmp_path / "later.csv", start=tmp_path / "emb", out=tmp_path / "emb2", split="none")
     assert (more["pairs"], more["learned_from"], more["min_weight"]) == (18, 36, 4)
 
 
@@ -346,8 +348,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_rater_who_reversed_the_instruction_is_named(answers: Path, tmp_path: Path) -> None:
     """They made a quarter of the answers "contradictions", and the held-out error three times as large."""
     errors = {}
-    for how in ("keep", "drop"):  # the journey of colours turns them
-        record = embed_comparisons(answers, out=tmp_path / how, reversed_raters=how)
+    for how in ("equal", "drop"):  # the journey of colours turns them
+        record = embed_comparisons(answers, out=tmp_path / how, raters=how)
         (note,) = [note for note in record["notes"] if "answers the opposite" in note]
         assert note.startswith("felix answers the opposite of the others (")
         assert record["reversed_raters"]["felix"] < 0.2

@@ -26,7 +26,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     steps = []
     out = tmp_path / "emb"
     record = embed_comparisons(
-        answers, out=out, dim=2, next_queries=7, callback=lambda step, record: steps.append((step, record["total"]))
+        answers, out=out, dim=2, callback=lambda step, record: steps.append((step, record["total"]))
     )
     assert {file.name for file in out.iterdir()} == {
         *("config.json", "embedding.safetensors", "manifest.json", "objects.json", "coordinates.csv", "questions.csv"),
@@ -43,7 +43,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
     questions = (out / "questions.csv").read_text(encoding="utf-8").splitlines()
     assert questions[0] == "anchor,left,right"
     assert [line.split(",") for line in questions[1:]] == record["next_queries"]
-    assert len(questions) == 8
+    assert len(questions) == 21
     points = nk.data.read_table(out / "coordinates.csv")
     assert points.columns["object"].ids().tolist() == nk.OrdinalEmbedding.load(out).objects_.tolist()
     assert len({total for _, total in steps}) == 1

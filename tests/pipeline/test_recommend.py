@@ -17,7 +17,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
     lines = [f"r{a};b{b}" for a, b in zip(pairs.rows, pairs.indices, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["reader;book", *lines]) + "\n")
-    pipeline.pairs.embed_pairs(folder / "pairs.csv", left="reader", right="book", dim=8, out=folder / "emb", holdout=0)
+    pipeline.pairs.embed_pairs(
+        folder / "pairs.csv", left="reader", right="book", dim=8, out=folder / "emb", split="none"
+    )
     given = pipeline.inputs.open_given(folder / "emb")
     quantizer = nk.ProductQuantizer(4, 16, random_state=0)
     pipeline.compress.compress_file(given.file, quantizer, folder / "idx", ids=given.ids, metric="ip", random_state=0)

@@ -19,7 +19,7 @@ def shop(n_rights: int) -> nk.Interactions:
 @pytest.mark.parametrize("n_rights", [16, 17, 40, 100])
 def test_every_small_table_gets_an_index(tmp_path: Path, n_rights: int, loss: str) -> None:
     """A layer waited for 8,192 rows, which so small a table never shows in 30 rounds."""
-    train_index(shop(n_rights), tmp_path / "idx", n_bytes=2, dim=4, loss=loss, holdout=0)
+    train_index(shop(n_rights), tmp_path / "idx", n_bytes=2, dim=4, loss=loss, split="none")
     assert len(nk.Index.load(tmp_path / "idx")) == n_rights
 
 

@@ -76,7 +76,7 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     """The left side of the old and the index of the new would recommend without an error."""
     table = nk.data.planted_interactions(60, 40, random_state=0).interactions
     for seed, name in enumerate(("idx", "new")):
-        train_index(table, tmp_path / name, n_bytes=2, dim=4, holdout=0, random_state=seed)
+        train_index(table, tmp_path / name, n_bytes=2, dim=4, split="none", random_state=seed)
     saves, read = [tmp_path / "new"], inputs.read_arrays
 
     def replaced_then(path: Path) -> dict[str, np.ndarray]:

@@ -35,7 +35,8 @@ PANELS = {  # of the list of commands
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*)', input_type")  # pydantic's
-_EVERYWHERE = ("--quiet", "--verbose", "--log")
+_TEXT = ("--delimiter", "--encoding", "--comment")
+_EVERYWHERE = ("--quiet", "--verbose", "--log", *_TEXT, "--header", "--no-header")
 _OPTIONS = {  # of parameters in messages
     "n_bytes": "--bytes", "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids",
     "keep_vectors": "--keep-vectors",
@@ -54,8 +55,8 @@ class CommandGroup(TyperGroup):
         extra["standalone_mode"] = False
         open_streams()
         given = list(sys.argv[1:] if args is None else args)
-        for at in [at for at, word in enumerate(given[:-1]) if word == "--log"]:
-            given[at : at + 2] = [f"--log={given[at + 1]}"]
+        for at in [at for at, word in enumerate(given[:-1]) if word in ("--log", *_TEXT)][::-1]:
+            given[at : at + 2] = [f"{given[at]}={given[at + 1]}"]
         given = [f"{word}=auto" if word == "--keep-vectors" else word for word in given]  # its value is optional
         args = sorted(given, key=lambda word: word.partition("=")[0] not in _EVERYWHERE)  # these come first
         together, line = False, ""
@@ -162,6 +163,37 @@ def root(
     log: Annotated[
         str | None, typer.Option("--log", metavar="json", help="Any command: lines on stderr as JSON objects.")
     ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Any command: whether the first line of a text file names columns.  [default: decided by its content]",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Any command: what is between the cells of text files: comma, semicolon, tab, bar, space or any "
+            "characters, such as ::.  [default: found by counting]",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Any command: the encoding of text files, such as cp1252 or utf-16.  [default: utf-8, or by the byte "
+            "order mark]",
+        ),
+    ] = None,
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Any command: leave out lines of text files that begin with this.  [default: lines at the top that "
+            "begin with #]",
+        ),
+    ] = None,
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
@@ -182,6 +214,9 @@ def root(
         raise ValueError("--quiet and --verbose contradict each other; give one of them")
     if log not in (None, "json"):
         raise ValueError(f"--log is {log!r}; it must be json")
+    if (header, delimiter, encoding, comment) != (None,) * 4:
+        text = nearkin.data.text_options(header=header, delimiter=delimiter, encoding=encoding, comment=comment)
+        ctx.with_resource(text)
     vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}", log is not None)))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")

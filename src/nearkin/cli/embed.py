@@ -1,6 +1,7 @@
 """`nearkin embed` and `nearkin train`: vectors from pairs or comparisons, and an index learned with them."""
 
 import ctypes
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -11,23 +12,16 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.export import about_ids
-from nearkin.cli.options import File, Header, OutFolder, Seed
+from nearkin.cli.options import File, OutFolder, Read, Seed
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
 VALUES = {  # of options, whatever the table holds
-    "kind": ("pairs", "comparisons", "auto"),
-    "tables": ("csv", "parquet"),
-    "reversed": ("keep", "turn", "drop"),
-    "raters": ("equal", "estimated"),
+    "raters": ("equal", "estimated", "turn", "drop"),
     "duplicates": ("sum", "last", "max"),
     "form": ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity"),
 }
-FOR_PAIRS = (
-    *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "left_features", "right_features", "split"),
-    "start",
-)
-FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "reversed_raters", "missing")
-COLUMNS = (*FOR_PAIRS, *FOR_COMPARISONS, "header")
+READ = {"pairs": ("weight", "min_weight", "duplicates", "timestamp"), "comparisons": ("anchor", "near", "far")}
+READ["comparisons"] += ("response", "form")
 
 
 def embed(
@@ -36,35 +30,23 @@ def embed(
     out: OutFolder,
     left: str | None = None,
     right: str | None = None,
-    weight: str | None = None,
-    min_weight: float | None = None,
-    duplicates: str | None = None,
-    timestamp: str | None = None,
+    read: Read = None,
     split: str | None = None,
-    anchor: str | None = None,
-    near: str | None = None,
-    far: str | None = None,
-    response: str | None = None,
-    form: str | None = None,
-    raters: str | None = None,
-    reversed_raters: Annotated[str | None, typer.Option("--reversed", metavar="keep|turn|drop")] = None,
-    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
-    header: Header = None,
     left_features: File = None,
     right_features: File = None,
+    start: Annotated[str | None, typer.Option(metavar="EMB")] = None,
+    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
+    raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
     dim: str | None = None,
     loss: str | None = None,
-    solver: str = "auto",
-    kind: str = "auto",
-    next_queries: Annotated[int, typer.Option(min=0, metavar="N")] = 0,
-    start: Annotated[str | None, typer.Option(metavar="EMB")] = None,
-    tables: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     seed: Seed = 0,
 ) -> None:
     """Learn vectors from pairs or from comparisons.
 
     Pairs (who took what) give vectors for both sides; comparisons (is A more like B or like C?) give a map of the
     objects. A share of the signals is held out first, to measure how good the vectors are.
+
+    An option for pairs or for comparisons, or the usual names of columns, decide which of both the table holds.
 
     Examples:
 
@@ -77,83 +59,93 @@ def embed(
 
     - signals: A table, .csv, .tsv, .jsonl, .parquet, .feather or .npz: pairs (user, item[, weight][, timestamp]), or
       comparisons (i, j, k): i is more like j than like k.
-    + anchor: Comparisons: the column of the object compared; "0" is the first.
-    + near: Comparisons: the column of the nearer object.
-    + far: Comparisons: the column of the farther object.
-    - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
-    - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
-    + raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
-    - reversed_raters: Comparisons: answers of raters who answer the opposite of the others: keep, turn (round) or drop.
-      [default: keep]
-    - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
-      drops these answers too. [default: raise]
     - left_features: Pairs: a table with an id of the left side first, then its features.
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
     + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
     - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce. Comparisons:
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
-    - solver: The optimizer; auto is the fastest robust one.
-    - kind: pairs, comparisons, or auto: decided by the columns.
-    - next_queries: Comparisons: write the N most informative next questions to questions.csv.
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
-    - tables: Write the vectors as tables too: csv or parquet.
+    + missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
+      drops these answers too. [default: raise]
+    - raters: Comparisons: all equal; estimated: weigh each rater's answers by their reliability; turn (round) or drop
+      the answers of raters who answer the opposite of the others. [default: equal]
     """
-    given: Record = {name: value for name, value in locals().items() if name in COLUMNS and value is not None}
-    _check_values(kind=kind, tables=tables, reversed=reversed_raters, raters=raters, duplicates=duplicates, form=form)
-    size, of_pairs = _size(dim), _are_pairs(signals, kind, given, loss)
-    _check_options(of_pairs, given, size, next_queries)
+    given: Record = {"left": left, "right": right, "split": split, "left_features": left_features}
+    given |= {"right_features": right_features, "start": start, "missing": missing, "raters": raters}
+    given = {name: value for name, value in given.items() if value is not None} | _read_options(read, *READ)
+    _check_values(given)
+    size, kind = _size(dim), _kind_of(signals, given, loss)
+    if kind == "pairs" and size == "auto":
+        raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
+    embed_them = pipeline.pairs.embed_pairs if kind == "pairs" else pipeline.embed_comparisons.embed_comparisons
+    given |= {"out": out, "dim": size, "loss": loss, "seed": seed}
     with screen.watch("embed") as callback:
-        given |= {"out": out, "dim": size, "loss": loss, "solver": solver, "seed": seed, "tables": tables}
-        if of_pairs:
-            record = pipeline.pairs.embed_pairs(signals, callback=callback, **given)
-        else:
-            record = pipeline.embed_comparisons.embed_comparisons(
-                signals, next_queries=next_queries, callback=callback, **given
-            )
-    record = {"signals": "pairs" if of_pairs else "comparisons", **record}
+        record = embed_them(signals, callback=callback, **given)
+    of_pairs, record = kind == "pairs", {"signals": kind, **record}
     notes = [read_line(record.get("understood")), *(f"Note: {note}" for note in record.get("notes", []))]
     shown, judged = (_pairs_for_people if of_pairs else _comparisons_for_people)(record)
     following = f"nearkin recommend {out} --all --out recs.csv" if of_pairs else f"open {out}/map.png"
     screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or nearkin report {out}")
 
 
-def _check_values(**given: str | None) -> None:
+def _read_options(text: str | None, *kinds: str) -> Record:
+    """The options in `--read NAME=VALUE,NAME=VALUE`, of tables of these kinds; ValueError for other names."""
+    found, known = Record(), [name for kind in kinds for name in READ[kind]]
+    for part in re.split(r",(?=\w+=)", text) if text is not None else ():
+        name, given, value = part.partition("=")
+        if name not in known or not value:
+            wrong = repr(part) if name in known or not given else name
+            raise ValueError(f"--read has {wrong}; it takes NAME=VALUE, separated by commas, of {', '.join(known)}")
+        found[name] = value
+    if "min_weight" in found:
+        try:
+            found["min_weight"] = float(found["min_weight"])
+        except ValueError as error:
+            raise ValueError(f"--read min_weight is {found['min_weight']!r}; it must be a number") from error
+    return found
+
+
+def _check_values(given: Fields) -> None:
     """ValueError for a value that its option does not have; the table is read after that."""
-    for name, value in given.items():
-        if value is not None and value not in VALUES[name]:
-            raise ValueError(f"--{name} is {value!r}; it must be one of {', '.join(VALUES[name])}")
+    if "missing" in given and not re.fullmatch(r"[^,=]+(,[^,=]+)*", given["missing"]):
+        raise ValueError(f"--missing is {given['missing']!r}; it must be raise, drop or answers such as 9,skip")
+    for name, known in VALUES.items():
+        if name in given and given[name] not in known:
+            option = "--raters" if name == "raters" else f"--read {name}"
+            raise ValueError(f"{option} is {given[name]!r}; it must be one of {', '.join(known)}")
 
 
-def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool:
-    """Whether the table holds pairs: by --kind, else by the loss, by an option, or by the columns."""
-    if kind != "auto":
-        return kind == "pairs"
+def _kind_of(signals: str, given: Fields, loss: str | None) -> str:
+    """Whether the table holds pairs or comparisons: by the options, else by the loss, else by its columns."""
+    from nearkin.data.tables import DECIDE  # loads NumPy
+
+    own = {"pairs": "start", "comparisons": "raters"}
+    decided = {kind: name for kind in READ for name in given if name in (*DECIDE[kind], own[kind])}
+    options = {
+        kind: f"--read {name}" if name in READ[kind] else f"--{name.replace('_', '-')}"
+        for kind, name in decided.items()
+    }
     if loss is not None:
-        from nearkin.embedding.ordinal.losses import LOSSES  # loads numba
+        options.setdefault("comparisons" if _is_of_comparisons(loss) else "pairs", f"--loss {loss}")
+    if len(options) == 2:
+        raise ValueError(
+            f"{options['pairs']} is for pairs, and {options['comparisons']} for comparisons; give one of them"
+        )
+    return next(iter(options), None) or nk.data.kind_of(signals)
 
-        if loss in LOSSES:
-            return False
-        from nearkin.embedding.two_tower.fitting import LOSSES as OF_PAIRS  # loads torch
 
-        if loss not in OF_PAIRS:
-            known = f"{', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
-            raise ValueError(f"--loss is {loss!r}; it must be one of {known}")
+def _is_of_comparisons(loss: str) -> bool:
+    from nearkin.embedding.ordinal.losses import LOSSES  # loads numba
+
+    if loss in LOSSES:
         return True
-    found = nk.data.kind_of(signals, header=given.get("header"), given=given)
-    return found == "pairs"
+    from nearkin.embedding.two_tower.fitting import LOSSES as OF_PAIRS  # loads torch
 
-
-def _check_options(of_pairs: bool, given: Fields, size: int | str | None, next_queries: int) -> None:
-    """ValueError for an option of the other kind of signals."""
-    kind, other = ("comparisons", "pairs") if of_pairs else ("pairs", "comparisons")
-    wrong = sorted(set(FOR_COMPARISONS if of_pairs else FOR_PAIRS) & set(given))
-    if wrong:
-        raise ValueError(f"--{wrong[0].replace('_', '-')} is for {kind}; the table is read as {other} (--kind {other})")
-    if of_pairs and next_queries:
-        raise ValueError("--next-queries is for comparisons; pairs have no questions")
-    if of_pairs and size == "auto":
-        raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
+    if loss not in OF_PAIRS:
+        known = f"{', '.join(OF_PAIRS)} for pairs, or {', '.join(LOSSES)} for comparisons"
+        raise ValueError(f"--loss is {loss!r}; it must be one of {known}")
+    return False
 
 
 def _pairs_for_people(record: Record) -> tuple[Record, list[Table | str]]:
@@ -206,32 +198,27 @@ def train(
     interactions: Annotated[str, typer.Argument(metavar="PAIRS")],
     out: OutFolder,
     n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
-    ids: Annotated[bool, typer.Option("--ids")] = False,
-    levels: Annotated[int, typer.Option(min=1)] = 3,
-    codes: Annotated[int, typer.Option(min=2)] = 256,
+    levels: Annotated[int | None, typer.Option(min=1)] = None,
+    codes: Annotated[int | None, typer.Option(min=2)] = None,
     dim: Annotated[int, typer.Option(min=1)] = 64,
     left: str | None = None,
     right: str | None = None,
-    weight: str | None = None,
-    min_weight: float | None = None,
-    duplicates: str = "sum",
+    read: Read = None,
     split: str | None = None,
-    timestamp: str | None = None,
-    header: Header = None,
     loss: str = "auto",
-    holdout: Annotated[float, typer.Option(min=0, max=0.5)] = 0.1,
     seed: Seed = 0,
 ) -> None:
     """Learn vectors of both sides and a compact index of the right side, together.
 
     Pairs held out of training measure how well the index answers, next to exact search and codes made after training.
-    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report. With --ids
-    it holds semantic ids of the right side, learned with the vectors, in the files of `nearkin ids`.
+    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report. With
+    --levels or --codes it holds semantic ids of the right side, learned with the vectors, in files as `nearkin ids`
+    writes them.
 
     Examples:
 
     - nearkin train pairs.csv --bytes 16 --out idx
-    - nearkin train pairs.csv --ids --out ids
+    - nearkin train pairs.csv --levels 3 --out ids
     - nearkin recommend idx --all --out recs.csv
     - nearkin search idx --left-id 42 -k 10
 
@@ -239,25 +226,27 @@ def train(
 
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
     + n_bytes: Bytes of a code; must divide --dim. [default: 16]
-    + ids: Learn semantic ids in place of an index.
+    + levels: Learn semantic ids of this number of codes in place of an index. [default with --codes: 3]
+    + codes: Values of each code of a semantic id, a power of two. [default with --levels: 256]
     + dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
-    - holdout: Share of the pairs held out, for tables without a split; 0 for none.
     """
+    ids = levels is not None or codes is not None
     if ids and n_bytes is not None:
-        raise ValueError(f"--bytes is {n_bytes} and --ids is given; an id has --levels codes of --codes values instead")
+        given = "--codes" if levels is None else "--levels"
+        raise ValueError(f"--bytes is {n_bytes}, of an index, and {given} makes semantic ids; give one of them")
+    columns = _read_options(read, "pairs")
+    _check_values(columns)
     give_back_large_arrays()
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("read"):
         record = nk.read_interactions(
-            interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
-            min_weight=min_weight, duplicates=duplicates,
-            split=None if split in pipeline.pairs.SPLITS else split,
-        )  # fmt: skip
-    index = nk.SemanticIds(levels, codes, random_state=seed) if ids else None
+            interactions, left=left, right=right, split=None if split in pipeline.pairs.SPLITS else split, **columns
+        )
+    index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(
-        record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss, holdout=holdout,
-        split=split, random_state=seed, steps=steps,
+        record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss, split=split,
+        random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
     report = Path(out) / "report.html"

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-import nearkin as nk
 from nearkin import pipeline
 from nearkin.cli.screen import Screen
 
@@ -47,7 +46,7 @@ Metric = Annotated[str | None, typer.Option(metavar="NAME")]
 Neighbours = Annotated[int, typer.Option("-k", min=1)]
 Oversample = Annotated[int | None, typer.Option(min=1)]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
-Header = Annotated[bool | None, typer.Option("--header/--no-header")]
+Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, or a table (.parquet, .feather, .jsonl, .csv, .csv.gz, ...)"
 HELP = f"""
@@ -67,17 +66,13 @@ HELP = f"""
   numbers]
 + left: Pairs: the column of the left side, for example user.
 + right: Pairs: the column of the right side, for example item.
-+ weight: Pairs: the column of weights, for example rating.
-- min_weight: Pairs: leave out rows of smaller weight, for example 4 of 5 stars.
-- duplicates: Pairs: weights of a pair that occurs again: sum, last or max. [default: sum]
-- timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
-- split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, or a column of 0 (train), 1
+- read: How to read the table, where its names do not say it. Pairs: weight=COLUMN, timestamp=COLUMN or
+  timestamp=COLUMN=%d.%m.%Y, min_weight=4 (leave out rows of smaller weight), duplicates=sum, last or max (weights of a
+  pair that occurs again). Comparisons: anchor=COLUMN, near=COLUMN, far=COLUMN, response=COLUMN or response=COLUMN=VALUE
+  (VALUE chooses the first), form=triplet, quadruplet, odd-one-out, most-central, similarity or dissimilarity.
+  For the delimiter, encoding and header of any text file see `nearkin --help`.
+- split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
-- header: Whether the first line names columns. [default: decided by its content]
-- delimiter: Text files: comma, semicolon, tab, bar, space or the characters between cells, such as ::. [default: found
-  by counting]
-- encoding: Text files: such as cp1252 or utf-16. [default: utf-8, or by the byte order mark]
-- comment: Text files: leave out lines that begin with this. [default: lines at the top that begin with #]
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be answers too.
@@ -88,12 +83,7 @@ HELP = f"""
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
-_TEXT = ("delimiter", "encoding", "comment")  # how text files are read
 _READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")  # metavars of files that must exist
-
-
-def _metavar(one: inspect.Parameter) -> str | None:
-    return one.annotation.__metadata__[0].metavar if hasattr(one.annotation, "__metadata__") else None
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
@@ -118,17 +108,12 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
             pipeline.outputs.check_output(given["out"], names, foreign=resumes)
-        text = {name: given.pop(name) for name in _TEXT if name in infos}
-        with nk.data.text_options(**text):
-            command(Screen(as_json, threads), **given)
+        command(Screen(as_json, threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}
     given = dict(inspect.signature(command).parameters)
     del given["screen"]
-    shared: list[tuple[str, Any, Any]] = [("threads", None, Threads), ("as_json", False, Json)]
-    if any(_metavar(one) in (*_READ, "FILE") for name, one in given.items() if name != "out"):
-        shared += [(name, None, str | None) for name in _TEXT]
-    for name, default, kind in shared:
+    for name, default, kind in (("threads", None, Threads), ("as_json", False, Json)):
         given[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
     for name, one in given.items():
         kind, info = one.annotation, typer.Option()

@@ -197,7 +197,7 @@ class Column:
             fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
             raise ValueError(
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
-                "command line --timestamp), correct it, or rename the column if it holds no times"
+                "command line --read timestamp=...), correct it, or rename the column if it holds no times"
             )
         return np.array(times, dtype="datetime64[us]")[codes]
 

@@ -131,8 +131,8 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
         row = int(wrong.argmax())
         raise ValueError(
             f"column {weight.name!r} of {weight.source} has {counted(int(wrong.sum()), 'negative weight')}, the first "
-            f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--min-weight 0) to "
-            "leave such rows out, or name another column"
+            f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--read min_weight=0) "
+            "to leave such rows out, or name another column"
         )
     keep = (numbers != 0) & (True if least is None else numbers >= least)
     return slice(None) if keep.all() else keep
@@ -146,8 +146,8 @@ def _stars(weight: Column, numbers: np.ndarray) -> list[str]:
         return []
     return [
         f"{weight.name} looks like stars ({values[0]:g} to {values[-1]:g}): does {values[0]:g} mean liking? It counts "
-        f"as a weak observation; min_weight={0.8 * values[-1]:g} (--min-weight {0.8 * values[-1]:g}) leaves out what "
-        "was not liked, min_weight=0 answers yes"
+        f"as a weak observation; min_weight={0.8 * values[-1]:g} (--read min_weight={0.8 * values[-1]:g}) leaves out "
+        "what was not liked, min_weight=0 answers yes"
     ]
 
 
@@ -156,7 +156,7 @@ def find_columns(table: Table, asked: dict[str, str | None]) -> dict[str, Column
     if asked["left"] is None and asked["right"] is None and asks_comparisons(table):
         raise ValueError(
             f"{table.name} reads as comparisons ({', '.join(table.columns)}): use read_comparisons (on the command "
-            "line --kind comparisons), or name the columns of pairs: left=..., right=..."
+            "line leave out --split and other options for pairs), or name the columns of pairs: left=..., right=..."
         )
     found = {role: _find(table, role, name, asked) for role, name in asked.items()}
     columns = {role: column for role, column in found.items() if column is not None}
@@ -187,7 +187,7 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     if role in ("left", "right"):
         raise ValueError(
             f"{table.name} has no column with a usual {role} name; its columns are {', '.join(places)}. "
-            f"Say which one it is: {role}={next(iter(places), '...')!r} (on the command line --{role})"
+            f"Say which one it is: {role}={next(iter(places), '...')!r} (on the command line {_option(role)})"
         )
     return None
 
@@ -199,9 +199,13 @@ def _usual(table: Table, role: str, usual: dict[str, int]) -> Column:
     if len(rivals) > 1:
         raise ValueError(
             f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
-            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
+            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line {_option(role)})"
         )
     return table.columns[best]
+
+
+def _option(role: str) -> str:
+    return f"--{role}" if role in ("left", "right") else f"--read {role}=..."
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
@@ -211,14 +215,14 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
     if numbers is None:
         raise ValueError(
             f"{table.name} has no header, and its third column is no weight: its first value is "
-            f"{str(column.cell(0))[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
-            "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
+            f"{str(column.cell(0))[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--read "
+            "form=triplet) if rows are comparisons (i, j, k), or weight=... (--read weight=...)"
         )
     known = numbers[~np.isnan(numbers)]
     if len(known) and known.min() >= _UNIX:
         raise ValueError(
             f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
-            "weight='2' or timestamp='2' (on the command line --weight 2 or --timestamp 2)"
+            "weight='2' or timestamp='2' (on the command line --read weight=2 or --read timestamp=2)"
         )
     return column
 

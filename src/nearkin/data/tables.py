@@ -1,6 +1,7 @@
 """Read a file or a DataFrame into typed columns; pairs, comparisons and features then assign roles to columns."""
 
 import os
+import shlex
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from nearkin._fields import FileOrFrame
+from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, as_64_bits, as_text, by_name, frame_columns, is_frame
 from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, extra, locate, reading, unknown_ending
@@ -171,10 +172,17 @@ def _plain(array: np.ndarray) -> np.ndarray:
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
 
 
-_OF_COMPARISONS = {"anchor", "near", "far", "response", "form", "raters"}
-_OF_PAIRS = {"left", "right", "weight", "timestamp", "start"}
 _WIDE = 12  # columns: long tables have fewer
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
+
+
+DECIDE = {  # options of the readers that tell the kind of a table
+    "comparisons": ("anchor", "near", "far", "response", "form", "missing"),
+    "pairs": (
+        *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "split"),
+        *("left_features", "right_features"),
+    ),
+}
 
 
 def kind_of(
@@ -186,11 +194,11 @@ def kind_of(
     encoding: str | None = None,
     comment: str | None = None,
 ) -> str:
-    """ "pairs" or "comparisons", by the options given, else by the table's columns; ValueError if it can be either."""
-    if not _OF_COMPARISONS.isdisjoint(given):
-        return "comparisons"
-    if not _OF_PAIRS.isdisjoint(given):
-        return "pairs"
+    """ "pairs" or "comparisons": by the options `given`, else by the usual names of columns; else two columns are
+    pairs, and three or four columns of the same objects are comparisons. ValueError for other tables."""
+    for kind, options in DECIDE.items():
+        if not set(options).isdisjoint(given):
+            return kind
     table = read_table(source, **vars(TextOptions(header, delimiter, encoding, comment)))
     if asks_comparisons(table):
         return "comparisons"
@@ -206,13 +214,16 @@ def kind_of(
         raise ValueError(
             f"{table.name} has {len(names)} columns ({', '.join(names[:3])}, ...): is it a wide table, a column for "
             "every item? Write it long, a row for every pair (user, item, value, or object, object, distance). If it "
-            "is long already, type left=... and right=... (on the command line --left and --right), or "
-            "kind='comparisons' (--kind comparisons)"
+            "is long already, type left=... and right=... (on the command line --left and --right) for pairs, or "
+            "form='triplet' (--read form=triplet) for comparisons"
         )
+    if len(names) < 2:
+        raise ValueError(f"{table.name} has {counted(len(names), 'column')}; pairs need two, comparisons three or four")
+    shown = [shlex.quote(name) for name in names]
     raise ValueError(
-        f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); type kind='pairs' with "
-        "left=... and right=..., or kind='comparisons' (on the command line --kind pairs --left --right, or --kind "
-        "comparisons)"
+        f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); for pairs type "
+        f"left={names[0]!r}, right={names[1]!r} (on the command line --left {shown[0]} --right {shown[1]}), for "
+        "comparisons form='triplet' (--read form=triplet)"
     )
 
 

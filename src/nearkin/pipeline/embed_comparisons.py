@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin._check import check_choice, numpy_generator
+from nearkin._check import numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._storage import check_inputs, check_target, saving_folder
@@ -28,7 +28,7 @@ from nearkin.records import Comparisons
 Opposite: TypeAlias = dict[Any, float]
 """Raters who answer the opposite of the others, and their agreement with these."""
 
-TABLES = (None, "csv", "parquet")
+NEXT = 20  # questions to ask next, of the most information
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the error curve
 _HELD_OUT = 0.2  # share of the questions
 DIMENSIONS = (1, 2, 3, 5, 8, 12)
@@ -43,12 +43,8 @@ def embed_comparisons(
     out: StrPath,
     dim: int | str | None = None,
     loss: str | None = None,
-    solver: str = "auto",
     seed: int | None = 0,
-    next_queries: int = 0,
-    tables: str | None = None,
     raters: str = "equal",
-    reversed_raters: str = "keep",
     callback: Callback = ignore,
     **columns: Any,
 ) -> Record:
@@ -57,27 +53,26 @@ def embed_comparisons(
     Options as of `nearkin embed`; `columns` are those of `read_comparisons`. The held-out error is that of a fit
     without a fifth of the questions, with its 90 % interval, and the noise floor, the least error of any model on new
     answers, where at least 20 questions were asked twice. Raters who answer the opposite of the others are named, and
-    do not count in this error; `reversed_raters` is "keep", "turn" or "drop". The saved embedding is fitted on all
-    answers. Invalid rows are dropped and counted. The figures, map and error (.png, .svg, .pdf), have 90 % ellipses up
-    to 50 objects, and curves against the number of answers and the dimension.
+    do not count in this error; raters "turn" reverses their answers, "drop" leaves them out. The saved embedding is
+    fitted on all answers. Invalid rows are dropped and counted. The figures, map and error (.png, .svg, .pdf), have
+    90 % ellipses up to 50 objects, and curves against the number of answers and the dimension.
     """
     check_target(out)
-    check_choice(tables, "--tables", TABLES)
-    check_choice(reversed_raters, "--reversed", ("keep", "turn", "drop"))
     check_inputs(out, [path])
     dim = dim or 2
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
-    options = {"loss": loss or "ste", "solver": solver, "random_state": seed}
+    options = {"loss": loss or "ste", "random_state": seed}
     opposite = _opposite(answers, 2 if dim == "auto" else max(2, int(dim)), options, seed)
-    answers, reversal_notes = _without_opposite(answers, opposite, reversed_raters)
-    doubted = opposite if reversed_raters == "keep" else {}  # raters left out of the held-out error
+    how, weighed = (raters, "equal") if raters in ("turn", "drop") else ("keep", raters)
+    answers, reversal_notes = _without_opposite(answers, opposite, how)
+    doubted = opposite if how == "keep" else {}  # raters left out of the held-out error
     train, test = split_comparisons(answers, _HELD_OUT, by="questions", random_state=seed)
     test = _without_opposite(test, doubted, "drop")[0]
-    trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
+    trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=weighed, callback=_half(callback, 0))
     error, (low, high) = 1.0 - trial.score(test), error_interval(trial.embedding_, test)
     curves = _curves(train, test, trial, options)
     model = nk.OrdinalEmbedding(trial.n_components_, **options)
-    model.fit(answers, raters=raters, callback=_half(callback, 1)).dimension_curve_ = trial.dimension_curve_
+    model.fit(answers, raters=weighed, callback=_half(callback, 1)).dimension_curve_ = trial.dimension_curve_
     floor, floor_note = _noise_floor(_without_opposite(answers, doubted, "drop")[0])
     record: Record = _describe(path, out, answers, model) | {
         "held_out_answers": len(test), "held_out_error": error, "held_out_interval": [low, high], "curves": curves,
@@ -103,14 +98,9 @@ def embed_comparisons(
         notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")
     if model.rater_reliability_ is not None:
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
-    if next_queries:
-        record["next_queries"] = model.next_queries(next_queries).tolist()
-        if len(record["next_queries"]) < next_queries:
-            notes.append(
-                f"only {len(record['next_queries'])} of {next_queries} next questions: no others were found open"
-            )
+    record["next_queries"] = model.next_queries(NEXT).tolist()
     if current().rank == 0:
-        _write(out, model, answers, record, {"csv", tables or "csv"})
+        _write(out, model, answers, record)
     return record
 
 
@@ -136,9 +126,9 @@ def _without_opposite(answers: Comparisons, opposite: Opposite, how: str) -> tup
         answers = answers.take(~theirs)
     elif how == "turn":
         if answers.events is not None:
-            raise ValueError("--reversed turn is for answers between two; for these answers type --reversed drop")
+            raise ValueError("--raters turn is for answers between two; for these answers type --raters drop")
         answers = replace(answers, indices=orient(answers.indices, ~theirs))
-    kept = "kept, but not in the held-out error; type --reversed turn or --reversed drop"
+    kept = "kept, but not in the held-out error; type --raters turn or --raters drop"
     done = {"keep": kept, "turn": "turned round", "drop": "left out"}[how]
     return answers, [
         f"{rater} answers the opposite of the others ({share:.0%} agreement, {1 - share:.0%} expected if reversed): "
@@ -176,15 +166,13 @@ def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.O
     }
 
 
-def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]) -> None:
+def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)
-        for ending in tables:
-            model.write_coordinates(folder / f"coordinates.{ending}")
-        if "next_queries" in record:
-            with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([("anchor", "left", "right"), *record["next_queries"]])
+        model.write_coordinates(folder / "coordinates.csv")
+        with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("anchor", "left", "right"), *record["next_queries"]])
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:

@@ -12,7 +12,6 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import _storage, metrics
-from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath, counted
@@ -20,7 +19,6 @@ from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_values, ranking_values
 from nearkin.metrics.retrieval import without_own
@@ -33,12 +31,12 @@ from nearkin.records import Interactions
 if TYPE_CHECKING:
     from nearkin.quantization.layer.ids import IdsIndex
 
-SPLITS = ("random", "time", "leave-last-out")
+SPLITS = ("random", "time", "leave-last-out", "none")
+_HELD_OUT = 0.1  # share of the pairs, for a table without a split
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
 EXAMPLES = 8  # right entities with most pairs, whose neighbours the report shows
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
 LEARNED = "learned with the towers"  # an index
-TABLES = (None, "csv", "parquet")
 _CUTS, _RANKED, _SHOWN = (20, 100), ("recall", "ndcg", "mrr"), ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
 _DEPTHS, _MEASURES = (10, 20, 100), ("recall", "precision", "ndcg")  # of an index learned with the towers
 _BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
@@ -53,39 +51,35 @@ def embed_pairs(
     out: StrPath,
     split: str | None = None,
     dim: int | None = None,
-    solver: str = "auto",
     loss: str | None = None,
-    holdout: float = 0.1,
     start: StrPath | None = None,
-    tables: str | None = None,
     seed: int | None = 0,
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
     """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
 
-    Options as of `nearkin embed`. A first fit without the share `holdout` of the pairs is measured on them, next to
-    popularity and item-kNN; the saved model is then fitted on all pairs with the same settings. With `start` the model
-    of that folder is measured on the share, before and after training with the other pairs. `holdout=0` skips the
-    measurement. `columns` are the other options of `nearkin.read_interactions`.
+    Options as of `nearkin embed`. A first fit without a tenth of the pairs is measured on them, next to popularity and
+    item-kNN; the saved model is then fitted on all pairs with the same settings. With `start` the model of that folder
+    is measured on the tenth, before and after training with the other pairs. `split="none"` skips the measurement.
+    `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
     _storage.check_target(out)
-    check_choice(tables, "--tables", TABLES)
     _storage.check_inputs(out, [path] if start is None else [path, start])
     columns["split"] = None if split in SPLITS else split
     pairs, known_names, options = _read_as(path, start, columns)
     _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
     if start is not None:
-        model, judged, notes = _trained_further(pairs, start, dim, split, holdout, callback)
+        model, judged, notes = _trained_further(pairs, start, dim, split, callback)
         notes += [
             f"{len(pairs):,} pairs of the table join those of {start}: {len(model.seen_):,} different pairs in all"
         ]
     else:
-        model, notes = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed), list[str]()
+        model, notes = nk.TwoTower(dim or 64, loss=loss or "auto", random_state=seed), list[str]()
         steps = Steps(lambda name: nullcontext(callback or ignore))
-        judged, kept = _fit_and_judge(model, pairs, split, holdout, lambda parts: _judge_towers(model, parts), steps)
+        judged, kept = _fit_and_judge(model, pairs, split, lambda parts: _judge_towers(model, parts), steps)
         judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
             rest = "the others are validation and test by the split"
@@ -108,9 +102,6 @@ def embed_pairs(
         with _storage.replacing_folder(out) as fresh:
             model.save(fresh)
             write_record(fresh / RUN, record | _for_report(model, model.right_embeddings_, model.seen_))
-            if tables is not None:
-                _write_vectors(fresh / f"left.{tables}", names.left, model.left_ids_, model.left_embeddings_)
-                _write_vectors(fresh / f"right.{tables}", names.right, model.right_ids_, model.right_embeddings_)
     return record
 
 
@@ -140,7 +131,6 @@ def train_index(
     ids: "nk.SemanticIds | None" = None,
     dim: int = 64,
     loss: str = "auto",
-    holdout: float = 0.1,
     split: str | None = None,
     random_state: Seed = 0,
     steps: Steps | None = None,
@@ -161,7 +151,7 @@ def train_index(
         found = _judge_index(model, parts.test, n_bytes if ids is None else ids, random_state)
         return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
 
-    judged, kept = _fit_and_judge(model, pairs, split, holdout, measure, steps)
+    judged, kept = _fit_and_judge(model, pairs, split, measure, steps)
     if ids is not None:
         made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
         named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
@@ -183,7 +173,7 @@ def train_index(
 
 def _read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tuple[Interactions, SideNames, Record]:
     """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
-    of both sides in that folder, and the options --timestamp and --min-weight for tables of this form."""
+    of both sides in that folder, and the options timestamp and min_weight for tables of this form."""
     names = SideNames() if start is None else side_names(start)
     was: Record = {} if start is None else read_record(start, RUN) or {}
     when = columns.get("timestamp") or was.get("timestamp")
@@ -199,14 +189,14 @@ def _read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> t
     return pairs, names, {"timestamp": when, "min_weight": least}
 
 
-def _split(pairs: Interactions, how: str, share: float, seed: Seed) -> Parts:
-    """Hold out a `share` of the pairs, at random or the latest, or each left entity's last pair."""
+def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:
+    """Hold out a tenth of the pairs, at random or the latest, or each left entity's last pair."""
     if how == "random":
-        return nk.data.split_random(pairs, valid=0, test=share, random_state=seed)
+        return nk.data.split_random(pairs, valid=0, test=_HELD_OUT, random_state=seed)
     if pairs.timestamps is None:
-        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp")
+        raise ValueError(f"--split {how} needs a column of times; name it with --read timestamp=COLUMN")
     if how == "time":
-        return nk.data.split_by_time(pairs, valid=0, test=share)
+        return nk.data.split_by_time(pairs, valid=0, test=_HELD_OUT)
     return nk.data.split_leave_last_out(pairs, random_state=seed)
 
 
@@ -214,7 +204,6 @@ def _fit_and_judge(
     model: "nk.TwoTower",
     pairs: Interactions,
     split: str | None,
-    share: float,
     judge: Callable[[Parts], Values],
     steps: Steps,
 ) -> tuple[Record, Interactions]:
@@ -225,8 +214,8 @@ def _fit_and_judge(
     rule = split if split in SPLITS else "random"
     judged: Record = {"quality": {}, "differences": {}, "held_out": None, "notes": []}
     judged["split"] = "column" if in_table else rule
-    if in_table or share:
-        parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, share, model.random_state)
+    if rule != "none":
+        parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, model.random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
@@ -242,9 +231,9 @@ def _fit_and_judge(
 
 
 def _trained_further(
-    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, share: float, callback: Callback | None
+    pairs: Interactions, start: StrPath, dim: int | None, split: str | None, callback: Callback | None
 ) -> tuple["nk.TwoTower", Record, list[str]]:
-    """The model of `start` trained with new pairs, measures by a share of these, before and after training with the
+    """The model of `start` trained with new pairs, measures by a tenth of these, before and after training with the
     others, and notes."""
     model, notes = nk.TwoTower.load(start), list[str]()
     known = model.left_embeddings_.shape[1]
@@ -254,7 +243,7 @@ def _trained_further(
     judged: Record = {
         "quality": {}, "differences": {}, "held_out": None, "trials": [], "split": split or "random", "notes": [],
     }  # fmt: skip
-    parts = _split(pairs, rule, share, model.random_state) if share else None
+    parts = None if rule == "none" else _split(pairs, rule, model.random_state)
     if parts is not None and len(parts.test) and len(parts.train):
         judged["notes"] = [*parts.notes]
         trial = nk.TwoTower.load(start).partial_fit(parts.train)
@@ -415,12 +404,6 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
         "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)],
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
     }
-
-
-def _write_vectors(path: Path, name: str, ids: np.ndarray, X: np.ndarray) -> None:
-    """A table of ids, in the column `name`, and vectors (n, k), in the columns x1, ..., xk: .csv or .parquet."""
-    names = [name if name != "x1" else "id", *(f"x{c + 1}" for c in range(X.shape[1]))]
-    write_columns(path, dict(zip(names, [ids, *X.T], strict=True)))
 
 
 def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":

@@ -416,7 +416,9 @@ def _places(column: Column, ways: Ways, texts: np.ndarray, options: np.ndarray, 
     kinds = set(texts.tolist())
     if whole:
         value = sorted(kinds)[-1]
-        typed = f"type response='{column.name}={value}' (--response {column.name}={value}) with the value that chooses"
+        typed = (
+            f"type response='{column.name}={value}' (--read response={column.name}={value}) with the value that chooses"
+        )
         way = "write the names of the objects" if options.shape[1] == 3 else f"{typed} the first"
         means = " or ".join(whole)
         raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}, which can mean {means}; {way}")

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nearkin._fields import counted
 from nearkin.data.column import Column
 from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal
-from nearkin.data.tables import Table
+from nearkin.data.tables import Table, has_pairs
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
 _SHARED_ROWS = 10  # rows from which on columns of objects must share some of them
@@ -70,7 +71,7 @@ def _objects(
         return _first_is_odd(table, given, rest), "response" in given
     odd = _usual(rest, "odd")
     if odd is not None and form is None and named["near"] is None:
-        raise ValueError(f"{table.name} has a column {odd.name!r}; type form='odd-one-out' (--form odd-one-out)")
+        raise ValueError(f"{table.name} has a column {odd.name!r}; type form='odd-one-out' (--read form=odd-one-out)")
     known = [column for column in named.values() if column is not None]
     if len(known) == 3:
         return known, False
@@ -85,7 +86,7 @@ def _objects(
             a, b = (column.name for column in options)
             raise ValueError(
                 f"{table.name} does not say which of {a!r} and {b!r} is nearer to {first.name!r}; type near={a!r}, "
-                f"far={b!r} (--near {a} --far {b}), or response=... (--response), the column of answers"
+                f"far={b!r} (--read near={a},far={b}), or response=... (--read response=...), the column of answers"
             )
         return [first, *options], True
     if {"anchor", "near", "far"} & set(given):
@@ -127,8 +128,8 @@ def _check_shared(table: Table, objects: list[Column]) -> None:
             others = ", ".join(other.name for other in objects if other is not column)
             raise ValueError(
                 f"{table.name}: column {column.name!r} shares no value with {others}; are these "
-                "comparisons? Type anchor=..., near=..., far=... (--anchor --near --far), or for pairs "
-                "read_interactions (--kind pairs)"
+                "comparisons? Type anchor=..., near=..., far=... (--read anchor=...,near=...,far=...), or for pairs "
+                "read_interactions (--left and --right)"
             )
 
 
@@ -139,7 +140,7 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
         if form is None and len(rest) in (3, 4):
             raise ValueError(
                 f"{table.name} has {len(rest)} columns of objects ({', '.join(rest)}) and a rating {rating.name!r}; "
-                "type form='triplet' (--form triplet) to leave it aside, with anchor=..., near=..., far=..."
+                "type form='triplet' (--read form=triplet) to leave it aside, with anchor=..., near=..., far=..."
             )
         raise _too_many(table, list(rest), form or "rating")
     words = dict.fromkeys(SIMILARITY, "similarity") | dict.fromkeys(DISSIMILARITY, "dissimilarity")
@@ -147,8 +148,8 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
     if shape is None:
         raise ValueError(
             f"{table.name} rates pairs in {rating.name!r}; type form='similarity' if a high rating means near, or "
-            "form='dissimilarity' if it means far (--form), or read pairs of users and items with read_interactions "
-            "(--kind pairs)"
+            "form='dissimilarity' if it means far (--read form=...), or read pairs of users and items with "
+            "read_interactions (--left and --right)"
         )
     aside = [name for name in table.columns if name not in {*rest, *(column.name for column in used)}]
     return Roles(list(rest.values()), shape, False, None, extra["weight"], extra["annotator"], rating, aside)
@@ -158,8 +159,14 @@ def _too_many(table: Table, names: list[str], form: str | None) -> ValueError:
     wanted = {"triplet": 3, "quadruplet": 4, "rating": 2, "similarity": 2, "dissimilarity": 2}.get(form or "")
     needed = f"form {form!r} needs {wanted}" if wanted else "3 mean d(i, j) < d(i, k) and 4 mean d(i, j) < d(l, k)"
     listed = ", ".join([name[:40] for name in names[:6]] + ["..."] * (len(names) > 6))
+    if form is None and has_pairs(table):
+        return ValueError(
+            f"{table.name} reads as pairs ({', '.join(table.columns)}): use read_interactions (on the command line "
+            "leave out --missing and other options for comparisons), or name the columns of comparisons: anchor=..., "
+            "near=..., far=... (--read anchor=...,near=...,far=...)"
+        )
     return ValueError(
-        f"{table.name} has {len(names)} object columns ({listed or 'none'}); {needed}. Name their roles: "
-        "anchor=..., near=..., far=..., response=... (--anchor --near --far --response). A header may name further "
-        "columns: weight, annotator, response"
+        f"{table.name} has {counted(len(names), 'object column')} ({listed or 'none'}); {needed}. Name their roles: "
+        "anchor=..., near=..., far=..., response=... (--read anchor=...,near=..., and so on). A header may name "
+        "further columns: weight, annotator, response"
     )
