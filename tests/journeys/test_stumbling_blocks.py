@@ -208,7 +208,7 @@ def test_a_negative_weight_is_named_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,score\n1,1,1\n1,2,-0.5\n2,1,-1\n")
     with pytest.raises(
-        ValueError, match=r"'score' of .*a.csv has 2 negative weights, the first is -0.5 in row 1; .*--min"
+        ValueError, match=r"'score' of .*a.csv has 2 negative weights, the first is -0.5 in row 1; .*--read min_w"
     ):
         nk.read_interactions(path)
     assert len(nk.read_interactions(path, min_weight=0)) == 1
