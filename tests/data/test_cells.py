@@ -87,15 +87,15 @@ def test_a_column_called_as_times_is_never_left_aside(cell: str) -> None:
 
 X = [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]
 ODD = {  # columns of other types -> what is said of them as vectors
-    "structs": ([{"v": 1}] * 3, "'extra' is of type (struct|dict)"),
-    "a null": ([X[0], None, X[1]], "'extra' has nulls|row 1 of 'extra' has no vector"),
-    "a null in a list": ([[0.5, None]] * 3, "hold nulls|values of type null"),
-    "text in lists": ([["a", "b"]] * 3, "lists of 'extra' hold (string|values of type str)"),
-    "lists in lists": ([[[0.5]]] * 3, "lists of 'extra' hold (list|values of type list)"),
+    "structs": ([{"v": 1}] * 3, "'extra' is of type struct"),
+    "a null": ([X[0], None, X[1]], "'extra' has nulls"),
+    "a null in a list": ([[0.5, None]] * 3, "hold nulls"),
+    "text in lists": ([["a", "b"]] * 3, "lists of 'extra' hold string"),
+    "lists in lists": ([[[0.5]]] * 3, "lists of 'extra' hold list"),
     "lengths": ([[0.5], [0.5, 1], [1, 1]], "lists of 'extra' have lengths"),
-    "bytes": ([b"\x00\xff\x80"] * 3, "'extra' is of type (string|bytes)"),
-    "a map": (pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())), "'extra' is of type map|type tuple"),
-    "durations": (pa.array([1, 2, 3], pa.duration("s")), "'extra' is of type (duration|timedelta)"),
+    "bytes": ([b"\x00\xff\x80"] * 3, "'extra' is of type (string|binary)"),
+    "a map": (pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())), "'extra' is of type map"),
+    "durations": (pa.array([1, 2, 3], pa.duration("s")), "'extra' is of type duration"),
     "times of day": (pa.array([1, 2, 3], pa.time32("s")), "'extra' is of type time"),
 }
 
@@ -145,8 +145,8 @@ def test_other_ways_to_keep_text_and_numbers(tmp_path: Path, ids: object, number
 LINES = {
     "an array": ('[{"id": 1, "v": [1, 2]}]', "every line must be one object"),
     "two types": ('{"id": 1, "v": [1]}\n{"id": "a", "v": [2]}\n', "changed from number to string"),
-    "another key": ('{"id": 1, "v": [1, 2]}\n{"id": 2}\n', "row 1 of 'v' has no vector"),
-    "nested": ('{"id": 1, "response": {"v": [1, 2]}}\n', "'response' is of type dict"),
+    "another key": ('{"id": 1, "v": [1, 2]}\n{"id": 2}\n', "'v' has nulls"),
+    "nested": ('{"id": 1, "response": {"v": [1, 2]}}\n', "'response' is of type struct"),
     "no JSON": ("hello\n", "every line must be one object"),
 }
 
@@ -235,7 +235,7 @@ def test_lists_among_features_are_categories_or_numbers(tmp_path: Path) -> None:
     assert names == ["tags=x", "tags=y", "kinds=x", "kinds=y", "v[0]", "v[1]"]
     assert features[:, :2].toarray().tolist() == features[:, 2:4].toarray().tolist() == [[1, 1], [1, 0], [0, 0]]
     table.assign(tags=[{"a": 1}] * 3).to_parquet(tmp_path / "f.parquet")
-    with pytest.raises(ValueError, match=r"column 'tags' .* holds values of type dict; features are"):
+    with pytest.raises(ValueError, match=r"column 'tags' .* holds values of type struct; features are"):
         read_features(tmp_path / "f.parquet")
 
 

@@ -70,7 +70,8 @@ def digest(answer: Any) -> str:
 
 def _check_vectors(path: Path) -> None:
     """Every number of the text is there; what was left out, a header or a column of ids, is not all numbers."""
-    lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    encoding = "utf-16" if path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    lines = [line for line in path.read_text(encoding=encoding).split("\n") if line.strip()]
     marks = ("\t", ";", "|", ",", "") if path.suffix == ".tsv" else (",", "\t", ";", "|", "")
     mark = next(mark for mark in marks if mark in lines[0])
     rows = list(csv.reader(lines, delimiter=mark)) if mark else [line.split() for line in lines]

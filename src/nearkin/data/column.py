@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, cast
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
@@ -43,7 +44,8 @@ class Column:
     """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
 
     Typed tables also hold floats of any width, bool and datetime64. What is missing is NaN, NaT, or empty text: a
-    column of integers with nulls is float64. `cells` are these values, or text, which is typed when wanted.
+    column of integers with nulls is float64. `cells` are these values, or Arrow's, which are converted when wanted:
+    strings are untyped text, a dictionary of strings is text.
     """
 
     name: str
@@ -60,7 +62,9 @@ class Column:
     @cached_property
     def _typed(self) -> "np.ndarray | Coded":
         """The values, text by its distinct values."""
-        return typed(self.cells) if isinstance(self.cells, pa.Array) else self.cells
+        if not isinstance(self.cells, pa.Array):
+            return self.cells
+        return typed(self.cells) if pa.types.is_string(self.cells.type) else _plain(self.cells)
 
     @cached_property
     def values(self) -> np.ndarray:
@@ -76,7 +80,9 @@ class Column:
 
     @cached_property
     def kind(self) -> str:
-        """ "list", "string", "integer", "float", or another type, such as "dict" of nested objects."""
+        """ "list", "string", "integer", "float", or another type, such as "struct" of nested objects."""
+        if isinstance(self.cells, pa.Array) and not pa.types.is_string(self.cells.type):
+            return arrow_kind(self.cells.type)
         if isinstance(self._typed, Coded):
             return "string"
         if self._typed.dtype.kind == "O":
@@ -308,14 +314,6 @@ def as_integers(cells: list[str]) -> np.ndarray | None:
     return _integers(pa.array(cells, pa.string()))
 
 
-def exact_integers(numbers: list[int]) -> np.ndarray | None:
-    """Integers as int64, or uint64 where int64 is too small; None where both are."""
-    low, high = min(numbers), max(numbers)
-    if low >= -(2**63) and high < 2**63:
-        return np.array(numbers, np.int64)
-    return np.array(numbers, np.uint64) if low >= 0 and high < 2**64 else None
-
-
 def as_64_bits(numbers: np.ndarray) -> np.ndarray:
     """Integers of any type as int64, or uint64 where one of them needs it."""
     large = numbers.dtype == np.uint64 and numbers.max(initial=0) >= 2**63
@@ -359,13 +357,6 @@ def is_code(column: Column) -> bool:
     return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.distinct.tolist())
 
 
-def is_frame(source: Extra) -> bool:
-    """Whether `source` is a DataFrame or a query that narwhals supports (not a path, a list or an array)."""
-    import narwhals as nw  # only where tables are read
-
-    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
-
-
 _ARRAY = re.compile(r"(?:array|tensor)\((.*?)(?:, ?dtype=[^()]*)?\)", re.DOTALL)  # as NumPy and torch print them
 _FEW = 100  # cells that show whether a column may hold lists
 _COUNTED_WORDS = re.compile(r"\d+( \d+)*")
@@ -407,7 +398,7 @@ def spread_column(column: Column, entries: list[Any]) -> Column:
     """The entries of a column's lists as a column: those of text as in text files, typed ones with their type."""
     if column.is_text:
         return replace(text_column(column.name, list(map(str, entries))), source=column.source)
-    return Column(column.name, _objects(entries, np.array([entry is None for entry in entries], bool)), column.source)
+    return replace(column, cells=arrow_cells(entries))
 
 
 def _listed(cell: str) -> list[Any] | None:
@@ -435,60 +426,69 @@ def by_name(columns: Iterable[Column], source: str) -> dict[str, Column]:
     return named
 
 
+def is_frame(source: Extra) -> bool:
+    """Whether `source` is a DataFrame or a query that narwhals supports (not a path, a list or an array)."""
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
 def frame_columns(frame: Extra, source: str) -> dict[str, Column]:
     """The columns of a DataFrame or an Arrow table."""
-    import narwhals as nw  # only where tables are read
-
     known = nw.from_native(frame)
     read = known.collect() if isinstance(known, nw.LazyFrame) else known  # queries of DuckDB and Polars
-    return by_name((Column(str(series.name), _values(series, nw)) for series in read.iter_columns()), source)
+    return by_name((Column(str(series.name), _series_cells(series)) for series in read.iter_columns()), source)
 
 
-def _values(series: Extra, nw: Extra) -> np.ndarray:
-    kind, missing = series.dtype, series.is_null().to_numpy().astype(bool)
-    if kind.is_integer() and not missing.any():
-        return as_64_bits(series.to_numpy())
-    if kind.is_float():
-        return np.asarray(series.to_numpy())
-    if kind.is_decimal() or (kind == nw.Boolean and missing.any()):
-        return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
-    if kind == nw.Boolean:
-        return np.array(series.to_list(), bool)
-    if kind in (nw.Datetime, nw.Date):
-        if getattr(kind, "time_zone", None) is not None:
-            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        exact, whole = (series.to_numpy().astype(f"datetime64[{unit}]") for unit in ("us", "s"))
-        return exact if (exact[~missing] != whole[~missing]).any() else whole
-    return _objects(series.to_list(), missing)
+def _series_cells(series: "nw.Series[Any]") -> "pa.Array | np.ndarray":
+    try:
+        return arrow_cells(series.to_arrow())
+    except _NO_TYPE:
+        return arrow_cells(series.to_list())
 
 
-def _objects(values: list[Any], nulls: np.ndarray) -> np.ndarray:
-    """Python objects as text, lists or numbers if all are, but for nulls and NaN; others unchanged, nulls as None."""
-    missing = nulls | np.array([isinstance(value, float) and value != value for value in values], bool)
-    kinds = {type(value) for value, gone in zip(values, missing, strict=True) if not gone}
-    if kinds - {str, list}:
-        values = list(map(_python, values))
-        kinds = {type(value) for value, gone in zip(values, missing, strict=True) if not gone}
-
-    def filled(gap: object) -> list[Any]:
-        return [gap if gone else value for value, gone in zip(values, missing, strict=True)]
-
-    if kinds == {list}:
-        return as_text(filled([]))
-    if kinds <= {str}:
-        return as_text(filled(""))
-    if (kinds == {int} and missing.any()) or (kinds <= {int, float} and float in kinds):
-        return np.array(filled(np.nan), np.float64)
-    if kinds == {int} and (found := exact_integers(values)) is not None:
-        return found
-    return as_text(filled(None))
+_NO_TYPE = (pa.ArrowException, OverflowError)  # of values without a common type
 
 
-def _python(value: object) -> object:
-    """A value of NumPy, a tuple or UTF-8 bytes as Python's numbers, lists and text."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, bytes):
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    return list(value) if isinstance(value, tuple) else value
+def arrow_cells(values: "pa.Array | list[Any] | np.ndarray") -> "pa.Array | np.ndarray":
+    """Values as a typed table holds them: text by its distinct values, "" if missing; what no type fits as objects."""
+    try:
+        cells = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+    except _NO_TYPE:
+        with suppress(*_NO_TYPE, TypeError):
+            return pa.array(values, pa.uint64())
+        return as_text(list(values))
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if pa.types.is_null(cells.type) or arrow_kind(cells.type) in ("string", "binary", "large_binary"):
+        with suppress(pa.ArrowInvalid):  # bytes that are no UTF-8
+            return cells.cast(pa.large_string()).fill_null("").dictionary_encode()
+    return cells
+
+
+def arrow_kind(kind: pa.DataType) -> str:
+    """An Arrow type as `Column.kind` calls it."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return arrow_kind(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return "list"
+    if any(same(kind) for same in (types.is_string, types.is_large_string, types.is_string_view)):
+        return "string"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "float"
+    return "integer" if types.is_integer(kind) else str(kind).partition("<")[0]
+
+
+def _plain(cells: pa.Array) -> "np.ndarray | Coded":
+    """The values of Arrow cells that are no untyped text."""
+    kind = arrow_kind(cells.type)
+    if kind == "string":
+        return coded(cells)
+    if kind == "list":
+        return as_text([cell or [] for cell in cells.to_pylist()])
+    if pa.types.is_decimal(cells.type) or (kind == "bool" and cells.null_count):
+        cells = cells.cast(pa.float64())
+    values = cells.to_numpy(zero_copy_only=False)
+    if values.dtype.kind != "M":
+        return as_64_bits(values) if values.dtype.kind in "iu" else values
+    exact, whole = (values.astype(f"datetime64[{unit}]") for unit in ("us", "s"))
+    return exact if (exact != whole)[~np.isnat(values)].any() else whole

@@ -109,6 +109,8 @@ def choose_columns(
     if lists:
         return [key or lists[0]], ids, rivals
     numeric = [name for name in kinds if name != ids]
+    if not numeric:
+        raise ValueError(f"{source} has no column of numbers but that of the ids, {ids!r}")
     for name in numeric:
         if kinds[name] not in ("integer", "float"):
             raise ValueError(

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
-from nearkin.data.column import Column, as_64_bits, as_text, by_name, frame_columns, is_frame
+from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
 from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
@@ -107,7 +107,7 @@ def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
         if is_sparse(names := archive_keys(where)):
             return _of_entries(read_sparse(where), str(where))
         arrays = {name: read_npz(where, name) for name in names}
-        flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
+        flat = [Column(name, arrow_cells(array)) for name, array in arrays.items() if array.ndim == 1]
         others = {name: array for name, array in arrays.items() if array.ndim != 1}
         return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
 
@@ -156,17 +156,6 @@ def _read_sheet(where: Locator) -> list[list[str]]:
 def _written(cell: Any) -> str:
     """The value of a cell as text files have it: dates as ISO dates, and nothing for none."""
     return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell).strip()
-
-
-def _plain(array: np.ndarray) -> np.ndarray:
-    """An array of a file as a column holds it: text as objects, integers as 64 bits."""
-    if array.dtype.kind == "S":
-        return as_text([value.decode() for value in array.tolist()])
-    if array.dtype.kind == "U":
-        return as_text(array.tolist())
-    if array.dtype.kind in "iu":
-        return as_64_bits(array)
-    return array
 
 
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")

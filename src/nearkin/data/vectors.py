@@ -179,7 +179,7 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     for an empty or damaged file, one that is not 2-D or holds no numbers, or files that differ.
     """
     if is_frame(path):
-        return VectorFile("the table", frame_rows(path, "the table"))
+        return _checked("the table", frame_rows(path, "the table"), ["the table"])
     found = [where.reading(**text) for where in locate_all(path)]
     files = [str(where) for where in found]
     parts = [open_rows(where) for where in found]
@@ -189,6 +189,10 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     rows = parts[0] if len(parts) == 1 else joined_rows(files, parts)
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{files[0]} and {len(files) - 1} more"
     name = files[0] if len(files) == 1 else name
+    return _checked(name, rows, files)
+
+
+def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
     if not rows.shape[0]:
         raise ValueError(f"{name} has shape {rows.shape}; it needs at least one row")
     return VectorFile(name, rows, files)

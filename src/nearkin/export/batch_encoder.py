@@ -4,25 +4,20 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from nearkin._check import check_magnitude, check_vectors
 from nearkin._fields import StrPath
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
-from nearkin.data.files import Locator
-from nearkin.data.formats.parquet import batch_rows, import_pyarrow
+from nearkin.data.formats.parquet import stacked
 from nearkin.index.parts import KINDS as QUANTIZERS
 from nearkin.index.parts import load_quantizer, read_norms
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
-
-if TYPE_CHECKING:
-    from pyarrow import FixedSizeBinaryArray, RecordBatch
 
 
 class BatchEncoder:
@@ -60,19 +55,18 @@ class BatchEncoder:
         codes = self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
         return codes if self._norms is None else np.column_stack([codes, self._norms.named(X)])
 
-    def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":
+    def arrow_batches(self, batches: Iterable[pa.RecordBatch], vectors: str | None = None) -> Iterator[pa.RecordBatch]:
         """Yield each record batch with its list column `vectors` replaced by a binary column `codes`."""
-        pa, _ = import_pyarrow()
         name = self.vectors if vectors is None else vectors
         for batch in batches:
             place = batch.schema.get_field_index(name)
             if place < 0:
                 raise ValueError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
             if batch.num_rows:
-                codes = self.encode(batch_rows(pa, batch, [name], None, Locator(Path("the batch"))))
+                codes = self.encode(stacked([batch.column(name)], [name], "the batch"))
             else:
                 codes = np.empty((0, self.n_bytes), np.uint8)
-            yield batch.set_column(place, self.codes, binary_column(pa, codes))
+            yield batch.set_column(place, self.codes, binary_column(codes))
 
     @cached_property
     def n_features(self) -> int:
@@ -113,7 +107,7 @@ class BatchEncoder:
         return read_config(self.model).get("metric") == "cosine"
 
 
-def binary_column(pa: ModuleType, codes: np.ndarray) -> "FixedSizeBinaryArray":
+def binary_column(codes: np.ndarray) -> pa.FixedSizeBinaryArray:
     """Codes (n, width) as an Arrow array of fixed-size binaries, one per row."""
     codes = np.ascontiguousarray(codes)
     width = codes.shape[1] * codes.itemsize

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from nearkin._check import check_vectors
 from nearkin._fields import Extra, StrPath
 from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.data.files import extra
-from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.index.searching import normalised
@@ -124,7 +124,6 @@ def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
 
 def _reader(source: Source, rotation: np.ndarray, callback: Callback) -> Extra:
     """The rows as Arrow batches, rotated; the codes of an inverted file know neither more nor less for it."""
-    pa, _ = import_pyarrow()
     kind = pa.string() if source.has_text_ids else pa.int64()
     schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
     rotation = rotation.astype(np.float64)

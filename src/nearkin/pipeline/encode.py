@@ -18,7 +18,9 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from filelock import FileLock, Timeout
+from pyarrow import parquet
 from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
@@ -27,7 +29,6 @@ from nearkin._storage import check_inputs, is_workspace, recover, replacing, swe
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
 from nearkin.data.files import locate_all
-from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.batch_encoder import BatchEncoder, binary_column
 
 SUFFIXES = (".npy", ".parquet")
@@ -261,13 +262,12 @@ def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
 
 def _encode_parquet(file: VectorFile, source: Path, encoder: BatchEncoder, fresh: Path) -> None:
     """Vectors in a list column: the other columns are kept. Vectors in numeric columns: only the codes are written."""
-    pa, parquet = import_pyarrow()
     with parquet.ParquetFile(source) as opened:
         lists = [field.name for field in opened.schema_arrow if pa.types.is_nested(field.type)]
         if lists:
             batches = encoder.arrow_batches(opened.iter_batches(file.chunk_rows), lists[0])
         else:
-            columns = (binary_column(pa, encoder.encode(chunk)) for chunk in file.chunks())
+            columns = (binary_column(encoder.encode(chunk)) for chunk in file.chunks())
             batches = (pa.record_batch([column], names=[encoder.codes]) for column in columns)
         first = next(batches)
         with parquet.ParquetWriter(fresh, first.schema) as writer:

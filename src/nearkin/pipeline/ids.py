@@ -5,6 +5,8 @@ from pathlib import Path
 from textwrap import shorten
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as arrow
 
 import nearkin as nk
 from nearkin._check import check_real
@@ -13,7 +15,6 @@ from nearkin._fields import StrPath
 from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
-from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
 from nearkin.pipeline.run import RUN, Steps, write_record
@@ -54,8 +55,6 @@ def make_ids(
         raise ValueError(f"texts has {len(titles)} lines and there are {len(names)} items; give one for each")
     check_target(out)
     check_inputs(out, [file.name])
-    if parquet:
-        import_pyarrow()
     with steps.step("read"):
         X, scales = file.read(), None
         if towers is not None:
@@ -73,10 +72,9 @@ def make_ids(
         made.save(fresh)
         _write_texts(made, names, fresh)
         if parquet:
-            pa, writer = import_pyarrow()
             ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
             columns = {"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}
-            writer.write_table(pa.table(columns), fresh / TABLE)
+            arrow.write_table(pa.table(columns), fresh / TABLE)
         prefixes = _prefixes(made, names if titles is None else titles)
         write_record(fresh / RUN, record | {"prefixes": prefixes, "seconds": steps.seconds})
     return record | {"seconds": steps.seconds}

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file, replacing
 from nearkin._types import ArrayLike, Record
-from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.index.hits import found, long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
@@ -75,7 +76,7 @@ def written_by_nearkin(file: Path) -> bool:
         if ending == ".npy":
             with file.open("rb") as stream:
                 return stream.read(len(_NPY)) == _NPY
-        return ending == ".parquet" and MARK in (import_pyarrow()[1].read_schema(file).metadata or {})
+        return ending == ".parquet" and MARK in (parquet.read_schema(file).metadata or {})
     except (OSError, ValueError, csv.Error, zipfile.BadZipFile):
         return False
 
@@ -98,7 +99,6 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
                 for chunk in made:
                     stream.write(chunk.data)
             return
-        pa, parquet = import_pyarrow()
         schema = pa.schema([("vector", pa.list_(pa.float32(), shape[1]))], metadata={MARK: command.encode()})
         with parquet.ParquetWriter(fresh, schema) as writer:
             for chunk in made:
@@ -112,8 +112,6 @@ def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path
     check_choice(path.suffix.lower(), f"the ending of {path}", endings)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the name of a file")
-    if path.suffix.lower() == ".parquet":
-        import_pyarrow()
     return path
 
 
@@ -132,7 +130,6 @@ def write_answers(
             queries, scores, ids = (np.concatenate(part) for part in zip(*blocks, strict=True))
             np.savez(files.enter_context(fresh.open("wb")), ids=ids, scores=scores, queries=queries)
         elif ending == ".parquet":
-            pa, parquet = import_pyarrow()
             writer = None
             for block in blocks:
                 table = pa.table(dict(zip(columns, long_form(*block), strict=True)), metadata={MARK: b"answers"})
