@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.data import Parts
+from nearkin.metrics.graded import graded_values
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
 
 M, N = 150, 60
@@ -63,7 +65,7 @@ def test_baselines_rank_alike() -> None:
         parts = nk.data.split_by_time(renumbered(order), valid=0, test=0.2)
         return [list_metrics(baseline(parts.train, 7, random_state=s)[1], parts.test, k=7)["ndcg@7"] for s in range(10)]
 
-    for baseline in (nk.embedding.popularity, nk.embedding.item_knn):
+    for baseline in (nk.embedding.popularity, nk.embedding.item_knn, nk.embedding.sparse_ease):
         found = {order: figure(baseline, order) for order in ORDERS}
         spread = max(np.std(values) for values in found.values())
         means = {order: np.mean(values) for order, values in found.items()}
@@ -87,6 +89,23 @@ def test_ranking_metrics_are_exactly_equal(kind: str) -> None:
         users, items = ORDERS[order](M), ORDERS[order](N)
         again = ranking_metrics(P[users], Q[items], test[users][:, items], seen=seen[users][:, items], k=(3, 20, 100))
         assert again == pytest.approx(first, abs=1e-9), order
+
+
+def test_graded_values_are_means_over_all_orders_of_equal_scores() -> None:
+    rng = np.random.default_rng(6)
+    scores = np.sort(rng.integers(0, 4, (30, 12)), axis=1)
+    grades = sp.csr_matrix(rng.integers(0, 4, (30, 12)) * (rng.random((30, 12)) < 0.4) + np.eye(30, 12, dtype=int))
+    grades = grades[np.diff(grades.indptr) > 0]
+    scores = scores[: grades.shape[0]]
+    found = rng.permuted(np.tile(np.arange(12), (len(scores), 1)), axis=1)
+    drawn = []
+    for _ in range(4_000):
+        order = np.lexsort((rng.random(scores.shape), scores), axis=1)
+        drawn.append(graded_values(np.take_along_axis(found, order, axis=1), grades))
+    for name, values in graded_values(found, grades, scores).items():
+        means = [float(one[name].mean()) for one in drawn]
+        error = np.std(means) / len(means) ** 0.5
+        assert values.mean() == pytest.approx(np.mean(means), abs=4 * error + 1e-12), name
 
 
 def test_an_evaluated_index_is_measured_alike() -> None:

@@ -44,31 +44,35 @@ def item_knn(
     score is -inf and the number -1.
     """
     _check_arguments(interactions, exclude_seen)
-    m, n = interactions.shape
-    order = numpy_generator(random_state).permutation(n)  # of equal scores the lowest number would be first
-    numbers = np.argsort(order)[interactions.indices]
-    pairs = Interactions.from_pairs(interactions.rows, numbers, left_ids=np.arange(m), right_ids=np.arange(n))
+    pairs, order = _shuffled(interactions, random_state)
     cosines = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
-    scores, found = _lists(pairs, cosines, k, exclude_seen)
-    return scores, np.where(found >= 0, order[found], -1)
+    return _lists(pairs, cosines, k, exclude_seen, order)
 
 
 def sparse_ease(
-    interactions: Interactions, k: int = 100, *, n_neighbours: int = 100, ridge: float = 30.0, exclude_seen: bool = True
+    interactions: Interactions,
+    k: int = 100,
+    *,
+    n_neighbours: int = 100,
+    ridge: float = 30.0,
+    exclude_seen: bool = True,
+    random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rights that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
 
     score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of right j's column of pairs
     on those of the `n_neighbours` rights N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE
     (Steck 2019) with the weights of all other rights held at 0, on the neighbourhoods of fsSLIM (Ning and Karypis
-    2011). Where fewer than k rights have a score above 0, the score is -inf and the number -1.
+    2011). Equal scores and equal cosines are in random order, by the seed. Where fewer than k rights have a score above
+    0, the score is -inf and the number -1.
     """
     _check_arguments(interactions, exclude_seen)
-    near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
+    pairs, order = _shuffled(interactions, random_state)
+    near = _item_cosines(pairs, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
-    weights = _regress(near, interactions, check_real(ridge, "ridge", above=0))
+    weights = _regress(near, pairs, check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
-    return _lists(interactions, sp.csr_matrix(into.T), k, exclude_seen)
+    return _lists(pairs, sp.csr_matrix(into.T), k, exclude_seen, order)
 
 
 def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
@@ -76,14 +80,23 @@ def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
     check_instance(exclude_seen, "exclude_seen", bool, np.bool_)
 
 
-def _lists(interactions: Interactions, similar: sp.csr_matrix, k: int, exclude: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest sums over the history h of similar_hj, for each left entity."""
-    m = interactions.shape[0]
+def _shuffled(interactions: Interactions, random_state: Seed) -> tuple[Interactions, np.ndarray]:
+    """The pairs with rights in random order, and that order (n,): of equal scores the lowest number comes first."""
+    m, n = interactions.shape
+    order = numpy_generator(random_state).permutation(n)
+    numbers = np.argsort(order)[interactions.indices]
+    return Interactions.from_pairs(interactions.rows, numbers, left_ids=np.arange(m), right_ids=np.arange(n)), order
+
+
+def _lists(
+    pairs: Interactions, similar: sp.csr_matrix, k: int, exclude: bool, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest sums over the history h of similar_hj, for each left entity; right j has the number order[j]."""
     k = check_integer(k, "k", low=1)
-    scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
+    scores, found = np.full((pairs.shape[0], k), -np.inf, np.float32), np.full((pairs.shape[0], k), -1)
     entries = similar.indptr, similar.indices, similar.data.astype(np.float32)
-    best_of_history(interactions.indptr, interactions.indices, *entries, exclude, scores, numbers)
-    return scores, numbers
+    best_of_history(pairs.indptr, pairs.indices, *entries, exclude, scores, found)
+    return scores, np.where(found >= 0, order[found], -1)
 
 
 @cached_njit(nogil=True)

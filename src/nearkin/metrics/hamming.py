@@ -15,6 +15,7 @@ import numpy as np
 
 from nearkin._check import check_integer, check_labels, check_real, check_vectors
 from nearkin._types import ArrayLike
+from nearkin.metrics.retrieval import tie_groups
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class RankHistograms:
     @classmethod
     def of(cls, scores: np.ndarray, hits: np.ndarray) -> "RankHistograms":
         """Those of rankings (q, K) by `scores`, best first, each equal score a distance, with relevant rows `hits`."""
-        new = np.column_stack([np.zeros(len(scores), np.int64), scores[:, 1:] != scores[:, :-1]])
-        group = np.cumsum(new, axis=1) + scores.shape[1] * np.arange(len(scores))[:, None]
+        group, _ = tie_groups(np.column_stack([np.ones(len(scores), bool), scores[:, 1:] != scores[:, :-1]]))
         counts = (np.bincount(group.ravel(), weights, scores.size) for weights in (None, hits.ravel()))
         return cls(*(count.astype(np.int64).reshape(scores.shape) for count in counts))
 

@@ -161,9 +161,19 @@ def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
     return discounted_gain(np.arange(k) < n_relevant[:, None])
 
 
-def reciprocal_rank(hits: np.ndarray) -> np.ndarray:
-    """1 / place of the first hit of every ranking (n, K) bool, (n,); 0 for none."""
-    return np.where(hits.any(axis=1), 1 / (hits.argmax(axis=1) + 1), 0.0)
+def reciprocal_rank(hazard: np.ndarray) -> np.ndarray:
+    """Expected 1 / place of the first hit of every ranking, (n,); `hazard` (n, K) are chances of a hit if none was
+    before."""
+    none = np.cumprod(1 - hazard, axis=1)
+    return (hazard * np.column_stack([np.ones(len(none)), none[:, :-1]])) @ (1 / np.arange(1, none.shape[1] + 1))
+
+
+def tie_groups(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every place of rankings (n, K): the number of its group of equal scores, and its place in the group. `new`
+    (n, K) bool marks the first of each group; numbers of different rankings differ."""
+    n, K = new.shape
+    first = np.maximum.accumulate(np.where(new, np.arange(K), 0), axis=1)
+    return first + K * np.arange(n)[:, None], np.arange(K) - first
 
 
 def _as_lists(ids: Any, name: str) -> np.ndarray:
@@ -255,6 +265,16 @@ class ExactNeighbours:
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
             settled[block] = np.take_along_axis(ids, order, axis=1)
         return settled
+
+    def ranked(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and ids (q, k), best first: distances for queries with rows of equal distance, else places."""
+        ids, scores = self.ids.copy(), np.tile(np.arange(self.ids.shape[1], dtype=np.float64), (len(self.ids), 1))
+        numbers, step = np.flatnonzero(self.tied), max(1, _BLOCK // (self.width * ids.shape[1]))
+        for block in (numbers[start : start + step] for start in range(0, len(numbers), step)):
+            distances = self.distances(block, ids[block])
+            order = np.argsort(distances, axis=1, kind="stable")
+            scores[block], ids[block] = (np.take_along_axis(of, order, axis=1) for of in (distances, ids[block]))
+        return scores, ids
 
     def kept(self, found: np.ndarray) -> float:
         """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""

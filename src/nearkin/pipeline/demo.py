@@ -75,14 +75,15 @@ def _quantizer(n_bytes: int, rotation: str | None, random_state: Seed) -> nk.Pro
 def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, seconds: float = 0.0) -> Record:
     """One method at one size; `distortion` is that of the queries, which no method has learned from."""
     base, labels, queries, query_labels = digits()
-    ranking = index.search(queries, len(base))[1]
+    scores, ranking = index.search(queries, len(base))
+    ranks = metrics.RankHistograms.of(scores, metrics.label_relevance(labels[ranking], query_labels))
     return {
         "bytes": n_bytes,
         "method": name,
         "code smaller": metrics.compression_ratio(base.shape[1], n_bytes),
         "distortion": distortion,
         RECALL: metrics.neighbours_kept(ranking[:, :K], base, queries),
-        MAP: metrics.label_mean_average_precision(labels[ranking], query_labels),
+        MAP: float(ranks.average_precision().mean()),
         "train s": seconds,
     }
 

@@ -1,7 +1,8 @@
 """`nearkin evaluate`: the quality of a saved index by exact neighbours, labels and relevance judgements."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import faiss
@@ -16,6 +17,7 @@ from nearkin._storage import read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.index.hits import found as hits
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
 from nearkin.index.probing import probing_curve
@@ -345,27 +347,39 @@ def judge_relevance(
 ) -> Record:
     """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `base`
     or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
-    answers: list[tuple[str, int | None, np.ndarray]] = []
+    answers: list[tuple[str, int | None, np.ndarray, np.ndarray]] = []
+    n = len(index)
     if base is None and index.kept is not None:
-        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
+        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(n))))
     if base is not None and index.quantizer is not None:
         with steps.step("exact search") as callback:
-            exact = exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback)
-        answers.append(("exact", None, exact.ids))
+            exact = partial(exact_neighbors, base, Q, metric=exact_metric(index), callback=callback)
+            answers.append(("exact", None, *_with_ties(lambda k: exact(k).ranked(), len(Q), n)))
     times = (oversample or OVERSAMPLE,) if index.kept is not None and index.quantizer is not None else ()
     for each in (None, *times):
         with steps.step("search") as callback:
-            found = index.search(Q, min(DEPTH, len(index)), oversample=each, callback=callback)[1]
-        answers.append((_kind(index, each), each, positions(index.ids, len(index), found)))
+            search = partial(index.search, Q, oversample=each, callback=callback)
+            # more candidates are rescored for more neighbours
+            scores, ids = _with_ties(search, len(Q), n) if each is None else search(min(DEPTH, n))
+        answers.append((_kind(index, each), each, scores, positions(index.ids, n, ids)))
     searches, best = [], None
-    for name, each, found in answers:
-        values = graded_values(found, judged.grades)
+    for name, each, scores, places in answers:
+        values = graded_values(places, judged.grades, scores)
         row: Record = {"search": name, "oversample": each} | {at: float(own.mean()) for at, own in values.items()}
         if best is not None:
             row["change"] = {at: paired_difference(values[at], best[at])._asdict() for at in values}
         best = values if name == "exact" else best
         searches.append(row)
     return {"relevance": {"queries": len(Q), "notes": judged.notes, "searches": searches}}
+
+
+def _with_ties(search: Callable[[int], tuple[np.ndarray, np.ndarray]], q: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and answers of q queries to `DEPTH`, and on to the last row of equal score, as far as memory allows."""
+    most = min(n, max(DEPTH, _RANKED // q))
+    scores, ids = search(min(DEPTH + 1, most))
+    while (depth := scores.shape[1]) < most and (hits(scores)[:, -1] & (scores[:, -1] == scores[:, DEPTH - 1])).any():
+        scores, ids = search(min(4 * depth, most))
+    return scores, ids
 
 
 def relevance_rows(record: Record) -> tuple[list[str], list[list[object]]]:

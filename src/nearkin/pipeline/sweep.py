@@ -173,24 +173,26 @@ class Bench:
         quantizer, norms = fitted_code(made, self.sample, callback=tick)
         index = Index.build(self.X, quantizer, metric=self.metric, norms=norms)
         depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
-        found = index.search(self.Q, depths[-1] * self.k)[1]
+        scores, found = index.search(self.Q, depths[-1] * self.k)
         index.kept = KeptVectors([self.X])
-        recall = {o: self.shares(found[:, : o * self.k], None if o == 1 else index.kept) for o in depths}
+        recall = {o: self.shares(found[:, : o * self.k], index.kept) for o in depths} | {1: self.shares(found, scores)}
         seconds = time.perf_counter() - start
         rates = {o: self._rate(index, o) for o in depths}
         return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds, candidates=found) for o in depths}
 
-    def shares(self, candidates: np.ndarray, kept: KeptVectors | None) -> np.ndarray:
-        """What each query keeps (q,) of exact search in its candidates (q, c), nearest first or ranked by `kept`."""
-        if kept is not None:
-            candidates = rescore(self.Q, candidates, kept, self.k, self.metric)[1]
+    def shares(self, candidates: np.ndarray, ranking: np.ndarray | KeptVectors) -> np.ndarray:
+        """What each query keeps (q,) of exact search in its candidates (q, c), ranked by their scores (q, c) or by
+        exact distances to kept vectors."""
+        if isinstance(ranking, KeptVectors):
+            ranking, candidates = rescore(self.Q, candidates, ranking, self.k, self.metric)
         if self.grades is None:
-            return self.truth.shares(candidates)[1]
-        exact = graded_values(self.truth.ids, self.grades)[NDCG]
+            return self.truth.shares(candidates[:, : self.k])[1]
+        scores, ids = self.truth.ranked()
+        exact = graded_values(ids, self.grades, scores)[NDCG]
         if not exact.any():
             text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
             raise ValueError(text)
-        return 1 + (graded_values(candidates, self.grades)[NDCG] - exact) / exact.mean()
+        return 1 + (graded_values(candidates, self.grades, ranking, self.k)[NDCG] - exact) / exact.mean()
 
     def narrowed(self, choice: Search, target: float) -> Search:
         """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
