@@ -149,7 +149,7 @@ def train_index(
 
     def measure(parts: Parts) -> Values:
         found = _judge_index(model, parts.test, n_bytes if ids is None else ids, random_state)
-        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
+        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES, random_state)
 
     judged, kept = _fit_and_judge(model, pairs, split, measure, steps)
     if ids is not None:
@@ -264,7 +264,7 @@ def _judge_towers(model: "nk.TwoTower", parts: Parts) -> Values:
         plain = nk.TwoTower(**model.get_params(deep=False) | found)
         plain.fit(replace(parts.train, left_features=None, right_features=None))
         values[PLAIN] = _values(plain, parts.test)
-    return values | judge_baselines(parts.train, parts.test, _CUTS, _RANKED)
+    return values | judge_baselines(parts.train, parts.test, _CUTS, _RANKED, model.random_state)
 
 
 def _values(model: "nk.TwoTower", test: Interactions) -> dict[str, np.ndarray]:
@@ -347,18 +347,20 @@ def _judge_later(
         unknown.leave_out(counted(seen, "pair"), "the model was trained on them")
     if not len(test):
         return {}, {}, unknown.notes
-    values |= judge_baselines(model.seen_, test, _CUTS, _RANKED)
+    values |= judge_baselines(model.seen_, test, _CUTS, _RANKED, model.random_state)
     return values, _held_out(test), unknown.notes
 
 
-def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Values:
-    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`.
+def judge_baselines(
+    train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str], random_state: Seed = 0
+) -> Values:
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`; the seed orders ties.
 
     Short lists of item-kNN are filled up by popularity; a left entity without a history gets only these.
     """
-    lists = {"popularity": nk.embedding.popularity(train, max(k))[1]}
+    lists = {"popularity": nk.embedding.popularity(train, max(k), random_state=random_state)[1]}
     if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
-        filled = nk.embedding.item_knn(train, max(k))[1]
+        filled = nk.embedding.item_knn(train, max(k), random_state=random_state)[1]
         for own, popular in zip(filled, lists["popularity"], strict=True):
             free, more = np.flatnonzero(own < 0), popular[~np.isin(popular, own)]
             own[free[: len(more)]] = more[: len(free)]
