@@ -170,20 +170,14 @@ def check_labels(labels: ArrayLike, name: str, n: int) -> np.ndarray:
         found = found[:, 0]
     if found.ndim not in (1, 2) or len(found) != n:
         raise ValueError(f"{name} has shape {found.shape}; it must be ({n},), or ({n}, c) rows of 0 and 1")
-    if found.dtype.kind == "O":
-        cells = found.ravel().tolist()
-        if all(isinstance(cell, str) for cell in cells):
-            found = found.astype(str)
-        elif all(isinstance(cell, int | np.integer | np.bool) for cell in cells):
-            found = np.array(found.tolist())
+    if found.dtype.kind == "O" and len({isinstance(cell, str) for cell in found.flat}) == 1:  # not text and numbers
+        found = np.array(found.tolist())
     whole = found.dtype.kind in "iubUS" or (found.dtype.kind == "f" and bool((found == np.floor(found)).all()))
     if not whole or (found.ndim == 2 and not np.isin(found, (0, 1)).all()):
-        need = (
-            "classes, whole numbers or text, none missing"
-            if found.ndim == 1
-            else "rows of 0 and 1, a column for each label"
+        needs = "classes, whole numbers or text, none missing", "rows of 0 and 1, a column for each label"
+        raise ValueError(
+            f"{name} has shape {found.shape} and dtype {found.dtype}; it must hold {needs[found.ndim - 1]}"
         )
-        raise ValueError(f"{name} has shape {found.shape} and dtype {found.dtype}; it must hold {need}")
     return found.astype(bool) if found.ndim == 2 else found
 
 

@@ -2,7 +2,6 @@
 
 import json
 from abc import abstractmethod
-from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import faiss
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors, warn_of_names
 from nearkin._faiss import add_codes
-from nearkin._fields import Fields, StrPath
+from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
@@ -31,10 +30,9 @@ def _plain(value: object) -> object:
 
 
 class SavedEstimator(BaseEstimator):
-    """An estimator with a folder: `KIND` is its kind in `config.json`, `FACTS` are the same in all its folders."""
+    """An estimator with a folder; `KIND` is its kind in `config.json`."""
 
     KIND: ClassVar[str]
-    FACTS: ClassVar[Fields] = MappingProxyType({})
 
     def _check_loaded(self: Any) -> None:
         """Transform one row, so that a damaged value fails at once; overridden if `transform` uses fewer values."""
@@ -52,7 +50,7 @@ class SavedEstimator(BaseEstimator):
         arrays = {name: x for name, x in fitted.items() if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"}
         scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        config = {"class": type(self).__name__, "params": params, "fitted": scalars, **self.FACTS}
+        config = {"class": type(self).__name__, "params": params, "fitted": scalars}
         with saving_folder(path, self.KIND, config) as folder:
             write_arrays(folder / "arrays.safetensors", arrays)
 
@@ -64,10 +62,6 @@ class SavedEstimator(BaseEstimator):
         with damage_named(found.path):
             if config["class"] != (name := cls.__name__):
                 raise ValueError(f"{found.path} holds a {config['class']}, not a {name}; load it with its own class")
-            for name, value in cls.FACTS.items():
-                if config[name] != value:
-                    word = name.replace("_", " ")
-                    raise ValueError(f"{found.path} has {word} {config[name]!r}; this nearkin writes {value!r}")
             hints = get_type_hints(cls.__init__)
             for name, value in config["params"].items():  # many of them are used long after loading
                 allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))

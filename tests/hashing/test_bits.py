@@ -4,8 +4,9 @@ import faiss
 import numpy as np
 import pytest
 
+import nearkin as nk
 from nearkin.hashing import pack_signs, unpack_bits, unpack_signs
-from nearkin.hashing.bits import asymmetric_search, hamming_search, n_bytes
+from nearkin.hashing.bits import n_bytes
 
 
 def test_bit_one_is_a_value_of_at_least_zero_and_the_first_is_the_lowest():
@@ -38,13 +39,7 @@ def test_bytes_of_a_code(n_bits):
 @pytest.mark.parametrize("n_bits", [1, 7, 24, 64])
 def test_real_queries_are_ranked_by_products_with_signs(rng, n_bits):
     values, queries = rng.standard_normal((30, n_bits)), rng.standard_normal((4, n_bits))
-    scores, ids = asymmetric_search(queries, pack_signs(values), 30)
+    scores, ids = nk.Signs(n_bits).fit(values).search(queries, pack_signs(values), 30, asymmetric=True)
     products = queries @ np.where(values >= 0, 1, -1).T
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1), atol=1e-4)
     np.testing.assert_allclose(np.take_along_axis(products, ids, axis=1), scores, atol=1e-4)
-
-
-def test_one_code_is_enough_to_search(rng):
-    codes = pack_signs(np.array([[1.0, -1, 1, 1]]))
-    distances, ids = hamming_search(codes, codes, 5)
-    assert (distances.tolist(), ids.tolist()) == ([[0]], [[0]])

@@ -1,4 +1,4 @@
-"""Saved hashers: what the header states, and refusals."""
+"""Saved hashers: refusals."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 
 import nearkin as nk
 from nearkin.hashing import load
-from nearkin.hashing.bits import BIT_ORDER
 from nearkin.hashing.registry import HASHERS
 from nearkin.pipeline.methods import methods
 from tests.storage.signed import signed
@@ -23,18 +22,6 @@ def rewrite(folder, **changes):
     file = folder / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
     signed(folder)
-
-
-def test_header_states_bit_order_and_polarity(folder):
-    assert json.loads((folder / "config.json").read_text())["bit_order"] == BIT_ORDER
-    assert "bit 1 = value >= 0" in BIT_ORDER
-    assert "little-endian" in BIT_ORDER
-
-
-def test_another_bit_order_is_refused(folder):
-    rewrite(folder, bit_order="big-endian")
-    with pytest.raises(ValueError, match="bit order 'big-endian'"):
-        load(folder)
 
 
 def test_unknown_and_wrong_classes_are_named(folder):

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.bits import asymmetric_index, binary_index, hamming_search
+from nearkin.hashing.bits import asymmetric_index, binary_index
 
 
 def test_k_is_cut_at_the_number_of_codes(rng):
-    codes = rng.integers(0, 256, (5, 2), dtype=np.uint8)
-    assert hamming_search(codes[:1], codes[:1], 50)[1].tolist() == [[0]]
-    distances, ids = hamming_search(codes[:1], codes, 50)
+    X = rng.standard_normal((5, 16))
+    hasher = nk.Signs(16).fit(X)
+    codes = hasher.encode(X)
+    assert hasher.search(X[:1], codes[:1], 50)[1].tolist() == [[0]]
+    distances, ids = hasher.search(X[:1], codes, 50)
     assert distances.shape == ids.shape == (1, 5)
     assert (distances[0, 0], ids[0, 0]) == (0, 0)
 
@@ -23,9 +25,10 @@ def test_k_is_cut_at_the_number_of_codes(rng):
         (np.zeros((0, 2), np.uint8), ValueError, "n >= 1"),
     ],
 )
-def test_bad_codes_are_named(codes, error, message):
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_bad_codes_are_named(codes, error, message, asymmetric):
     with pytest.raises(error, match=message):
-        hamming_search(np.zeros((1, 2), np.uint8), codes, 1)
+        nk.Signs(16).fit(np.ones((1, 16))).search(np.ones((1, 16)), codes, 1, asymmetric=asymmetric)
 
 
 def test_few_codes_a_list_are_no_warning_of_faiss(rng, capfd):

@@ -2,20 +2,19 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from types import MappingProxyType
 from typing import Self
 
 import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_real, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_real, validate_vectors
 from nearkin._estimators import CodesTransformer
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
-from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, pack_signs
+from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes, pack_signs, pad_columns
 from nearkin.hashing.registry import HASHERS
 from nearkin.hashing.spectrum import SCALES
 from nearkin.linalg.signs import row_blocks
@@ -34,7 +33,6 @@ class AbstractHasher(CodesTransformer, ABC):
     """
 
     KIND = "hasher"
-    FACTS = MappingProxyType({"bit_order": BIT_ORDER})
     n_features_in_: int
     n_bits: int
 
@@ -80,12 +78,20 @@ class AbstractHasher(CodesTransformer, ABC):
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
         return float(np.mean((1 - np.abs(self.project(X))) ** 2))
 
-    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    def search(
+        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return (Hamming distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
 
-        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances.
+        With `asymmetric` real-valued queries p search stored signs b: (inner products <p, b>, ids), largest first, in
+        the order of |p - b|. `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by
+        exact distances. k is cut at the number of codes.
         """
-        return hamming_search(self.encode(Q), codes, k)
+        asked = pad_columns(self.project(Q)) if asymmetric else self.encode(Q)
+        codes = check_codes(codes, n_bytes(self.n_bits), min_rows=1)
+        index = asymmetric_index(self.n_bits) if asymmetric else binary_index(codes.shape[1])
+        (index.add_sa_codes if asymmetric else index.add)(codes)
+        return index.search(asked, min(check_integer(k, "k", low=1), len(codes)))
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
         """Return an empty binary FAISS index for `encode`'s codes: flat, or `n_lists` trained on sample `codes`."""

@@ -10,8 +10,6 @@ import numpy as np
 from nearkin._check import check_codes, check_integer
 from nearkin.linalg.signs import unpack_bits
 
-BIT_ORDER = "bit 1 = value >= 0, little-endian within a byte, zero bits as padding"  # goes into saved folders
-
 
 def n_bytes(n_bits: int) -> int:
     """Return ceil(n_bits / 8)."""
@@ -45,26 +43,6 @@ def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | Non
     index.cp.min_points_per_centroid = 1  # no warning for few rows per list: that is the caller's choice
     index.train(codes)
     return index
-
-
-def hamming_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return Hamming distances and ids (q, k) of the nearest codes; k is cut at the number of codes."""
-    codes = check_codes(codes, queries.shape[1], min_rows=1)
-    index = faiss.IndexBinaryFlat(8 * codes.shape[1])
-    index.add(codes)
-    return index.search(queries, min(check_integer(k, "k", low=1), len(codes)))
-
-
-def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and ids (q, k): a real query p (L,) against stored signs b by <p, b>, largest first.
-
-    |p - b|^2 = |p|^2 + L - 2 <p, b>, so this is the order of the asymmetric distance. Keeping the query's magnitudes
-    costs one table of 256 entries per byte and query.
-    """
-    codes = check_codes(codes, n_bytes(values.shape[1]), min_rows=1)
-    index = asymmetric_index(values.shape[1])
-    index.add_sa_codes(codes)
-    return index.search(pad_columns(values), min(check_integer(k, "k", low=1), len(codes)))
 
 
 def asymmetric_index(n_bits: int) -> faiss.IndexPQ:

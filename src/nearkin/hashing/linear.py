@@ -15,7 +15,7 @@ from nearkin._distributed import current
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.bits import asymmetric_index, asymmetric_search, pad_columns
+from nearkin.hashing.bits import asymmetric_index, pad_columns
 from nearkin.hashing.columns import CentredRows, centred, principal_coordinates, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
@@ -48,13 +48,6 @@ class AbstractLinearHasher(AbstractHasher):
         spectrum = principal_axes(lambda: row_blocks(X))
         inside = np.linalg.qr(self.projection_.astype(np.float64))[0].T @ spectrum.axes
         return float(((inside**2) @ spectrum.variances).sum() / spectrum.variances[: self.n_bits].sum())
-
-    def search(
-        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """As `AbstractHasher.search`; with `asymmetric` real-valued queries search stored bits: (inner products,
-        ids)."""
-        return asymmetric_search(self.project(Q), codes, k) if asymmetric else super().search(Q, codes, k)
 
     def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
         """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""

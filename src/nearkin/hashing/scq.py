@@ -149,16 +149,10 @@ class OgE(AbstractEncoder):
 
     Parameters
     ----------
-    n_bits : code length L.
-    scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
-        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
-        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): rows that share a label are alike.
+    n_bits, scale, n_components, tol, max_iter, random_state : as in `OnE`.
     mu : penalty on the length of the columns, 0.02 in the paper.
     ridge : None, or mu / s^2 as a share of the mean variance of the top L principal components: it replaces mu, and
         then the result does not depend on `scale`. With "eq25" the two are the same number.
-    n_components : principal components to learn in (n_bits if that is more), 512 as in the paper; None for all.
-    tol, max_iter : stop at a relative change of the loss of at most `tol`, or after `max_iter` iterations.
-    random_state : of the first, random orthonormal V.
     """
 
     n_bits: int = 32
