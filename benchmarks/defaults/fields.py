@@ -35,7 +35,6 @@ PROBLEMS_OF = {
     "embedding.ordinal.questions": ("questions, plane", "questions, clusters"),
     "embedding.two_tower.als": features("all pairs"),
     "embedding.two_tower.als.newton_steps": pairs("new rows, logistic loss"),
-    "embedding.two_tower.baselines": pairs("SOGram"),
     "embedding.two_tower.choice": pairs("default"),
     "embedding.two_tower.cosine_softmax": pairs("softmax"),
     "embedding.two_tower.cosine_softmax.steps": pairs("new rows, softmax"),

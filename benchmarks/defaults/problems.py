@@ -243,7 +243,6 @@ WAYS: tuple[tuple[str, Callable[..., float], dict[str, Any]], ...] = (
     ("all pairs, 96 columns", recommended, {"loss": "all-pairs", "n_components": 96}),
     ("Adam", recommended, {"loss": "all-pairs", "solver": "adam"}),
     ("batches", recommended, {"loss": "in-batch-softmax", "solver": "adam"}),
-    ("SOGram", recommended, {"loss": "all-pairs", "solver": "sogram"}),
     ("L-BFGS", recommended, {"loss": "all-pairs", "solver": "l-bfgs"}),
     ("Gauss-Newton", recommended, {"loss": "all-pairs", "solver": "gauss-newton"}),
     ("Gauss-Newton, both sides", recommended, {"loss": "all-pairs", "solver": "gauss-newton-joint"}),

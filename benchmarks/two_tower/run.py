@@ -35,12 +35,13 @@ from benchmarks.two_tower.figures import draw
 from benchmarks.two_tower.peers import run_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import Setup, public
+from benchmarks.two_tower.sampled import SampledBCE, SOGram
 from benchmarks.two_tower.scaling import scaling
 from benchmarks.two_tower.serving import serving
 from benchmarks.two_tower.sub_blocks import SubBlocks
 from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
-from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
 
 QUICK_SECONDS = 3.0
 WAYS = {
@@ -56,7 +57,7 @@ WAYS = {
     "sogram": {"solver": SOGram(start="random", learning_rate=0.01)},
     "l-bfgs": {"solver": LBFGS(start="random")},
     "in-batch softmax": {"loss": "in-batch-softmax", "solver": Adam(batch_size=1024, learning_rate=0.01)},
-    "sampled bce": {"loss": "sampled-bce", "solver": Adam(learning_rate=0.01)},
+    "sampled bce": {"loss": SampledBCE(), "solver": Adam(learning_rate=0.01)},
 }
 
 

@@ -63,8 +63,8 @@ def embed(
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
     + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
-    - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce. Comparisons:
-      ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
+    - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax. Comparisons: ste, t-ste,
+      gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
     + missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
       drops these answers too. [default: raise]
@@ -229,7 +229,7 @@ def train(
     + levels: Learn semantic ids of this number of codes in place of an index. [default with --codes: 3]
     + codes: Values of each code of a semantic id, a power of two. [default with --levels: 256]
     + dim: Dimensions of the vectors.
-    - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
+    - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax.
     """
     ids = levels is not None or codes is not None
     if ids and n_bytes is not None:

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import sparse_ease as sparse_ease
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower.als import ALS as ALS
-    from nearkin.embedding.two_tower.baselines import InBatchHinge as InBatchHinge
-    from nearkin.embedding.two_tower.baselines import InBatchSoftmax as InBatchSoftmax
-    from nearkin.embedding.two_tower.baselines import SampledBCE as SampledBCE
-    from nearkin.embedding.two_tower.baselines import SOGram as SOGram
     from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
@@ -26,6 +22,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
+    from nearkin.embedding.two_tower.in_batch_softmax import InBatchSoftmax as InBatchSoftmax
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
     from nearkin.embedding.two_tower.towers import Tower as Tower

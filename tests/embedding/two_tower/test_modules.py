@@ -92,8 +92,8 @@ def test_a_weighed_index_is_read_back_where_it_is_given_again(parts: nk.data.Par
 def test_an_index_and_als_are_refused(parts: nk.data.Parts) -> None:
     with pytest.raises(ValueError, match="solver is 'als', which cannot train through an index"):
         nk.TwoTower(index=Rounding(1.0), solver="als").fit(parts.train)
-    with pytest.raises(ValueError, match="loss='sampled-bce' is trained by solver='adam'"):
-        nk.TwoTower(loss="sampled-bce", solver="als").fit(parts.train)
+    with pytest.raises(ValueError, match="loss='in-batch-softmax' is trained by solver='adam'"):
+        nk.TwoTower(loss="in-batch-softmax", solver="als").fit(parts.train)
 
 
 def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:

@@ -18,7 +18,6 @@ from nearkin.embedding import (
     InBatchSoftmax,
     Indexed,
     Joint,
-    SOGram,
     SphereSweeps,
     Tower,
 )
@@ -88,7 +87,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"solver": Adam(batch_size=64)}, ValueError, "batch_size is 64, but Adam takes the whole all-pairs loss"),
         ({"solver": Adam(start="warm")}, ValueError, "start is 'warm'; it must be one of 'auto', 'als', 'random'"),
         ({"solver": ALS(max_iter=0)}, ValueError, "max_iter is 0; it must be an integer of at least 1"),
-        ({"solver": SOGram(learning_rate=0)}, ValueError, "learning_rate is 0; it must be greater than 0"),
+        ({"solver": Adam(learning_rate=0)}, ValueError, "learning_rate is 0; it must be greater than 0"),
         ({"left": "mlp"}, TypeError, "left is of type str; it must be None, nk.embedding.Tower"),
         ({"right": Tower(hidden=(7,))}, ValueError, r"right is Tower\(hidden=\(7,\)\), but the interactions have no"),
         (

@@ -37,6 +37,7 @@ from nearkin.embedding.two_tower.fitting import (
     fit_towers,
     join_interactions,
 )
+from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, InBatchSoftmax
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 from nearkin.linalg.orthonormal import unit_rows
@@ -56,12 +57,11 @@ class TwoTower(BaseEstimator):
         held-out pairs, and then fits all pairs; `trials_` records the choice. It is "all-pairs" if fewer than 100 lefts
         have held-out pairs, and with features, your own towers, another solver, or a given `regularization`.
         "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and few
-        dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
-        object with settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
-        `SampledBCE`
+        dimensions), "in-batch-softmax" (for towers over vectors of texts), or an object with settings:
+        `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`
     solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
-        "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
-        `LBFGS`, `GaussNewton`, `SOGram`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
+        "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
+        `LBFGS`, `GaussNewton`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
         branches fitted in each sweep, for the default towers, full-batch Adam for your own modules and with `index`,
         "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer` or `SemanticIds`, whose
         `right_embeddings_` are then the quantized rows
@@ -381,7 +381,7 @@ def _written_parameters(model: TwoTower) -> Record:
     """Parameters as JSON: a settings object as a dict with its class."""
     written = {}
     for name, value in model.get_params(deep=False).items():
-        if isinstance(value, SETTINGS):
+        if isinstance(value, (*SETTINGS, AbstractSampledLoss)):
             own = {part: v for part, v in value.get_params(deep=False).items() if _is_plain(v)}
             written[name] = {"class": type(value).__name__} | own
         elif isinstance(value, PLAIN):
@@ -403,8 +403,8 @@ def _read_parameters(written: Record, given: Record) -> Record:
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
-                kind = _KINDS.get(value["class"])  # a solver of your own is "auto" again
-                parameters[name] = "auto" if kind is None else kind(**own)
+                kind = _KINDS.get(value["class"])  # of your own: a solver is "auto" again, a loss solves no new rows
+                parameters[name] = (InBatchSoftmax() if name == "loss" else "auto") if kind is None else kind(**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
 

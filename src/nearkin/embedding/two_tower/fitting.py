@@ -21,7 +21,6 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
 from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
-from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.choice import DEFAULTS as OF_CHOICES
 from nearkin.embedding.two_tower.choice import (
     Tables,
@@ -35,6 +34,7 @@ from nearkin.embedding.two_tower.choice import (
 )
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
+from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, InBatchSoftmax
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.towers import HIDDEN, ResidualTower, Side, Tower, TowerPair
@@ -75,11 +75,11 @@ class Indexed(BaseEstimator):
     distortion_weight: float = 1.0
 
 
-Loss: TypeAlias = AllPairs | CosineSoftmax | InBatchSoftmax | InBatchHinge | SampledBCE
+Loss: TypeAlias = AllPairs | CosineSoftmax | AbstractSampledLoss
 
 LOSSES: dict[str, Callable[[], Loss]] = {  # "auto" is all pairs where nothing is chosen
     "auto": AllPairs,
-    **{kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)},
+    **{kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax)},
 }
 SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "auto": Auto,
@@ -90,7 +90,6 @@ SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "joint": Joint,
     "gauss-newton": GaussNewton,
     "gauss-newton-joint": partial(GaussNewton, alternating=False),
-    "sogram": SOGram,
     "sphere": SphereSweeps,
 }
 
@@ -182,11 +181,11 @@ def check_pairs(interactions: object, validation: object = None) -> None:
 
 
 def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
-    """The object of that name, or `given` if it is one, or a solver of your own; ValueError or TypeError otherwise."""
+    """The object of that name, or `given` if it is one or your own; ValueError or TypeError otherwise."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
     kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
-    if not isinstance(given, (*kinds, AbstractSolver) if known is SOLVERS else kinds):  # pyright: ignore[reportArgumentType]
+    if not isinstance(given, (*kinds, AbstractSolver if known is SOLVERS else AbstractSampledLoss)):  # pyright: ignore[reportArgumentType]
         names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(
             f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "

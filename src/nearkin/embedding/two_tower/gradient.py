@@ -11,7 +11,7 @@ from torch.nn.utils import parameters_to_vector
 
 from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import AllPairsPoint
-from nearkin.embedding.two_tower.baselines import AbstractSampledLoss, MiniBatches
+from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, zero_grad
 from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.solvers.newton import Linear, newton_step
@@ -73,7 +73,7 @@ class Adam(AbstractAllPairs):
         if self.batch_size is not None and all_pairs:
             raise ValueError(
                 f"batch_size is {self.batch_size}, but Adam takes the whole all-pairs loss in one step; leave it "
-                "out, or give solver=SOGram(batch_size=...) or a sampled loss"
+                "out, or give loss='in-batch-softmax'"
             )
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
