@@ -93,7 +93,7 @@ ODD = {  # columns of other types -> what is said of them as vectors
     "text in lists": ([["a", "b"]] * 3, "lists of 'extra' hold string"),
     "lists in lists": ([[[0.5]]] * 3, "lists of 'extra' hold list"),
     "lengths": ([[0.5], [0.5, 1], [1, 1]], "lists of 'extra' have lengths"),
-    "bytes": ([b"\x00\xff\x80"] * 3, "'extra' is of type (string|binary)"),
+    "bytes": ([b"\x00\xff\x80"] * 3, "'extra' is of type (category|binary)"),
     "a map": (pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())), "'extra' is of type map"),
     "durations": (pa.array([1, 2, 3], pa.duration("s")), "'extra' is of type duration"),
     "times of day": (pa.array([1, 2, 3], pa.time32("s")), "'extra' is of type time"),
@@ -248,3 +248,149 @@ def test_lists_are_no_objects_and_no_labels(tmp_path: Path, near: list) -> None:
     if isinstance(near[0], list):
         with pytest.raises(ValueError, match="holds values of type list; give one number or text a row"):
             read_column(f"{tmp_path}/a.parquet:near")
+
+
+def _saved(table: pd.DataFrame, folder: Path, name: str = "x") -> list:
+    """A DataFrame, and the files that it is written to."""
+    table.to_csv(folder / f"{name}.csv", index=False)
+    table.to_csv(folder / f"{name}.tsv", index=False, sep="\t")
+    table.to_parquet(folder / f"{name}.parquet")
+    table.to_feather(folder / f"{name}.feather")
+    table.to_json(folder / f"{name}.jsonl", orient="records", lines=True, double_precision=15)
+    return [table, *(folder / f"{name}.{kind}" for kind in ("csv", "tsv", "parquet", "feather", "jsonl"))]
+
+
+ROWS = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+
+
+def _table(names: list[str], **more: object) -> pd.DataFrame:
+    return pd.DataFrame({"id": [f"d{i}" for i in range(30)], **dict(zip(names, ROWS.T, strict=True)), **more})
+
+
+@pytest.mark.parametrize("name", ["label", "target", "class", "y", "cluster", "split", "timestamp", "user_id"])
+@pytest.mark.parametrize("names", [["f0", "f1", "f2"], ["length", "width", "height"]])
+@pytest.mark.parametrize("values", [np.arange(30) % 3, ["cat", "dog", "cow"] * 10], ids=["numbers", "words"])
+def test_a_label_is_no_coordinate(tmp_path: Path, name: str, names: list[str], values: np.ndarray | list) -> None:
+    """A column "label" was the last coordinate without a word, or "no number"."""
+    for source in _saved(_table(names, **{name: values}), tmp_path):
+        found = nk.data.open_vectors(source)
+        np.testing.assert_allclose(found.read(), ROWS, rtol=1e-6)
+        assert found.about.endswith(f"3 numbers in {names[0]}-{names[2]}; ids in column 'id'; left aside: {name}")
+        np.testing.assert_allclose(found.take(np.array([3, 7])), ROWS[[3, 7]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rating", "weight", "class"])
+def test_a_column_that_may_be_a_coordinate_is_asked_for(tmp_path: Path, name: str) -> None:
+    """The advice is followed: both answers lead to vectors."""
+    for source in _saved(_table(["length", "width", "height"], **{name: np.arange(30) / 4}), tmp_path):
+        with pytest.raises(ValueError, match=f"is {name} a coordinate") as found:
+            nk.read_vectors(source)
+        if isinstance(source, Path):
+            leave, take = re.findall(r"type (\S+)", str(found.value))
+            assert (nk.read_vectors(leave).shape, nk.read_vectors(take).shape) == ((30, 3), (30, 4))
+            assert nk.read_vectors(f"{source}:length,height").shape == (30, 2)
+            with pytest.raises(ValueError, match="has no column 'depth'"):
+                nk.read_vectors(f"{source}:depth")
+        else:
+            assert f"frame.drop(columns=['{name}'])" in str(found.value)
+            assert nk.read_vectors(source.drop(columns=[name])).shape == (30, 3)
+
+
+def test_axes_and_numbers_under_any_name_are_coordinates(tmp_path: Path) -> None:
+    for names in (["x", "y", "z"], ["weight", "count", "rating"]):
+        for source in _saved(_table(names), tmp_path):
+            assert nk.read_vectors(source).shape == (30, 3)
+
+
+def test_a_coordinate_with_a_word_in_it_is_not_left_aside(tmp_path: Path) -> None:
+    for source in _saved(_table(["f0", "f1", "f2"], f3=["bad"] * 30), tmp_path):
+        with pytest.raises(ValueError, match=r"'f3' is of type category, no number"):
+            nk.read_vectors(source)
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("ids", [True, False])
+def test_words_of_another_name_are_asked_for(tmp_path: Path, header: bool, ids: bool) -> None:
+    """The first row of a table without a header went as names, and words that recur are no ids."""
+    table = _table(["length", "width", "height"], breed=["cat", "dog"] * 15)
+    table = table if ids else table.drop(columns="id")
+    for source in _saved(table, tmp_path) if header else [tmp_path / "x.csv"]:
+        table.to_csv(tmp_path / "x.csv", index=False, header=header)
+        with pytest.raises(ValueError, match="is of type category, no number") as found:
+            nk.read_vectors(source)
+        kept = str(found.value).rpartition("type ")[2]
+        assert nk.read_vectors(kept if isinstance(source, Path) else eval(kept, {"frame": source})).shape == (30, 3)
+
+
+@pytest.mark.parametrize("write", [list, lambda ids: [float(name) for name in ids], lambda ids: [f"d{n}" for n in ids]])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_ids_stand_in_any_column(tmp_path: Path, write: Callable[[range], list], place: int) -> None:
+    """Only the first column of text files was looked at; pandas makes floats of ids if one is missing."""
+    table = _table(["length", "width", "height"]).drop(columns="id")
+    table.insert(place, "id", write(range(7, 37)))
+    for source in _saved(table, tmp_path):
+        found = nk.data.open_vectors(source)
+        np.testing.assert_allclose(found.read(), ROWS, rtol=1e-6)
+        assert found.ids().tolist() == [int(name) if isinstance(name, float) else name for name in table.id]
+
+
+def test_the_index_of_pandas_gives_way_to_a_column_of_ids(tmp_path: Path) -> None:
+    table = _table(["f0", "f1", "f2"])
+    table.to_csv(tmp_path / "a.csv")
+    pd.read_csv(tmp_path / "a.csv").to_csv(tmp_path / "b.csv", index=False)
+    table.drop(columns="id").to_csv(tmp_path / "c.csv")
+    for name, ids in (("a", table.id.tolist()), ("b", table.id.tolist()), ("c", [*range(30)])):
+        found = nk.data.open_vectors(tmp_path / f"{name}.csv")
+        assert (found.shape, found.ids().tolist()) == ((30, 3), ids)
+
+
+def test_columns_are_named_behind_any_table(tmp_path: Path) -> None:
+    """`read_table` took no notice of the names."""
+    for source in _saved(pd.DataFrame({"user": [1, 1], "item": [3, 4], "rating": [2.0, 3.0]}), tmp_path)[1:]:
+        assert list(nk.data.read_table(f"{source}:user,item").columns) == ["user", "item"]
+        assert nk.read_interactions(f"{source}:user-item").weights.tolist() == [1, 1]
+        for read in (nk.data.read_table, nk.read_vectors, read_column):
+            with pytest.raises(ValueError, match="no column 'itm'; its columns are user, item, rating"):
+                read(f"{source}:itm")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("user,item\nann,x\nbob,y\n", "'user' is of type string, .* it has no column of numbers"),
+        ("a b\nx 1\ny 2\n", "lines hold several cells, type delimiter="),
+        (
+            "id,v\na,[0.5, 1]\nb,[0.5, 2]\n",
+            r"the list '\[0.5' \.\.\. is cut at its delimiters; write it between quotes",
+        ),
+        ('id,v\na,\nb,"[0.5, 2]"\n', "lists of 'v' are empty in some rows"),
+        ('id,v\na,"[0.5]"\nb,"[0.5, 2]"\n', "lists of 'v' have lengths"),
+    ],
+)
+def test_tables_without_vectors_are_refused(tmp_path: Path, text: str, match: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ValueError, match=match):
+        nk.read_vectors(tmp_path / "a.csv")
+
+
+_WAYS = {
+    "lists": lambda x: str(x.tolist()),
+    "NumPy": str,
+    "NumPy's repr": repr,
+    "torch": lambda x: f"tensor({x.tolist()},\n       device='cuda:0')",
+    "Postgres": lambda x: f"{{{','.join(map(str, x))}}}",
+}
+
+
+@pytest.mark.parametrize("write", _WAYS.values(), ids=_WAYS.keys())
+def test_a_vector_as_text_in_a_cell_is_read(tmp_path: Path, write: Callable[[np.ndarray], str]) -> None:
+    """As pandas' to_csv writes a column of arrays; the error called the id no number."""
+    X = np.random.default_rng(0).normal(size=(9, 12)).round(4)  # NumPy breaks such a line
+    table = pd.DataFrame({"id": [f"d{i}" for i in range(9)], "embedding": list(map(write, X))})
+    for source in _saved(table, tmp_path):
+        found = nk.data.open_vectors(source)
+        np.testing.assert_allclose(found.read(), X, rtol=1e-5)
+        assert found.ids().tolist() == table.id.tolist()
+    for source in _saved(table.assign(embedding="[0.1 0.2 ... 0.5]"), tmp_path, "cut"):
+        with pytest.raises(ValueError, match=r"column 'embedding' .* row 0 holds .* lacks the numbers"):
+            nk.read_vectors(source)

@@ -58,8 +58,8 @@ def test_bad_files(tmp_path: Path) -> None:
         (read_neighbors, "object.npy", "holds Python objects"),
         (read_column, "wide.npy", r"has shape \(3, 2\); it must be \(n,\)"),
         (read_column, "two.csv", "has several columns"),
-        (read_column, "two.parquet", "name one: .*two.parquet:a"),
-        (read_column, "null.parquet", "has 1 nulls"),
+        (read_column, "two.parquet", "name the one to read, .*two.parquet:a,"),
+        (read_column, "null.parquet", "has 1 null; every row"),
     ]:
         with pytest.raises(ValueError, match=text):
             read(tmp_path / name)

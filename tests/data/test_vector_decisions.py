@@ -45,6 +45,11 @@ FILES = [
     File("an id twice", table(named(["a", "b", "a"]), "id,f0,f1")),
     File("an id missing", table(named(["a", "", "c"]), "id,f0,f1")),
     File("two columns of text", table([[f"d{n}", "a title", "0.5"] for n in range(12)], "id,title,f0")),
+    File("a label of numbers", table([[f"d{n}", "0.5", "1.5", n % 3] for n in range(12)], "id,f0,f1,label")),
+    File("a number that may be a coordinate", table([[f"{n % 7}.5", "1.5"] for n in range(12)], "height,rating")),
+    File("words without a header", table([["0.5", "1.5", "cat"]] * 12)),
+    File("vectors in a cell", table([[f"d{n}", '"[0.5, 1.5]"'] for n in range(12)], "id,embedding")),
+    File("a shortened print", table([[f"d{n}", '"[0.5 ... 1.5]"'] for n in range(12)], "id,embedding")),
     File("a hole", table([["a", "0.5", ""], ["b", "0.5", "1.5"]], "id,f0,f1")),
 ]  # fmt: skip
 

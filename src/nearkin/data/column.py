@@ -357,7 +357,8 @@ def is_code(column: Column) -> bool:
     return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.distinct.tolist())
 
 
-_ARRAY = re.compile(r"(?:array|tensor)\((.*?)(?:, ?dtype=[^()]*)?\)", re.DOTALL)  # as NumPy and torch print them
+_ARRAY = re.compile(r"(?:array|tensor)\((.*?)(?:,\s*\w+=[^()]*)?\)", re.DOTALL)  # as NumPy and torch print them
+LIST_CELL = re.compile(r'"?\s*((array|tensor)\()?[\[({]\s*[-+.\d]')  # how text of a list of numbers begins
 _FEW = 100  # cells that show whether a column may hold lists
 _COUNTED_WORDS = re.compile(r"\d+( \d+)*")
 
@@ -365,19 +366,19 @@ _COUNTED_WORDS = re.compile(r"\d+( \d+)*")
 def list_cells(column: Column, marks: str = "") -> list[list[object]] | None:
     """The lists in the cells of a column, or None if it holds something else.
 
-    Lists are those of a typed column and text such as "[1, 2]", "('a', 'b')" and NumPy's "[0.1 0.2]". With `marks`,
+    Lists are those of a typed column and text such as "[1, 2]", "{1,2}" and NumPy's "[0.1 0.2]". With `marks`,
     also parts between one of these characters in most cells, and whole numbers between spaces, if cells differ in their
     number: ids have parts, too, but always as many. ValueError for "[0.1 ... 0.2]", whose numbers are lost.
     """
     if not column.is_text:
         return column.values.tolist() if column.kind == "list" else None
     few = [cell for cell in column.take(slice(_FEW)).values.tolist() if cell]
-    if not few or not (few[0][0] in "[(at" or any(mark in "".join(few) for mark in (*marks, *" "[: len(marks)]))):
+    if not few or not (few[0][0] in "[({at" or any(mark in "".join(few) for mark in (*marks, *" "[: len(marks)]))):
         return None
     cells = [cell.strip() for cell in column.values.tolist()]
     cells = [found[1] if (found := _ARRAY.fullmatch(cell)) else cell for cell in cells]
     known = [cell for cell in cells if cell]
-    if known and all(cell[0] + cell[-1] in ("[]", "()") for cell in known):
+    if known and all(cell[0] + cell[-1] in ("[]", "()", "{}") for cell in known):
         if cut := next((cell for cell in known if "..." in cell), None):
             raise ValueError(
                 f"column {column.name!r} of {column.source}: row {cells.index(cut)} holds {cut[:40]!r}, which lacks "

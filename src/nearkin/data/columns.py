@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from nearkin._check import check_labels
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, frame_columns, is_code, is_number, list_cells, text_column
+from nearkin.data.column import Column, as_64_bits, is_code, is_number, list_cells, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
-from nearkin.data.formats.parquet import open_file, read_frame
+from nearkin.data.formats.parquet import open_file
 from nearkin.data.names import normal
 from nearkin.data.tables import Table, file_table, read_table
 from nearkin.data.text import look, pieces
@@ -124,15 +124,12 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
     which none is named, and for numbers that are not whole. `several`: an array (n, c) of 0 and 1 is read too, as the
     labels of each row. `text` is as in `nearkin.data.open_vectors`.
     """
-    where = locate(path, tables=True).reading(**text)
+    where = locate(path).reading(**text)
     arrays, frames = (".npy", ".npz"), (".parquet", *FRAMES)
     if where.suffix not in (*arrays, *frames, *TEXT):
         raise unknown_ending(where, (*arrays, *frames, *TEXT))
     with reading(where):
-        if where.suffix in TEXT:
-            array = _read_text_column(where)
-        else:
-            array = read_array(where) if where.suffix in arrays else _read_frame_column(where)
+        array = read_array(where) if where.suffix in arrays else _read_table_column(where)
     if where.suffix in TEXT and where.key is None and n is not None and len(array) == n + 1:
         array = text_column("", list(map(str, array[1:].tolist()))).values  # without the name, they may be numbers
     if array.ndim == 2 and array.shape[1] == 1:
@@ -144,36 +141,27 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
     return _whole_or_text(array, where)
 
 
-def _read_text_column(where: Locator) -> np.ndarray:
-    """The column that the locator names, or the only one of a table without a header; of .txt its lines, uncut."""
+def _read_table_column(where: Locator) -> np.ndarray:
+    """The column that the locator names, or the only one; of .txt the lines, uncut."""
     if where.suffix == ".txt" and where.key is None:
         lines = list(filter(None, map(str.strip, b"".join(pieces(where)).decode().split("\n"))))
         values = text_column("", lines).values
         return text_column("", lines[1:]).values if lines and lines[0].startswith("# ") else values
-    mark = where.text.delimiter or (None if where.suffix == ".csv" or where.key is not None else "\t")
-    table = file_table(where.reading(header=where.key is not None, delimiter=mark))
-    if where.key is not None:
-        return table.column(where.key, "the column").values
-    columns = list(table.columns.values())
+    is_text = where.suffix in TEXT
+    if is_text:
+        mark = where.text.delimiter or (None if where.suffix == ".csv" or where.key is not None else "\t")
+        where = where.reading(header=where.key is not None, delimiter=mark)
+    columns = list(file_table(where).columns.values())
     if len(columns) > 1:
-        names = [str(column.cell(0)) for column in columns]
+        names = [str(column.cell(0)) if is_text and where.key is None else column.name for column in columns]
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
             f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
             "one value a line"
         )
+    if not is_text and (gaps := columns[0].gaps()).any():
+        raise ValueError(f"{where} has {counted(int(gaps.sum()), 'null')}; every row needs a value")
     return columns[0].values
-
-
-def _read_frame_column(where: Locator) -> np.ndarray:
-    frame = read_frame(where, None if where.key is None else [where.key])
-    names = frame.column_names or read_frame(where).column_names
-    if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
-        raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
-    name = where.key or names[0]
-    if nulls := frame[name].null_count:
-        raise ValueError(f"{where} has {nulls} nulls; every row needs a value")
-    return frame_columns(frame.select([name]), str(where))[name].values
 
 
 def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:

@@ -22,10 +22,10 @@ from typing import IO, Any, TypedDict, Unpack
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
-_WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors")
 TEXT = (".csv", ".tsv", ".txt")
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
+_WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
 _INSTEAD = {  # endings that are not read -> how to write one that is
@@ -114,16 +114,15 @@ class Locator:
         return _OPENERS.get(self.path.suffix.lower(), open)(self.path, "rb")
 
 
-def locate(path: StrPath, *, tables: bool = False) -> Locator:
-    """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
+def locate(path: StrPath) -> Locator:
+    """Split `file.npz:key` (also `file.csv:column`, `file.parquet:f0-f2,g`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
     FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device, an empty or packed file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
-    keyed = (*_WITH_KEYS, *TEXT, *FRAMES) if tables else _WITH_KEYS
-    named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in keyed
+    named = bool(colon) and not os.path.exists(text) and Locator(Path(head)).suffix in _WITH_KEYS
     if named and not key:
         raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
     found = Locator(Path(head), key) if named else Locator(Path(text))
@@ -170,7 +169,7 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
     if os.path.exists(text) or not glob.has_magic(text):
         return [locate(text)]
     head, colon, key = text.rpartition(":")
-    pattern = head if colon and Path(head).suffix.lower() in _WITH_KEYS else text
+    pattern = head if colon and Locator(Path(head)).suffix in _WITH_KEYS else text
     names = sorted(glob.glob(pattern, recursive=True))
     if not names:
         raise FileNotFoundError(f"{pattern} matches no file; check the pattern (current folder: {Path.cwd()})")

@@ -1,9 +1,9 @@
-"""Whether the first line of a text table names its columns, and whether its first column names its rows."""
+"""Whether the first line of a text table names its columns, and whether its first column may name its rows."""
 
 import numpy as np
 
 from nearkin.data.column import Column, as_integers, is_number
-from nearkin.data.names import known, names_rows
+from nearkin.data.names import known
 from nearkin.data.text import WHOLE, Cut
 
 _CHANCE = 0.05  # at most, that a line of data is taken for a header
@@ -64,30 +64,19 @@ def names_vectors(cut: Cut) -> bool:
     given = cut.where.text.header if cut.named is None else cut.named
     if given is not None:
         return given
-    first = cut.first
-    numbers = list(map(is_number, first))
+    first, numbers = cut.first, list(map(is_number, cut.first))
     if all(numbers):
         return len(first) > 1 and _counts(first, 0)
-    if len(first) == 1 or not all(numbers[1:]):
-        return True
+    if len(first) == 1 or not cut.below:
+        return len(first) == 1 or not all(numbers[1:])
     if _counts(first[1:], 0) or _counts(first[1:], 1):  # an id's name above the column numbers that pandas writes
         return True
-    return bool(cut.below) and is_number(cut.below[0][0])
+    below = list(map(is_number, cut.below[0]))
+    return not any(numbers) or any(b and not a for a, b in zip(numbers, below, strict=False))
 
 
 def _counts(cells: list[str], start: int) -> bool:
     return cells == [str(i) for i in range(start, start + len(cells))]
-
-
-def has_ids(cut: Cut, header: bool) -> bool:
-    """Whether the first column names the rows: text before numbers, or whole numbers under a name of ids."""
-    named = header and cut.width > 1 and names_rows(cut.first[0])
-    rows = [*([] if header else [cut.first]), *cut.below]
-    if not rows:
-        return named
-    name, *numbers = rows[0]
-    text = bool(name) and not is_number(name)
-    return any(map(is_number, numbers)) and (text or (named and WHOLE.fullmatch(name) is not None))
 
 
 def may_be_ids(rows: list[list[str]]) -> bool:

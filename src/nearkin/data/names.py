@@ -1,9 +1,7 @@
-"""What columns are usually called, and what they then hold: roles of pairs and comparisons, ids, coordinates."""
+"""What columns are usually called, and what they then hold: roles of pairs and comparisons, ids."""
 
 import re
-from collections.abc import Mapping, Sequence
-
-from nearkin._fields import counted
+from collections.abc import Sequence
 
 PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
     "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
@@ -62,7 +60,8 @@ def known(name: str) -> bool:
 
 
 _NAMES = re.compile(
-    r"(.*[\W_])?(id|ids|key|uid|uuid|guid|index|idx|row|name|sku|isbn|doi|url|word|token)", re.IGNORECASE
+    r"(.*[\W_])?(id|ids|key|uid|uuid|guid|index|idx|row|name|sku|isbn|doi|url|word|token)|Unnamed: 0|__index_level_0__",
+    re.IGNORECASE,
 )
 _CAMEL = re.compile(r".*[a-z](Id|ID|Key|Name)")
 
@@ -75,63 +74,3 @@ def names_rows(column: str) -> bool:
     """
     name = column.strip()
     return not name or bool(_NAMES.fullmatch(name) or _CAMEL.fullmatch(name))
-
-
-def choose_ids(text: list[str], whole: list[str]) -> tuple[str | None, list[str]]:
-    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None.
-
-    Also the columns that might be it, where several are called so or are text.
-    """
-    called = [name for name in (*text, *whole) if name and names_rows(name)]
-    exact = [name for name in called if name.strip().lower() == "id"]
-    for found in (exact, called, text):
-        if len(found) == 1:
-            return found[0], []
-    return None, called or text
-
-
-def choose_columns(
-    kinds: Mapping[str, str], source: str, key: str | None = None
-) -> tuple[list[str], str | None, list[str]]:
-    """The columns that hold a table's vectors, that of the ids or None, and those that might be it.
-
-    kinds: name -> kind, as `Column.kind`. Vectors are the list column `key`, or the only one, or all numeric columns.
-    """
-    lists, text, whole = (
-        [n for n, kind in kinds.items() if kind == wanted] for wanted in ("list", "string", "integer")
-    )
-    ids, rivals = choose_ids(text, whole)
-    if key is not None and key not in lists:
-        raise ValueError(f"{source} has no list column {key!r}; it has {', '.join(lists) or 'none'}")
-    if key is None and len(lists) > 1:
-        listed = ", ".join(f"{source}:{name}" for name in lists)
-        raise ValueError(f"{source} has {len(lists)} list columns; name one of {listed}, or keep one")
-    if lists:
-        return [key or lists[0]], ids, rivals
-    numeric = [name for name in kinds if name != ids]
-    if not numeric:
-        raise ValueError(f"{source} has no column of numbers but that of the ids, {ids!r}")
-    for name in numeric:
-        if kinds[name] not in ("integer", "float"):
-            raise ValueError(
-                f"{source}: column {name!r} is of type {kinds[name]}, no number; vectors are one column of lists, or "
-                "numeric columns, next to a column of ids: take the others out, and nested values to the top"
-            )
-    return numeric, ids, rivals
-
-
-def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], notes: str = "") -> str:
-    """One line for people: what a table of vectors was taken for."""
-    named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
-    left = f"{_ASIDE}{', '.join(aside)}" if aside else ""
-    return f"{source}: {counted(n, 'row')} of {counted(d, 'number')}{notes}; {named}{left}"
-
-
-_COUNTED, _ASIDE = "rows are counted from 0", "; left aside: "
-
-
-def with_ids(about: str, path: str) -> str:
-    """The line of `understood` for a table whose ids are in a file, or in `path`, one of its columns."""
-    head, _, aside = about.partition(_ASIDE)
-    left = [name for name in aside.split(", ") if name and name != path.rpartition(":")[2]]
-    return head.replace(_COUNTED, f"ids from {path}") + (f"{_ASIDE}{', '.join(left)}" if left else "")

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import combinations, zip_longest
 from typing import Any
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
+from nearkin.data.coordinates import pick_columns
 from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
@@ -29,7 +30,7 @@ from nearkin.data.names import (
     means,
     normal,
 )
-from nearkin.data.text import table_cells
+from nearkin.data.text import named_columns, table_cells
 from nearkin.records import Reading
 
 
@@ -100,16 +101,25 @@ def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
     with reading(where):
-        if where.suffix in (*TEXT, ".xlsx"):
-            return _read_text(where, {name for name in named if name and not name.isdigit()})
-        if where.suffix != ".npz":
-            return Table(str(where), frame_columns(read_frame(where), str(where)))
-        if is_sparse(names := archive_keys(where)):
-            return _of_entries(read_sparse(where), str(where))
-        arrays = {name: read_npz(where, name) for name in names}
-        flat = [Column(name, arrow_cells(array)) for name, array in arrays.items() if array.ndim == 1]
-        others = {name: array for name, array in arrays.items() if array.ndim != 1}
-        return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
+        table = _read_file(where, {name for name in named if name and not name.isdigit()})
+        if where.key is None:
+            return table
+        found = pick_columns([*table.columns, *table.matrices], where.key, str(where.path))
+        parts = ({name: part[name] for name in found if name in part} for part in (table.columns, table.matrices))
+        return replace(table, columns=next(parts), matrices=next(parts))
+
+
+def _read_file(where: Locator, named: set[str]) -> Table:
+    if where.suffix in (*TEXT, ".xlsx"):
+        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))))
+    if where.suffix != ".npz":
+        return Table(str(where), frame_columns(read_frame(where), str(where)))
+    if is_sparse(names := archive_keys(where)):
+        return _of_entries(read_sparse(where), str(where))
+    arrays = {name: read_npz(where, name) for name in names}
+    flat = [Column(name, arrow_cells(array)) for name, array in arrays.items() if array.ndim == 1]
+    others = {name: array for name, array in arrays.items() if array.ndim != 1}
+    return Table(str(where), by_name(flat, str(where)) if flat else {}, matrices=others, archive=True)
 
 
 def _of_entries(matrix: MatrixLike, name: str) -> Table:
@@ -129,13 +139,12 @@ def _read_text(where: Locator, named: set[str]) -> Table:
         cut, cells = table_cells(where)
         first, mark, notes = cut.first, cut.word, cut.notes
         header = where.text.header if cut.named is None else cut.named
-    columns = [Column(name, column, source) for name, column in zip(first, cells, strict=True)]
+    columns = named_columns(first, cells, True, source)
     if header is None and named and named <= set(first):
         header = True
     headed = is_header(first, columns, source) if header is None else header
     if not headed:
-        whole = [pa.concat_arrays([pa.array([name]), column]) for name, column in zip(first, cells, strict=True)]
-        columns = [Column(str(place), column, source) for place, column in enumerate(whole)]
+        columns = named_columns(first, cells, False, source)
     elif not len(cells[0]):
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so

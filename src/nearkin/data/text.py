@@ -15,7 +15,7 @@ from pyarrow import compute
 from pyarrow import csv as arrow
 
 from nearkin._fields import counted
-from nearkin.data.column import DECIMAL, is_number
+from nearkin.data.column import DECIMAL, Column, is_number
 from nearkin.data.files import EXCEL_MARK, Locator
 
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -347,25 +347,12 @@ def table_cells(where: Locator) -> tuple[Cut, list[pa.Array]]:
     if cut.width > MAX_COLUMNS:
         raise ValueError(f"{where} has {cut.width} columns; a table has at most {MAX_COLUMNS}")
     cut = replace(cut, quoted=has_quotes(data[cut.start :], cut.delimiter))
-    body, mark = parted(data[cut.body :], cut.delimiter, cut.quoted)
-    bad = list[str]()
-
-    def skip(row: arrow.InvalidRow) -> str:
-        bad.extend([row.text] if row.text.strip() else [])
-        return "skip"
-
-    names = [str(n) for n in range(cut.width)]
-    parse = arrow.ParseOptions(delimiter=mark, quote_char='"' if cut.quoted else False, invalid_row_handler=skip)
-    parse.newlines_in_values = cut.quoted
-    convert = arrow.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(names, pa.string()), null_values=[])
     try:
-        columns = _read(body, names, parse, convert)
+        columns = read_cells(cut, data[cut.body :], list(range(cut.width)))
     except pa.ArrowInvalid:
-        columns, bad = [], ["?"]
-    if bad or len(cut.first) != cut.width:
+        columns = []
+    if len(columns) < cut.width or len(cut.first) != cut.width:
         return _pairs_of_lines(cut, data)
-    if mark == _STAND_IN and cut.quoted:
-        columns = [compute.replace_substring(column, mark, cut.delimiter) for column in columns]
     if cut.width == 1:
         columns = [column.filter(compute.not_equal(compute.utf8_trim(column, " \t"), "")) for column in columns]
     first = list(cut.first)
@@ -378,18 +365,45 @@ def table_cells(where: Locator) -> tuple[Cut, list[pa.Array]]:
     return replace(cut, first=first, width=len(first)), columns
 
 
-def _read(body: bytes, names: list[str], parse: arrow.ParseOptions, convert: arrow.ConvertOptions) -> list[pa.Array]:
+def read_cells(cut: Cut, lines: bytes, places: list[int], decimal: str | None = None) -> list[pa.Array]:
+    """The cells of some columns: text, or float64 with this `decimal` point; ArrowInvalid if a line or cell is none."""
+    kind = pa.string() if decimal is None else pa.float64()
+    body, mark = parted(lines, cut.delimiter, cut.quoted)
     if not body.strip():
-        return [pa.array([], pa.string()) for _ in names]
+        return [pa.array([], kind) for _ in places]
+    bad = list[str]()
+
+    def skip(row: arrow.InvalidRow) -> str:
+        bad.extend([row.text] if row.text.strip() else [])
+        return "skip"
+
+    parse = arrow.ParseOptions(delimiter=mark, quote_char='"' if cut.quoted else False, invalid_row_handler=skip)
+    parse.newlines_in_values = cut.quoted
+    names = [str(place) for place in places]
+    convert = arrow.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(names, kind), null_values=[])
+    convert.include_columns, convert.decimal_point = names, decimal or "."
     for size in (2**20, len(body) + 1):
         try:
-            read = arrow.ReadOptions(column_names=names, block_size=size)
+            read = arrow.ReadOptions(column_names=[str(place) for place in range(cut.width)], block_size=size)
             table = arrow.read_csv(pa.py_buffer(body), read, parse, convert)
-            return [column.combine_chunks() for column in table.columns]
+            break
         except pa.ArrowInvalid:
             if size > len(body):  # else a record may be longer than a block
                 raise
-    raise AssertionError
+    if bad:
+        raise pa.ArrowInvalid(bad[0])
+    columns = [column.combine_chunks() for column in table.columns]
+    if mark == _STAND_IN and cut.quoted and decimal is None:
+        columns = [compute.replace_substring(column, mark, cut.delimiter) for column in columns]
+    return columns
+
+
+def named_columns(first: list[str], cells: list[pa.Array], headed: bool, source: str) -> list[Column]:
+    """Columns by a first line of names, or by their places where it is data."""
+    if not headed:
+        cells = [pa.concat_arrays([pa.array([name]), column]) for name, column in zip(first, cells, strict=True)]
+        first = [str(place) for place in range(len(first))]
+    return [Column(name, column, source) for name, column in zip(first, cells, strict=True)]
 
 
 def parted(data: bytes, delimiter: str, quoted: bool) -> tuple[bytes, str]:

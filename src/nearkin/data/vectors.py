@@ -8,7 +8,7 @@ from typing import Unpack
 import numpy as np
 
 from nearkin._check import check_integer, not_finite, numpy_generator, zero_rows
-from nearkin._fields import Extra, StrPath
+from nearkin._fields import Extra, StrPath, counted
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame
@@ -132,8 +132,8 @@ class VectorFile:
         if len(values) < len(names):
             twice = values[counts > 1]
             raise ValueError(
-                f"{self.name}: {len(twice)} ids name more than one row, the first is {twice[0].item()!r}; make them "
-                "unique, delete the column of ids, or give others"
+                f"{self.name} has {counted(len(twice), 'id')} used for several rows, the first is {twice[0].item()!r}; "
+                "make them unique, delete the column of ids, or give others"
             )
         return names
 
@@ -171,8 +171,10 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
 
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs (memory-mapped), .npz, .csv, .tsv, .txt
     (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns).
-    Of several arrays in a file one is named: `file.npz:key`. Packed bits are read as columns of -1 and 1 by a name that
-    ends in `@ubinary` or `@binary`, sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
+    Of several arrays in a file one is named: `file.npz:key`; of a table columns: `file.csv:f0-f99,g`. Columns of text,
+    and those with a usual name for something else (label, rating, split, ...), are left aside, or asked about. A cell
+    may hold a whole vector as text, "[0.1, 0.2]". Packed bits are read as columns of -1 and 1 by a name that ends in
+    `@ubinary` or `@binary`, sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
     DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them,
     `about` names the column. `text` are header, delimiter, encoding and comment, as in `nearkin.data.read_table`:
     `open_vectors("X.csv", header=False)`. Pickled objects are never loaded. Raises FileNotFoundError, and ValueError

@@ -14,8 +14,8 @@ from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike
 from nearkin.data import VectorFile, open_vectors, read_column
+from nearkin.data.coordinates import with_ids
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.data.names import with_ids
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import positions
 from nearkin.pipeline.run import RUN, read_record

@@ -25,7 +25,9 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".csv": open_text,
     ".tsv": open_text,
     ".txt": open_text,
-    **dict.fromkeys(FRAMES, lambda where: frame_rows(read_frame(where), str(where))),  # read whole
+    **dict.fromkeys(
+        FRAMES, lambda where: frame_rows(read_frame(replace(where, key=None)), str(where.path), where.key)
+    ),  # read whole
 }
 
 

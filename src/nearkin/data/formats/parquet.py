@@ -10,11 +10,12 @@ import pyarrow as pa
 from pyarrow import compute, json, parquet
 
 from nearkin._fields import Extra
-from nearkin.data.column import Column, arrow_cells, arrow_kind, frame_columns
+from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
+from nearkin.data.coordinates import choose_columns, pick_columns, rival_ids, text_kind, understood
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
-from nearkin.data.names import choose_columns, understood
 
+_LOOK = 50  # rows that show what columns of text hold
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
 
@@ -62,11 +63,15 @@ def _fault(file: parquet.ParquetFile, size: int) -> str | None:
     return None if names else "has no columns; it must hold a table"
 
 
-def read_frame(where: Locator, columns: list[str] | None = None) -> pa.Table:
-    """The Arrow table of a .parquet (some `columns` or all), .feather, .arrow (file or stream) or .jsonl file."""
+def read_frame(where: Locator) -> pa.Table:
+    """The Arrow table, or its columns that are named, of a .parquet, .feather, .arrow (file, stream) or .jsonl file."""
+    if where.key is not None and where.suffix != ".parquet":
+        table = read_frame(replace(where, key=None))
+        return table.select(pick_columns(table.column_names, where.key, str(where.path)))
     if where.suffix == ".parquet":
         with open_file(where.path) as file:
-            table = file.read(columns=columns)
+            names = file.schema_arrow.names
+            table = file.read(names if where.key is None else pick_columns(names, where.key, str(where.path)))
     elif where.suffix in (".jsonl", ".ndjson"):
         with where.open() as lines:
             try:
@@ -87,16 +92,30 @@ def read_frame(where: Locator, columns: list[str] | None = None) -> pa.Table:
     return table
 
 
-def frame_rows(source: Extra, name: str) -> FileRows:
-    """The vectors of a DataFrame or an Arrow table called `name`."""
-    columns = frame_columns(source, name)
+def frame_rows(source: Extra, name: str, key: str | None = None) -> FileRows:
+    """The vectors of a DataFrame or an Arrow table called `name`, in the columns that `key` names."""
+    return column_rows(frame_columns(source, name), name, key)
+
+
+def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -> FileRows:
+    """The vectors in columns, also in text such as "[0.1, 0.2]"."""
+    columns = {other: listed(column) for other, column in columns.items()}
+    text = {other: text_kind(other, column.values.tolist()) for other, column in columns.items() if column.is_text}
     n = len(next(iter(columns.values())))
 
     def batches(names: list[str], rows: int) -> Iterator[list[pa.Array]]:
         for start in range(0, n, rows):
             yield [columns[name].cells[start : start + rows] for name in names]
 
-    return _rows(name, None, {name: column.kind for name, column in columns.items()}, n, batches)
+    return _rows(name, key, {other: column.kind for other, column in columns.items()} | text, n, batches)
+
+
+def listed(column: Column) -> Column:
+    """Text of lists of numbers as lists."""
+    lists = list_cells(column) if column.is_text else None
+    if not lists or not any(type(value) in (int, float) for cell in lists for value in cell[:1]):
+        return column
+    return replace(column, cells=arrow_cells(lists))
 
 
 def open_parquet(where: Locator) -> FileRows:
@@ -108,6 +127,11 @@ def open_parquet(where: Locator) -> FileRows:
     with open_file(where.path) as file:
         n = file.metadata.num_rows
         kinds = {field.name: arrow_kind(field.type).replace("binary", "string") for field in file.schema_arrow}
+        text = [name for name, kind in kinds.items() if kind == "string"] if "list" not in kinds.values() else []
+        cells = next(file.iter_batches(_LOOK, columns=text)).to_pydict() if text and n else {}
+        if any(LIST_CELL.match(str(cell)) for column in cells.values() for cell in column):
+            return frame_rows(file.read(), str(where.path), where.key)
+    kinds |= {name: text_kind(name, column) for name, column in cells.items()}
 
     def batches(names: list[str], rows: int) -> Iterator[list[pa.Array]]:
         with open_file(where.path) as file:
@@ -132,14 +156,11 @@ def _rows(
 
     def named() -> np.ndarray:
         if ids is None:
-            raise ValueError(
-                f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)}); type --ids "
-                f"{source}:{rivals[0]} (for queries --query-ids), or call the right one id"
-            )
+            raise rival_ids(source, rivals)
         cells = pa.concat_arrays([batch[0] for batch in batches([ids], max(1, n))])
         return Column(ids, arrow_cells(cells), source).ids()
 
-    about = understood(source, n, shape[1], ids, [name for name in kinds if name not in (*names, ids)])
+    about = understood(source, shape, list(kinds), names, ids)
     return replace(streamed_rows(shape, block.dtype, blocks), about=about, ids=named if ids or rivals else None)
 
 
@@ -158,6 +179,8 @@ def stacked(columns: list[pa.Array], names: list[str], source: str, d: int | Non
     if arrow_kind(values.type) not in ("integer", "float"):
         raise ValueError(f"{lists} hold {values.type}; they must hold numbers")
     lengths = np.unique([*([] if d is None else [d]), *compute.list_value_length(columns[0]).to_numpy()])
+    if 0 in lengths:
+        raise ValueError(f"{lists} are empty in some rows; leave these rows out")
     if len(lengths) != 1:
         raise ValueError(f"{lists} have lengths {lengths}; every row needs the same")
     if values.null_count:

@@ -1,35 +1,52 @@
 """Text tables of vectors, .csv, .tsv and .txt: a row is a vector; a header and a first column of ids are allowed."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv as arrow
 
 from nearkin._fields import counted
-from nearkin.data.column import COMMAS, as_text, number_style, text_column
+from nearkin.data.column import COMMAS, LIST_CELL, Column, arrow_cells, by_name, is_number, number_style
+from nearkin.data.coordinates import choose_columns, column_runs, rival_ids, text_kind, understood
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
-from nearkin.data.header import has_ids, may_be_ids, names_vectors
-from nearkin.data.names import understood
-from nearkin.data.text import WHOLE, Cut, has_quotes, look, numbered_rows, parted, pieces, width_fault
+from nearkin.data.formats.parquet import column_rows, listed
+from nearkin.data.header import may_be_ids, names_vectors
+from nearkin.data.names import names_rows
+from nearkin.data.text import (
+    Cut,
+    has_quotes,
+    look,
+    named_columns,
+    numbered_rows,
+    parted,
+    pieces,
+    read_cells,
+    table_cells,
+    width_fault,
+)
 
 _PIECE = 2**22  # bytes that are parsed at a time
 _FEW = 10  # rows that may be too few to tell ids from numbers
+_ENDS = ("]", ")", "}")  # of text of a list
+_FLOAT = re.compile(r"\d+\.0*")
 _BLANK = re.compile(rb"\n[ \t]*(?=\n)")
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How numbers are written ("" or ",", decimal commas), whether there are a header and ids."""
+    """How numbers are written ("" or ",", decimal commas), whether there is a header, and what the columns hold."""
 
     cut: Cut
     style: str
     header: bool
-    ids: bool
-    width: int  # cells of a line, without an empty last one
+    names: list[str]  # of the columns, without an empty last one; without a header their places
+    places: list[int]  # of the coordinates
+    ids: int | None  # the place of the ids
+    rivals: list[str]  # columns that may hold them
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The rows' lines a piece at a time, with the number of the first."""
@@ -39,81 +56,80 @@ class _Layout:
             yield number + piece.count(b"\n", 0, skipped), piece[skipped:]
             number += piece.count(b"\n")
 
-    def parted(self, piece: bytes) -> tuple[bytes, bytes]:
-        """A piece between two line ends, with one byte between cells, without blank lines; and that byte."""
-        data, mark = parted(piece, self.cut.delimiter, self.cut.quoted)
-        return _BLANK.sub(b"", b"\n" + data.rstrip(b"\n") + b"\n"), mark.encode()
-
-    def first_cell(self, mark: bytes) -> bytes:
-        """The pattern of the first cell of a line, from the end of the line before."""
-        letters = rb"[^" + re.escape(mark) + rb"\n]*"
-        quoted = rb'[ \t]*"((?:[^"\n]|"")*)"[ \t]*(?=' + re.escape(mark) + rb"|\n)" if self.cut.quoted else rb"(?!)()"
-        return rb"\n(?:" + quoted + rb"|(" + letters + rb"))"
-
     def numbers(self, piece: bytes, number: int) -> np.ndarray:
         """(rows, d) the numbers of a piece that begins in line `number`."""
-        data, mark = self.parted(piece)
-        if self.ids:
-            data = re.sub(self.first_cell(mark) + re.escape(mark), b"\n", data)
-        if self.cut.quoted:
-            data = data.replace(b'"', b"")
-        if self.width < self.cut.width:
-            data = data.replace(mark + b"\n", b"\n")
-        data = data[1:]
-        if data.strip() and not (self.style and b"." in data):
-            data = data.replace(b",", b".") if self.style else data
+        decimal = self.style or "."
+        try:
+            if len(self.places) < self.cut.width or self.cut.quoted:
+                return np.stack([c.to_numpy() for c in read_cells(self.cut, piece, self.places, decimal)], axis=1)
+            data, mark = parted(piece, self.cut.delimiter, self.cut.quoted)
+            data = _BLANK.sub(b"", b"\n" + data.rstrip(b"\n") + b"\n")[1:]
             letters = np.frombuffer(data, np.uint8)
-            edges = letters[np.flatnonzero((letters == mark[0]) | (letters == 10))]
-            d = self.width - self.ids
-            if len(edges) % d == 0 and (edges.reshape(-1, d) == [mark[0]] * (d - 1) + [10]).all():
-                try:
-                    return _parsed(data.replace(mark, b"\n")).reshape(-1, d)
-                except pa.ArrowInvalid:
-                    pass
-        if data.strip():
-            raise ValueError(self.fault(piece, number))
-        return np.empty((0, self.width - self.ids))
+            edges = letters[np.flatnonzero((letters == ord(mark)) | (letters == 10))]
+            ends = [ord(mark)] * (self.cut.width - 1) + [10]
+            if not data.strip() or len(edges) % len(ends) or (edges.reshape(-1, len(ends)) != ends).any():
+                raise pa.ArrowInvalid("lines of another width")
+            one = replace(self.cut, delimiter="\x1f", width=1)  # one column is parsed fastest
+            (found,) = read_cells(one, data.replace(mark.encode(), b"\n"), [0], decimal)
+            if len(found) < len(edges):
+                raise pa.ArrowInvalid("an empty cell")
+            return found.to_numpy().reshape(-1, len(ends))
+        except pa.ArrowInvalid:
+            if piece.strip():
+                raise ValueError(self.fault(piece, number)) from None
+            return np.empty((0, len(self.places)))
 
     def fault(self, piece: bytes, number: int) -> str:
         """Name the line, and the cell, that is no row of numbers."""
         where, rows = self.cut.where, list(numbered_rows(self.cut, piece, number))
         for line, cells in rows:
-            if len(cells) not in (self.cut.width, self.width):
+            if len(cells) != self.cut.width:
                 return width_fault(self.cut, rows)
-            for column, cell in enumerate(cells[: self.width], 1):
-                if column > self.ids and number_style([cell]) is None and not (self.style and "," in cell):
+            for place in self.places:
+                cell = cells[place]
+                if number_style([cell]) is None and not (self.style and "," in cell):
                     what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
-                    return f"{where}, line {line}, column {column}: {what}; give numbers (ids only in the first column)"
-        return f"{where} cannot be read as rows of {counted(self.width, 'number')} after line {number}"
+                    return (
+                        f"{where}, line {line}, column {place + 1}: {what}; give numbers (ids only in the first column)"
+                    )
+        return f"{where} cannot be read as rows of {counted(len(self.places), 'number')} after line {number}"
 
-    def names(self) -> list[str]:
-        """The first cells of all rows."""
-        found = list[str]()
-        for _, piece in self.lines():
-            data, mark = self.parted(piece)
-            if data.strip():
-                cells = re.findall(self.first_cell(mark), data.removesuffix(b"\n"))
-                found += [(a.replace(b'""', b'"') or b).decode().strip(" \t") for a, b in cells]
-        return found
+    def column(self, place: int) -> Column:
+        """The cells of all rows in one column."""
+        found = list[pa.Array]()
+        for number, piece in self.lines():
+            try:
+                found += read_cells(self.cut, piece, [place])
+            except pa.ArrowInvalid:
+                raise ValueError(self.fault(piece, number)) from None
+        return Column(self.names[place], pa.concat_arrays(found), str(self.cut.where.path))
 
-
-def _parsed(lines: bytes) -> np.ndarray:
-    read = arrow.ReadOptions(column_names=["0"], block_size=2**20)
-    parse = arrow.ParseOptions(quote_char=False, ignore_empty_lines=False, delimiter="\x1f")
-    convert = arrow.ConvertOptions(check_utf8=False, column_types={"0": pa.float64()}, null_values=[])
-    return arrow.read_csv(pa.py_buffer(lines), read, parse, convert).column(0).to_numpy()
+    def row_ids(self) -> np.ndarray:
+        """What the rows are called; "7.0", as pandas writes 7 where others are missing, is the number 7."""
+        if self.ids is None:
+            raise rival_ids(str(self.cut.where.path), self.rivals)
+        column = self.column(self.ids)
+        whole = column.is_text and all(map(_FLOAT.fullmatch, column.distinct.tolist()))
+        return replace(column, cells=column.numbers()).ids() if whole else column.values
 
 
 def open_text(where: Locator) -> FileRows:
     """Rows of a text table as float64, cut as `data.text` finds out.
 
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:
-    the column numbers that pandas writes. A first column of text, or of whole numbers under a name such as id, holds
-    the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
-    that is no number, or the line of another width, and names what to type if the first column may be ids or not.
+    the column numbers that pandas writes. Vectors are the columns that `file.csv:f0-f2` names, else those that
+    `choose_columns` finds, or lists in the cells of one; a table of lists is read whole. Without a header a first
+    column of text holds the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names
+    the line and cell that is no number, or the line of another width, and names what to type if the first column may be
+    ids or not.
     """
     head = next(pieces(where, _PIECE), b"")
     cut = look(where, head, lines_only=True)
+    if (
+        any(LIST_CELL.match(cell) for cells in [cut.first, *cut.below[:_FEW]] for cell in cells)
+        and (rows := _of_lists(where, cut)) is not None
+    ):
+        return rows
     if len(cut.first) != cut.width:
         raise ValueError(width_fault(cut, list(numbered_rows(cut, head[cut.start :], cut.line))))
     layout, n, quotes = _layout(cut), 0, set[bool]()
@@ -123,7 +139,7 @@ def open_text(where: Locator) -> FileRows:
         if b'"' in piece:
             quotes.add(has_quotes(piece, layout.cut.delimiter, True))
     layout = replace(layout, cut=replace(layout.cut, quoted=quotes == {True}))
-    shape = check_layout(str(where), (n, layout.width - layout.ids), np.dtype(np.float64))
+    shape = check_layout(str(where), (n, len(layout.places)), np.dtype(np.float64))
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
         held = np.empty((0, shape[1]))
@@ -135,17 +151,38 @@ def open_text(where: Locator) -> FileRows:
         if len(held):
             yield held
 
-    def ids() -> np.ndarray:
-        names = layout.names()
-        return text_column("", names).values if all(names) else as_text(names)
-
-    if not layout.ids and layout.width >= 3:
+    if layout.ids is None and len(layout.names) >= 3 and layout.places[0] == 0 and where.key is None:
         _check_first(where, layout)
-    notes = ", written with decimal commas" if layout.style else ""
-    named = (layout.cut.first[0] if layout.header else "") if layout.ids else None
-    about = understood(str(where), *shape, named, list(layout.cut.notes), notes)
+    written = ", written with decimal commas" if layout.style else ""
+    names, chosen = layout.names, [layout.names[place] for place in layout.places]
+    named = None if layout.ids is None else names[layout.ids] if layout.header else ""
+    table = [named, *names[1:]] if named == "" else names
+    about = understood(str(where.path), shape, table, chosen, named, written=written, notes=layout.cut.notes)
     rows = streamed_rows(shape, np.dtype(np.float64), blocks)
-    return replace(rows, about=about, ids=ids if layout.ids else None)
+    return replace(rows, about=about, ids=layout.row_ids if layout.rivals or named is not None else None)
+
+
+def _of_lists(where: Locator, seen: Cut) -> FileRows | None:
+    """Rows of a table with vectors as text in its cells; None if no column holds such."""
+    try:
+        cut, cells = table_cells(where)
+        headed = where.text.header if cut.named is None else cut.named
+        headed = not any(map(LIST_CELL.match, cut.first)) if headed is None else headed
+        columns = by_name(named_columns(cut.first, cells, headed, str(where.path)), str(where.path))
+        columns = {name: replace(column, cells=arrow_cells(column.values)) for name, column in columns.items()}
+        columns = {name: listed(column) for name, column in columns.items()}
+        if any(column.kind == "list" for column in columns.values()):
+            return column_rows(columns, str(where.path), where.key)
+        error = None
+    except ValueError as found:
+        error = found
+    for cells in seen.below:
+        torn = [cell for cell in cells if LIST_CELL.match(cell) and cell[0] != '"' and not cell.endswith(_ENDS)]
+        if torn and cells[-1].endswith(_ENDS):
+            raise ValueError(f"{where}: the list {torn[0]!r} ... is cut at its delimiters; write it between quotes")
+    if error is not None:
+        raise error
+    return None
 
 
 def _layout(cut: Cut) -> _Layout:
@@ -160,22 +197,43 @@ def _layout(cut: Cut) -> _Layout:
         point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
         raise ValueError(f"{cut.where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
     plain = [[cell.replace(",", ".") if style else cell for cell in cells[:width]] for cells in lines]
-    seen = replace(cut, first=plain[0], below=plain[1:], width=width)
-    header = names_vectors(seen)
-    return _Layout(cut, style, header, has_ids(seen, header), width)
+    header = names_vectors(replace(cut, first=plain[0], below=plain[1:], width=width))
+    rows = [cells for cells in plain[header:] if len(cells) == width]
+    places = [str(place) for place in range(width)]
+    counts = Counter(cut.first[:width])
+    names = [name if counts[name] == 1 else place for name, place in zip(cut.first, places, strict=False)]
+    names = names if header else places
+    seen = zip(*rows, strict=True) if rows else [[] for _ in names]
+    kinds = {name: _kind(name, cells, name == names[0]) for name, cells in zip(names, seen, strict=True)}
+    chosen, ids, rivals = choose_columns(kinds, str(cut.where.path), cut.where.key)
+    numbers = dict(zip(names, range(width), strict=True))
+    found = [numbers[name] for name in chosen]
+    return _Layout(cut, style, header, names, found, None if ids is None else numbers[ids], rivals)
+
+
+def _kind(name: str, cells: Sequence[str], first: bool) -> str:
+    """As `Column.kind`, by some cells. Cells of numbers that are none have errors of their line."""
+    try:
+        numbers = np.array(cells, np.float64)
+    except ValueError:
+        words = [cell != "" and not is_number(cell) for cell in cells]
+        is_text = all(words) or (first and words[0]) or (names_rows(name) and any(words))
+        return text_kind(name, cells) if is_text else "float"
+    return "integer" if len(cells) and (numbers == np.floor(numbers)).all() else "float"
 
 
 def _check_first(where: Locator, layout: _Layout) -> None:
     """ValueError where the first column may hold ids without a name."""
     lines = [*([] if layout.header else [layout.cut.first]), *layout.cut.below]
-    rows = [cells for cells in lines if len(cells) == layout.cut.width]
-    if len(rows) < _FEW or not may_be_ids([cells[: layout.width] for cells in rows]):
+    rows = [[cells[place] for place in layout.places] for cells in lines if len(cells) == layout.cut.width]
+    if len(rows) < _FEW or not may_be_ids(rows):
         return
-    first = layout.names()
-    if len(set(first)) == len(first) and all(map(WHOLE.fullmatch, first)):
+    first = layout.column(0)
+    if first.values.dtype.kind in "iu" and first.values.min() >= 0 and len(first.distinct) == len(first):
         name = layout.cut.first[0]
         how = f"call column {name!r}" if layout.header else "begin the file with a line of names and call it"
+        kept = column_runs([layout.names[place] for place in layout.places], layout.names)
         raise ValueError(
             f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
-            f"{how} id; for a coordinate, write 7.0 in place of 7"
+            f"{how} id; if not, type {where}:{kept}"
         )

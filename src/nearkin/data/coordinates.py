@@ -1,0 +1,166 @@
+"""The columns of a table that are coordinates of its vectors, and the column that names its rows."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from nearkin._fields import counted
+from nearkin.data.names import names_rows, normal
+
+_OTHERS = frozenset(  # names, as `normal` leaves them, of columns that are no coordinates
+    (
+        *("label", "target", "class", "y", "category", "cluster", "group", "species", "split", "fold", "rank"),
+        *("weight", "count", "rating", "stars", "timestamp", "time", "unixtime", "datetime", "date"),
+    )
+)
+_NUMBERED = ("", "Unnamed: 0", "__index_level_0__")  # the index of pandas, if nothing else names the rows
+_FLOAT_IDS = re.compile(r"(.*[\W_])?id|.*[a-z]I[dD]", re.IGNORECASE)  # pandas makes floats of ids if one is missing
+
+
+def choose_ids(text: list[str], whole: list[str]) -> tuple[str | None, list[str]]:
+    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None.
+
+    Also the columns that might be it, where several are called so or are text.
+    """
+    called = [name for name in (*text, *whole) if name not in _NUMBERED and names_rows(name)]
+    exact = [name for name in called if name.strip().lower() == "id"]
+    words = [name for name in text if normal(name) not in _OTHERS and (not name.isdigit() or name == "0")]
+    index = [name for name in whole if name in _NUMBERED]
+    for found in (exact, called, words, index[:1]):
+        if len(found) == 1:
+            return found[0], []
+    return None, called or words
+
+
+def text_kind(name: str, cells: Sequence[object]) -> str:
+    """ "string", which may name the rows, or "category" of cells that recur, under no name of ids."""
+    return "category" if 2 * len(set(cells)) <= len(cells) and not names_rows(name) else "string"
+
+
+def choose_columns(
+    kinds: Mapping[str, str], source: str, key: str | None = None
+) -> tuple[list[str], str | None, list[str]]:
+    """The columns that hold a table's vectors, that of the ids or None, and those that might be it.
+
+    kinds: name -> kind, as `Column.kind` and `text_kind`. Vectors are the columns that `key` names ("v", "f0-f2,g"),
+    the only list column, or the numeric columns. ValueError that names what to type if a column may be a coordinate or
+    not.
+    """
+    lists, text, whole = (
+        [n for n, kind in kinds.items() if kind == wanted] for wanted in ("list", "string", "integer")
+    )
+    whole += [n for n, kind in kinds.items() if kind == "float" and _FLOAT_IDS.fullmatch(n.strip())]
+    ids, rivals = choose_ids(text, whole)
+    if key is not None:
+        names = pick_columns(list(kinds), key, source)
+        odd = next((name for name in names if kinds[name] not in ("integer", "float", "bool")), None)
+        if odd is not None and names not in [[name] for name in lists]:
+            raise ValueError(
+                f"{source}: column {odd!r} is of type {kinds[odd]}, no number; name others after the colon"
+            )
+        return names, None if ids in names else ids, rivals
+    if len(lists) > 1:
+        listed = ", ".join(f"{source}:{name}" for name in lists)
+        raise ValueError(f"{source} has {len(lists)} list columns; name one of {listed}, or keep one")
+    return lists or _coordinates(kinds, source, ids), ids, rivals
+
+
+def pick_columns(names: list[str], key: str, source: str) -> list[str]:
+    """The columns that `key` names: "v", "a,b", or "f0-f2" for all from f0 to f2 in the order of the table."""
+    if key in names:
+        return [key]
+    found = list[str]()
+    for part in key.split(","):
+        cuts = [(part[:at], part[at + 1 :]) for at, letter in enumerate(part) if letter == "-"]
+        ends = [(part, part)] if part in names else [cut for cut in cuts if cut[0] in names and cut[1] in names]
+        if not ends:
+            raise ValueError(f"{source} has no column {part!r}; its columns are {_listed(names)}")
+        (first, last), *_ = ends
+        found += names[names.index(first) : names.index(last) + 1]
+    return list(dict.fromkeys(found))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 10 else column_runs(names, names)
+
+
+def column_runs(names: list[str], table: list[str]) -> str:
+    """Columns as a key names them: those that follow each other in the `table` by the first and the last."""
+    runs = list[list[str]]()
+    for place, name in ((table.index(name), name) for name in names):
+        if runs and place and table[place - 1] == runs[-1][-1]:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list[str]:
+    """The numeric columns without those that are usually called otherwise, if the rest is plainly the vector: numbered
+    names (f0, f1, ...), or fractions where the others have none."""
+    numeric = [name for name in kinds if name != ids and kinds[name] in ("integer", "float")]
+    called = [name for name in numeric if normal(name) in _OTHERS or names_rows(name)]
+    if {"x", "X"} & set(kinds):  # y is an axis
+        called = [name for name in called if name not in ("y", "Y")]
+    called = [] if called == numeric else called
+    found = [name for name in numeric if name not in called]
+    text = [name for name in kinds if name != ids and name not in numeric]
+    strange = [name for name in text if normal(name) not in _OTHERS and not names_rows(name)]
+    forms = {re.sub(r"\d+", "#", name) for name in found}
+    numbered = len(forms) == 1 and len(found) > 1 and "#" in "".join(forms)
+    plain = numbered or all(kinds[name] == ("integer" if name in called else "float") for name in numeric)
+    clear = numbered and not forms & {re.sub(r"\d+", "#", name) for name in strange}
+    if found and (plain or not called) and (not strange or clear):
+        return found
+    drop = f"frame.drop(columns={[*strange, *called][:4]})"  # what to type for a DataFrame
+    leave = drop if source.startswith("the ") else f"{source}:{column_runs(found, list(kinds))}"
+    if strange or not numeric:
+        odd = (strange or list(kinds))[0]
+        way = f"type {leave}" if found else "it has no column of numbers"
+        if len(kinds) == 1:
+            way = "if its lines hold several cells, type delimiter=... (on the command line --delimiter)"
+        raise ValueError(
+            f"{source}: column {odd!r} is of type {kinds[odd]}, no number; vectors are one column of "
+            f"lists, or numeric columns, next to a column of ids: {way}"
+        )
+    take = "rename the column" if leave == drop else f"type {source}:{column_runs(numeric, list(kinds))}"
+    raise ValueError(
+        f"{source}: is {', '.join(called)} a coordinate? If not, type {leave} to leave it aside; if it is, {take}"
+    )
+
+
+def rival_ids(source: str, rivals: list[str]) -> ValueError:
+    """The error for several columns that may name the rows."""
+    named = f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)})"
+    way = "" if source.startswith("the ") else f"type --ids {source}:{rivals[0]} (for queries --query-ids), or "
+    return ValueError(f"{named}; {way}call the right one id")
+
+
+def understood(
+    source: str,
+    shape: tuple[int, int],
+    table: list[str],
+    names: list[str],
+    ids: str | None,
+    *,
+    written: str = "",
+    notes: Sequence[str] = (),
+) -> str:
+    """One line for people: what a table of vectors was taken for, with the columns `names` of those of the `table`.
+
+    written: how its numbers are; notes: what else was left aside.
+    """
+    named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
+    aside = [name or "the first column, which has no name" for name in table if name not in {*names, ids}]
+    runs = f" in {column_runs(names, table)}" if aside and len(names) == shape[1] else ""
+    left = f"{_ASIDE}{', '.join([*notes, *aside])}" if aside or notes else ""
+    return f"{source}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')}{runs}{written}; {named}{left}"
+
+
+_COUNTED, _ASIDE = "rows are counted from 0", "; left aside: "
+
+
+def with_ids(about: str, path: str) -> str:
+    """The line of `understood` for a table whose ids are in a file, or in `path`, one of its columns."""
+    head, _, aside = about.partition(_ASIDE)
+    left = [name for name in aside.split(", ") if name and name != path.rpartition(":")[2]]
+    return head.replace(_COUNTED, f"ids from {path}") + (f"{_ASIDE}{', '.join(left)}" if left else "")
