@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import nearkin as nk
+from nearkin.cli.app import app
 from tests.cli.conftest import run
 from tests.faults.child import cpu_seconds
 from tests.processes import Program
@@ -30,6 +33,19 @@ def test_every_command_has_help_with_an_option(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
     assert "--json" in result.stdout
+
+
+def test_no_command_has_more_than_16_options_and_each_has_one_meaning() -> None:
+    commands, metavars = get_command(app).commands, defaultdict(set)  # pyright: ignore[reportAttributeAccessIssue]
+    for name, command in commands.items():
+        options = [one for one in command.params if one.param_type_name == "option"]
+        assert len(options) <= 16, (name, [one.opts[0] for one in options])
+        for one in options:
+            for word in one.opts:
+                metavars[word].add(one.metavar)
+    for word in ("--out", "-o", "--with", "--n-probe"):  # a file or a folder; one number or several
+        del metavars[word]
+    assert {word: found for word, found in metavars.items() if len(found) > 1} == {}
 
 
 def test_version() -> None:

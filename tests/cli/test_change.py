@@ -60,9 +60,9 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert result.exit_code == 2
     assert "1 of 1 ids are not in the index, the first is 0" in result.stderr
     assert len(nk.Index.load(folder)) == 598
-    record = run_json("remove", folder, "0", "5", "--missing", "ok")
+    record = run_json("remove", folder, "0", "5", "--unknown", "skip")
     assert (record["vectors"], record["missing"]) == (597, 1)
-    assert "not in it: 1 id" in run("remove", folder, "0", "--missing", "ok").stdout
+    assert "not in it: 1 id" in run("remove", folder, "0", "--unknown", "skip").stdout
 
 
 def test_the_left_side_follows(tmp_path: Path) -> None:

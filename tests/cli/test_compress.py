@@ -107,7 +107,7 @@ def test_pairs_are_judged_by_those_who_ask(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nk.Index.load(idx).quantizer.encode(right), expected.encode(right))
     assert "the left rows of" in run("compress", emb, "-m", "best", "-b", 2, "--out", idx).stdout
     assert run_json("compress", emb, "--bytes", 2, "--centroids", 16, "--out", idx)["queries"] is None
-    left_ones = run_json("compress", emb, "--side", "left", "-b", 2, "--centroids", 16, "--out", idx)
+    left_ones = run_json("compress", f"{emb}:left", "-b", 2, "--centroids", 16, "--out", idx)
     assert left_ones["queries"] is None
 
 
@@ -127,8 +127,8 @@ def test_every_rotation_by_name(files: Path, tmp_path: Path, method: str) -> Non
 
 def test_training_on_other_vectors(files: Path, tmp_path: Path) -> None:
     base, train = f"{files}/data.npz:base", tmp_path / "train.npy"
-    np.save(train, load(files)["base"][:100])
-    options = ["--bytes", 4, "--centroids", 16, "--train-rows", 60]
+    np.save(train, load(files)["base"][:60])
+    options = ["--bytes", 4, "--centroids", 16]
     record = run_json("compress", base, "--train", train, *options, "--out", tmp_path / "idx")
     assert record["trained_on"] == 60
     assert record["train"] == str(train)

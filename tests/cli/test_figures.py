@@ -59,9 +59,10 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
     assert f"nearkin evaluate {shlex.join([str(idx), '--base', str(base)])} -k 10" in shown
 
 
-def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path) -> None:
+def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nk.pipeline.compress, "TRAIN_ROWS", 64)
     base, idx = f"{files}/data.npz:base", tmp_path / "idx"
-    record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--train-rows", 64, "--seed", 3, "--out", idx)
+    record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", idx)
     X, learned = load(files)["base"], nk.data.open_vectors(base).draw(64, 3)
     unseen = np.delete(X, learned, axis=0)
     assert record["distortion"] == pytest.approx(nk.Index.load(idx).quantizer.distortion(unseen), rel=1e-5)

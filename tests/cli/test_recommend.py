@@ -107,9 +107,7 @@ def test_the_likes_of_newcomers(shop: Path, tmp_path: Path) -> None:
     assert found["artist"] == "fresh"
     assert set(found["ids"]) == {f"a{i}" for i in range(8)}
     (tmp_path / "who.csv").write_text("user_id,artist\nwho,a0\nwho,a1\n")
-    found = run_json("similar", shop / "emb", "--side", "left", "--history", tmp_path / "who.csv", "-k", 1)["answers"][
-        0
-    ]
+    found = run_json("similar", f"{shop}/emb:left", "--history", tmp_path / "who.csv", "-k", 1)["answers"][0]
     assert found["user_id"] == "who"
 
 
@@ -118,7 +116,7 @@ def test_likes(shop: Path) -> None:
     assert set(found["ids"]) == {f"a{i}" for i in range(1, 8)}
     of_codes = run_json("similar", shop / "idx", "a0", "-k", 7)["answers"][0]
     assert len(set(of_codes["ids"]) & {f"a{i}" for i in range(1, 8)}) >= 4
-    assert run_json("similar", shop / "emb", "--all", "--side", "left")["queries"] == 60
+    assert run_json("similar", f"{shop}/emb:left", "--all")["queries"] == 60
 
 
 def test_one_pipeline_from_pairs_to_hits(shop: Path, tmp_path: Path) -> None:
@@ -167,8 +165,7 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
         (("recommend", "nowhere", "--all"), "nowhere does not exist"),
         (("compress", "emb", "--method", "none", "--bytes", "2", "--out", "x"), "has n_samples=48 rows, fewer than"),
         (("similar", "emb"), "say what to find similar ones of"),
-        (("similar", "emb", "--all", "--side", "up"), "--side is 'up'"),
-        (("compress", "pairs.csv", "--side", "left", "--out", "x"), "--side is for a folder"),
+        (("similar", "emb:up", "--all"), "the side in emb:up is 'up'; it must be one of 'left', 'right'"),
         (("embed", "pairs.csv", "--start", "emb", "--dim", "9", "--out", "x"), "has vectors of 8; leave --dim out"),
     ],
 )

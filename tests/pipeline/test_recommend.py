@@ -103,7 +103,7 @@ def test_likes_are_those_of_the_model(folders: Path) -> None:
     assert answers[2].tolist() == ids.tolist()
     np.testing.assert_allclose(answers[1], scores, rtol=1e-5)
     assert record["columns"] == ["book", "rank", "similar_book", "cosine"]
-    _, of_readers = pipeline.recommend.similar_folder(folders / "emb", side="left", k=2)
+    _, of_readers = pipeline.recommend.similar_folder(f"{folders}/emb:left", k=2)
     assert of_readers is not None
     assert of_readers[0].tolist() == nk.TwoTower.load(folders / "emb").left_ids_.tolist()
 

@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, counted
-from nearkin.cli.options import File, Index, Neighbours, Seed, Side, Vectors
+from nearkin.cli.options import File, Index, Neighbours, Seed, Unknown, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs, read_line, table
 
 
@@ -17,7 +17,6 @@ def add(
     vectors: Vectors,
     ids: File = None,
     upsert: Annotated[bool, typer.Option("--upsert")] = False,
-    side: Side = None,
 ) -> None:
     """Add rows to an index. The folder is the old index or the new one at every moment.
 
@@ -33,7 +32,7 @@ def add(
 
     + upsert: Replace the rows whose ids the index has, add the others.
     """
-    _change(screen, index, "upsert" if upsert else "add", vectors, ids, side)
+    _change(screen, index, "upsert" if upsert else "add", vectors, ids)
 
 
 def remove(
@@ -41,34 +40,33 @@ def remove(
     index: Index,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
-    missing: Annotated[str, typer.Option(metavar="error|ok")] = "error",
+    unknown: Unknown = "error",
 ) -> None:
-    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes; see --missing.
+    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes; see --unknown.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
 
     Examples:
 
     - nearkin remove idx 17 42
-    - nearkin remove idx --ids gone.txt --missing ok
+    - nearkin remove idx --ids gone.txt --unknown skip
 
     Options:
 
     + ids: Ids of the rows to remove.
     + ids_file: A file of ids, one a row.
-    - missing: Ids that the index lacks: an error, or left out and counted.
     """
     from nearkin._check import check_choice  # loads NumPy
 
-    check_choice(missing, "--missing", ("error", "ok"))
+    check_choice(unknown, "--unknown", ("error", "skip"))
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
     steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.change_rows(index, "remove", names, missing_ok=missing == "ok", steps=steps))
+    _finish(screen, pipeline.change.change_rows(index, "remove", names, missing_ok=unknown == "skip", steps=steps))
 
 
-def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, side: Side = None) -> None:
+def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None) -> None:
     """Replace the vectors of some ids by new ones. An unknown id is an error, and nothing changes.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
@@ -77,12 +75,12 @@ def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, sid
 
     - nearkin update idx changed.npy --ids changed_ids.txt
     """
-    _change(screen, index, "update", vectors, ids, side)
+    _change(screen, index, "update", vectors, ids)
 
 
-def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None, side: str | None) -> None:
+def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None) -> None:
     """Bring the rows of a file into an index."""
-    given = pipeline.inputs.open_given(vectors, side, ids=ids)
+    given = pipeline.inputs.open_given(vectors, ids=ids)
     if given.ids is None and how != "add":
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
     steps = pipeline.run.Steps(screen.watch)

@@ -10,7 +10,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, counted, show
-from nearkin.cli.options import File, Metric, OutFolder, Seed, Side, Vectors
+from nearkin.cli.options import File, Metric, OutFolder, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 
@@ -25,11 +25,9 @@ def compress(
     coarse: Annotated[int | None, typer.Option(min=1)] = None,
     train: File = None,
     queries: File = None,
-    train_rows: Annotated[int | None, typer.Option(min=1)] = None,
     minutes: Annotated[float | None, typer.Option(min=0)] = None,
     metric: Metric = None,
     ids: File = None,
-    side: Side = None,
     keep_vectors: Annotated[str | None, typer.Option("--keep-vectors", metavar="[=TYPE]")] = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
     seed: Seed = 0,
@@ -65,7 +63,6 @@ def compress(
     + queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
       the neighbours that it keeps for them. Without them, rows are held out as queries; a race of pairs of
       `nearkin embed` uses their left rows.
-    - train_rows: Rows to learn from, drawn at random. [default: 65536]
     + minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
       [default: 1; no limit with --method best]
     + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
@@ -74,7 +71,7 @@ def compress(
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
-    given = pipeline.inputs.open_given(vectors, side, ids=ids)
+    given = pipeline.inputs.open_given(vectors, ids=ids)
     source = None if train is None else nk.data.open_vectors(train)
     name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
     chosen = pipeline.methods.find_method(name)
@@ -96,7 +93,6 @@ def compress(
         train=source,
         queries=Q,
         judged_by=left,
-        train_rows=train_rows,
         metric=pipeline.methods.choose_metric(chosen, metric),
         ids=given.ids,
         keep_vectors=keep_vectors == "auto" or keep_vectors or False,
@@ -149,7 +145,7 @@ def _for_people(record: Fields) -> dict[str, object]:
 def encode(
     screen: Screen,
     shards: Annotated[list[str], typer.Argument(metavar="SHARDS...")],
-    model: Annotated[str, typer.Option("--model", "-m", metavar="FOLDER")],
+    model: Annotated[str, typer.Option("--model", metavar="FOLDER")],
     out: OutFolder,
     workers: Annotated[int, typer.Option(min=0)] = 1,
     replace: Annotated[bool, typer.Option("--replace")] = False,

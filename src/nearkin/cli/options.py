@@ -39,7 +39,6 @@ OutAnswers = Annotated[
 ]
 Index = Annotated[str, typer.Argument(metavar="INDEX")]
 Embedding = Annotated[str, typer.Argument(metavar="EMB")]
-Side = Annotated[str | None, typer.Option(metavar="SIDE")]
 Vectors = Annotated[str, typer.Argument(metavar="VECTORS")]
 Queries = Annotated[str | None, typer.Argument(metavar="QUERIES")]
 Metric = Annotated[str | None, typer.Option(metavar="NAME")]
@@ -55,9 +54,8 @@ HELP = f"""
 - threads: Threads to use. [default: all cores]
 - index: The folder that `nearkin compress --out` wrote.
 + folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
-- side: Side of the pairs in a folder of `nearkin embed`: left or right. [default: right; left of QUERIES]
 + vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
-  folder of `nearkin embed`: its vectors and ids.
+  folder of `nearkin embed`: its vectors and ids, of pairs those of the right side; emb:left are the left ones.
 + queries: Query vectors: {_FORMATS}.
 + metric: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs of `nearkin embed`]
 + k: Neighbours of each query.

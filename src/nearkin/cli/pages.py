@@ -129,20 +129,12 @@ def ask(
     items: Annotated[str, typer.Argument(metavar="ITEMS")],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
     form: Annotated[str, typer.Option(metavar="NAME")] = "triplet",
-    raters: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
+    names: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     goal: Annotated[int | None, typer.Option(min=1)] = None,
     max_raters: Annotated[int | None, typer.Option(min=1)] = None,
-    max_answers: Annotated[int | None, typer.Option(min=1)] = None,
     finish: Annotated[str, typer.Option(metavar="CODE|ADDRESS")] = "",
-    texts: Annotated[str, typer.Option(metavar="LANG|FILE")] = "en",
+    study: Annotated[str, typer.Option(metavar="LANG|FILE")] = "en",
     catch: File = None,
-    max_wrong: Annotated[int | None, typer.Option(min=0)] = None,
-    practice: Annotated[int, typer.Option(min=0)] = 0,
-    min_seconds: Annotated[float, typer.Option(min=0, max=60)] = 0.0,
-    break_every: Annotated[int | None, typer.Option(min=1)] = None,
-    random_share: Annotated[float, typer.Option(min=0, max=1)] = 0.2,
-    active: Annotated[bool, typer.Option("--active/--no-active")] = True,
-    header: Annotated[bool | None, typer.Option("--header/--no-header")] = None,
     resume: Annotated[bool, typer.Option("--resume")] = False,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
@@ -158,8 +150,8 @@ def ask(
     Examples:
 
     - nearkin ask pictures/ --out answers.csv
-    - nearkin ask cities.csv --out answers.csv --raters anna,ben --goal 200
-    - nearkin ask pictures/ --out answers.csv --goal 100 --max-raters 50 --finish C0DE42 --texts study.toml
+    - nearkin ask cities.csv --out answers.csv --names anna,ben --goal 200
+    - nearkin ask pictures/ --out answers.csv --goal 100 --max-raters 50 --finish C0DE42 --study study.toml
     - nearkin embed answers.csv --out map
 
     Options:
@@ -168,30 +160,20 @@ def ask(
       link), or the folder of an ordinal embedding.
     + out: Table of the answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
-    + raters: Names, separated by commas: one link for each.
+    + names: Names of raters, separated by commas: one link for each.
     + goal: Number of answers of each rater.
     - max_raters: Number of raters after which nobody else may begin.
-    - max_answers: Number of answers after which nobody else may begin.
     - finish: After --goal answers, a completion code to show or an address to go to; {NAME} in it is a parameter.
-    + texts: de, en, es, fr, zh, or a TOML file: title, instructions, consent, fields to fill in, any text of the page.
+    + study: Language of the page, de, en, es, fr or zh, or a TOML file: title, instructions, consent, fields to fill
+      in, any text of the page, and rules (practice, breaks, least time, most answers, share of random questions).
     - catch: Questions with a known answer: columns anchor, near, far (names of items).
-    - max_wrong: Leave out raters who answer more of the --catch questions wrong.
-    - practice: Questions at the beginning that do not count.
-    - min_seconds: Seconds before an answer is accepted.
-    - break_every: Answers between two breaks.
-    - random_share: Share of random questions, held out from the model to measure its error.
-    - active: Let a model choose the most informative questions.
-    - header: Whether the table's first line names its columns.
     + resume: Continue with the answers in --out.
     """
     page = load("ask")
-    things = page.read_items(items, header=header)
+    things = page.read_items(items)
     questions = () if catch is None else page.read_catch(catch, things)
-    said = page.read_texts(texts, goal=goal, finish=finish, break_every=break_every)
-    plan = page.Plan(
-        form, random_share, catch=questions, active=active, max_raters=max_raters, max_answers=max_answers,
-        max_wrong=max_wrong, practice=practice, min_seconds=min_seconds, seed=seed,
-    )  # fmt: skip
+    texts, rules = page.read_study(study, goal=goal, finish=finish)
+    plan = page.Plan(form, catch=questions, max_raters=max_raters, seed=seed, **rules)
 
     def announce(record: Record) -> None:
         links = record["links"]
@@ -204,7 +186,7 @@ def ask(
             "Ctrl-C stops; --resume goes on.",
         )
 
-    names = [name.strip() for name in raters.split(",")] if raters else ()
+    raters = [name.strip() for name in names.split(",")] if names else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
-    ended = page.collect(things, out, plan, texts=said, raters=names, **place)
+    ended = page.collect(things, out, plan, texts=texts, raters=raters, **place)
     screen.finish(ended, f"{counted(ended['answers'], 'answer')} in {out}. Next: nearkin embed {out} --out map")

@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted, show
-from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side, Unknown
+from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Unknown
 from nearkin.cli.screen import Screen, read_line, table
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def search(
     k: Neighbours = 10,
     left_id: list[str] | None = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
-    side: Side = None,
     query_ids: File = None,
     among: File = None,
     oversample: Oversample = None,
@@ -33,7 +32,7 @@ def search(
     """Find the nearest indexed vectors of every query.
 
     Without --out, the first queries' neighbours are shown (with --json, all of them). A folder of `nearkin embed` is
-    searched exactly, by inner product for pairs, by distance for coordinates; as QUERIES its left side is used.
+    searched exactly, by inner product for pairs, by distance for coordinates; as QUERIES it gives its left side.
 
     Examples:
 
@@ -60,7 +59,7 @@ def search(
         allowed = None if among is None else pipeline.change.as_own(nk.data.read_column(among), opened.ids)
         if n_probe is not None:
             opened.n_probe = n_probe
-        given = None if queries is None else pipeline.inputs.open_queries(queries, side, query_ids)
+        given = None if queries is None else pipeline.inputs.open_queries(queries, query_ids)
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
@@ -139,14 +138,13 @@ def similar(
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     everything: Annotated[bool, typer.Option("--all")] = False,
     k: Neighbours = 10,
-    side: Side = None,
     history: File = None,
     unknown: Unknown = "error",
     out: OutAnswers = None,
 ) -> None:
     """Find the most similar entities of some ids, or of all.
 
-    Pairs: the right side by cosine ("who took this also takes"); --side left finds similar people. Comparisons: the
+    Pairs: the right side by cosine ("who took this also takes"); EMB:left finds similar people. Comparisons: the
     objects at the smallest distance.
 
     Examples:
@@ -169,7 +167,6 @@ def similar(
         out=out,
         ids=ids or None,
         k=k,
-        side=side,
         history=newcomers,
         unknown=unknown,
         steps=pipeline.run.Steps(screen.watch),

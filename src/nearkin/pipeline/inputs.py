@@ -63,25 +63,29 @@ class GivenQueries(NamedTuple):
 
 def open_file(path: StrPath) -> VectorFile:
     """The vectors alone of a file or a folder."""
-    return open_given(path).file if Path(path).is_dir() else open_vectors(path)
+    return open_given(path).file if split_side(path)[0].is_dir() else open_vectors(path)
 
 
-def open_given(
-    path: StrPath, side: str | None = None, default: str = "right", ids: StrPath | None = None
-) -> GivenVectors:
-    """The vectors of a file or of a folder's `side`, and their ids, those in the file `ids` if it is given.
+def split_side(path: StrPath) -> tuple[Path, str | None]:
+    """The folder and the side in "FOLDER:left" or "FOLDER:right"; None for a path alone."""
+    head, _, side = os.fspath(path).rpartition(":")
+    if not os.path.exists(path) and Path(head).is_dir():
+        return Path(head), check_choice(side, f"the side in {os.fspath(path)}", SIDES)
+    return Path(path), None
+
+
+def open_given(path: StrPath, default: str = "right", ids: StrPath | None = None) -> GivenVectors:
+    """The vectors of a file or of a folder, of pairs of the side in "FOLDER:left" or else the `default` one, and their
+    ids, those in the file `ids` if it is given.
 
     ValueError for a side of anything but pairs, no vectors, and a file with several columns that may hold ids.
     """
-    folder = Path(path)
+    folder, side = split_side(path)
     if not folder.is_dir():
-        if side is not None:
-            raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
         file = open_vectors(path)
         if ids is None:
             return GivenVectors(file, file.ids(), about=file.about)
         return GivenVectors(file, read_ids(ids, len(file)), about=with_ids(file.about, os.fspath(ids)))
-    check_choice(side, "--side", (None, *SIDES))
     vectors, own, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
     X = np.ascontiguousarray(vectors, np.float32)
     names = own if ids is None else read_ids(ids, len(X))
@@ -93,7 +97,7 @@ def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarra
     kind = read_config(folder)["kind"]
     if kind == MAP:
         if side is not None:
-            raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")
+            raise ValueError(f"{folder} holds coordinates of one kind of object and no side {side}; leave :{side} out")
         model = nk.OrdinalEmbedding.load(folder)
         return model.embedding_, model.objects_, "l2", None
     sides = read_sides(folder)
@@ -183,9 +187,9 @@ def open_index(folder: StrPath) -> nk.Index:
     return nk.Index.build(given.file.read(), ids=given.ids, metric=given.metric or "l2")
 
 
-def open_queries(path: StrPath, side: str | None = None, ids: StrPath | None = None) -> GivenQueries:
+def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
     """The queries in a file or, of a folder of pairs, its left side."""
-    given = open_given(path, side, "left", ids)
+    given = open_given(path, "left", ids)
     given.file.check_finite()
     X, names = given.file.read(), given.ids
     if names is not None and len(names) != len(X):
@@ -288,5 +292,5 @@ def side_names_of(pairs: Interactions) -> SideNames:
 
 def read_history(path: StrPath, folder: StrPath) -> Interactions:
     """A table of new pairs, in the columns of the table that the folder was made from."""
-    names = side_names(folder)
+    names = side_names(split_side(folder)[0])
     return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))

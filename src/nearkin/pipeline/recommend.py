@@ -80,18 +80,18 @@ def similar_folder(
     out: StrPath | None = None,
     ids: ArrayLike | None = None,
     k: int = 10,
-    side: str | None = None,
     history: Interactions | None = None,
     unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
-    """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers: by
-    cosine, for coordinates of comparisons by distance. Options as of `nearkin similar`."""
+    """The k entities that are most like each of `ids` (default: all), which are not their own answers: by cosine, for
+    coordinates of comparisons by distance. Options as of `nearkin similar`."""
     if out is not None:
         check_ending(out)
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
-        given, kind, words = inputs.open_given(folder, side), read_config(folder)["kind"], inputs.side_names(folder)
+        given, (folder, side) = inputs.open_given(folder), inputs.split_side(folder)
+        kind, words = read_config(folder)["kind"], inputs.side_names(folder)
         by_distance = kind == inputs.MAP
         word = "object" if by_distance else getattr(words, side or "right")
         X = given.file.read()

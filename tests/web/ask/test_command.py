@@ -41,7 +41,7 @@ def call(link: str, path: str, body: dict | None = None) -> dict:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
 def test_a_signal_ends_it_in_order_with_its_counts(things: Path, number: signal.Signals) -> None:
     """SIGTERM ended it with -15, before the files were closed."""
-    with asking(things, "--raters", "anna") as (process, began):
+    with asking(things, "--names", "anna") as (process, began):
         assert (began["items"], began["answers"], began["raters"]) == (4, 0, 1)
         link = began["links"]["raters"]
         key = began["links"]["named"]["anna"].rpartition("/")[2]
@@ -85,13 +85,17 @@ def test_a_second_server_on_one_file_or_one_port_is_refused(things: Path) -> Non
     assert not things.with_name("other.csv").exists()
 
 
+RULES = "[rules]\nmax_wrong = 0\npractice = 1\nmin_seconds = 0.5\nbreak_every = 20\nmax_answers = 1\n"
+
+
 def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
     """Texts, fields, practice, breaks, the least time, the rule for catch questions, and the bound on answers."""
     study, known = things.with_name("study.toml"), things.with_name("known.csv")
-    study.write_text('lang = "fr"\nconsent = "Oui."\n[[fields]]\nname = "age"\nnumber = true\n', encoding="utf-8")
+    study.write_text(
+        'lang = "fr"\nconsent = "Oui."\n[[fields]]\nname = "age"\nnumber = true\n' + RULES, encoding="utf-8"
+    )
     known.write_text("anchor,near,far\nred,green,blue\n")
-    options = ["--texts", study, "--catch", known, "--max-wrong", 0, "--practice", 1, "--min-seconds", 0.5]
-    options += ["--break-every", 20, "--max-answers", 1, "--goal", 3, "--finish", "C0DE", "--raters", "anna"]
+    options = ["--study", study, "--catch", known, "--goal", 3, "--finish", "C0DE", "--names", "anna"]
     with asking(things, *map(str, options)) as (_, began):
         link, key = began["links"]["raters"], began["links"]["named"]["anna"].rpartition("/")[2]
         about = call(link, "api/about")
@@ -108,6 +112,6 @@ def test_the_rules_of_a_study_reach_the_page(things: Path) -> None:
         assert state["rule"] == "Left out: raters with more than 0 catch questions answered wrong."
         with pytest.raises(HTTPError, match="400"):  # there is the one answer that was wanted
             call(link, "api/join", {"agreed": True})
-    said = run("ask", things, "--out", things.with_name("b.csv"), "--port", 0, "--max-wrong", 1)
+    said = run("ask", things, "--out", things.with_name("b.csv"), "--port", 0, "--study", study)
     assert said.exit_code == 2
     assert "there are no catch questions; give catch too" in " ".join(said.stderr.split())

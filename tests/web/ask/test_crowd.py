@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import nearkin as nk
-from nearkin.web.ask import Plan, Texts, ask_app, read_texts
+from nearkin.web.ask import Plan, Texts, ask_app, read_study
 from nearkin.web.ask.server import shipped
 from tests.web.ask.conftest import OpenSurvey
 
@@ -56,7 +56,7 @@ def play(client: TestClient, number: int) -> dict:
 def test_a_crowd_of_fifty(open_survey: OpenSurvey, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     address = "https://platform.example/done?cc=C0DE&who="
-    texts = read_texts(f"{tmp_path}/study.toml", goal=GOAL, finish=f"{address}{{PROLIFIC_PID}}")
+    texts, _ = read_study(f"{tmp_path}/study.toml", goal=GOAL, finish=f"{address}{{PROLIFIC_PID}}")
     rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2}
     plan = Plan(active=False, catch=CATCH, catch_share=0.2, **rules)
     survey = open_survey(plan)

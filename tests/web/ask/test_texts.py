@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.web.ask import Texts, read_texts
+from nearkin.web.ask import Plan, Texts, read_study
 from nearkin.web.ask.questions import FORMS
 from nearkin.web.ask.server import LANGUAGES, shipped
 
@@ -40,15 +40,18 @@ def test_the_page_asks_for_no_text_that_is_not_there() -> None:
 def test_a_file_changes_some_texts_and_its_language_gives_the_others(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(
-        'lang = "de"\nconsent = "Ich stimme zu, dass …"\n[[fields]]\nname = "age"\nnumber = true\n', encoding="utf-8"
+        'lang = "de"\nconsent = "Ich stimme zu, dass …"\n[[fields]]\nname = "age"\nnumber = true\n'
+        "[rules]\nbreak_every = 20\nactive = false\nrandom_share = 0.3\n",
+        encoding="utf-8",
     )
-    texts = read_texts(str(path), goal=7)
-    assert texts.goal == 7
+    texts, rules = read_study(str(path), goal=7)
+    assert (texts.goal, texts.break_every) == (7, 20)
+    assert Plan(**rules) == Plan(active=False, random_share=0.3)
     assert texts.words == shipped("de") | {"consent": "Ich stimme zu, dass …"}
     assert texts.fields == [{"name": "age", "number": True}]
     own = "\n".join(f'{name} = "x"' for name in shipped("en"))
     path.write_text(own, encoding="utf-8")  # another language: all of its texts
-    assert set(read_texts(str(path)).words.values()) == {"x"}
+    assert set(read_study(str(path))[0].words.values()) == {"x"}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +64,8 @@ def test_a_file_changes_some_texts_and_its_language_gives_the_others(tmp_path: P
         ("[[fields]]\nlabel = 'age'", "each has a name"),
         ("[[fields]]\nname = 'age'\nkind = 'x'", "each has a name"),
         ("fields = 3", "each has a name"),
+        ("rules = 3", "has wrong [rules]; it may have practice"),
+        ("[rules]\nseed = 3", "has wrong [rules]"),
         ("fields = [3]", "each has a name"),
     ],
 )
@@ -68,16 +73,16 @@ def test_a_file_that_cannot_be_is_refused(tmp_path: Path, text: str, said: str) 
     path = tmp_path / "study.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=re.escape(said)):
-        read_texts(str(path))
+        read_study(str(path))
 
 
 def test_bytes_that_are_no_text_and_a_missing_file_are_named(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_bytes(b'undo = "\xff"')
     with pytest.raises(ValueError, match="is no TOML in UTF-8"):
-        read_texts(str(path))
+        read_study(str(path))
     with pytest.raises(FileNotFoundError, match="or one of de, en, es, fr, zh"):
-        read_texts("nl")
+        read_study("nl")
 
 
 def test_a_completion_code_needs_a_goal() -> None:

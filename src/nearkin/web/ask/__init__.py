@@ -6,6 +6,6 @@ from nearkin.web.ask.questions import read_items as read_items
 from nearkin.web.ask.server import Texts as Texts
 from nearkin.web.ask.server import ask_app as ask_app
 from nearkin.web.ask.server import collect as collect
-from nearkin.web.ask.server import read_texts as read_texts
+from nearkin.web.ask.server import read_study as read_study
 from nearkin.web.ask.survey import Plan as Plan
 from nearkin.web.ask.survey import Survey as Survey

@@ -168,18 +168,24 @@ def _is_field(one: object) -> bool:
     return isinstance(one, dict) and "name" in one and all(isinstance(v, _FIELD.get(k, ())) for k, v in one.items())
 
 
-def read_texts(source: str = "en", **settings: Any) -> Texts:
-    """The texts of a language (de, en, es, fr, zh), or a TOML file's, with the other settings of `Texts`.
+RULES = ("practice", "min_seconds", "max_answers", "max_wrong", "random_share", "active")  # of `Plan`
+_OF_TEXTS = ("break_every",)  # a rule of `Texts`
+
+
+def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
+    """The texts of a language (de, en, es, fr, zh), or a TOML file's, with the other settings of `Texts`; and rules,
+    settings of `Plan`.
 
     The language `lang` gives the texts that the file lacks; for a language that is not shipped it must have all. Its
-    tables [[fields]] are what raters fill in. ValueError for unknown keys, and for what is no text.
+    tables [[fields]] are what raters fill in, its table [rules] has some of `RULES` and break_every. ValueError for
+    unknown keys, and for what is no text.
     """
     if source in LANGUAGES:
-        return Texts(shipped(source), **settings)
+        return Texts(shipped(source), **settings), {}
     try:
         given = tomllib.loads(regular_file(source).read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; --texts is a TOML file, or one of {', '.join(LANGUAGES)}") from error
+        raise FileNotFoundError(f"{error}; --study is a TOML file, or one of {', '.join(LANGUAGES)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
     lang, english = given.setdefault("lang", "en"), shipped("en")
@@ -187,14 +193,19 @@ def read_texts(source: str = "en", **settings: Any) -> Texts:
     fields = given.pop("fields", [])
     if not isinstance(fields, list) or not all(map(_is_field, fields)):
         raise ValueError(f"{source} has wrong [[fields]]; each has a name, and may have {', '.join(_FIELD)}")
+    rules = given.pop("rules", {})
+    if not isinstance(rules, dict) or not rules.keys() <= {*RULES, *_OF_TEXTS}:
+        raise ValueError(f"{source} has wrong [rules]; it may have {', '.join((*RULES, *_OF_TEXTS))}")
+    settings |= {name: rules.pop(name) for name in _OF_TEXTS if name in rules}
     if wrong := [name for name, text in given.items() if name not in english or not isinstance(text, str)]:
         raise ValueError(
-            f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it may have texts called {', '.join(english)}, and fields"
+            f"{source} has {wrong[0]} = {given[wrong[0]]!r}; it may have texts called {', '.join(english)}, and fields "
+            "and rules"
         )
     words = known | given
     if lacking := english.keys() - words.keys():
         raise ValueError(f"{source} is in {lang!r}, of which nothing is shipped; it lacks {', '.join(sorted(lacking))}")
-    return Texts(words, fields, **settings)
+    return Texts(words, fields, **settings), rules
 
 
 def shown(survey: Survey, texts: Texts, key: str) -> Record:
