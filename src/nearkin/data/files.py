@@ -22,7 +22,7 @@ from typing import IO, Any, TypedDict, Unpack
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
-TEXT = (".csv", ".tsv", ".txt")
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
@@ -32,6 +32,10 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
     ".json": "write one object a line, as .jsonl",
+    ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
+    ".mat": "load the array X by scipy.io.loadmat and type np.save('X.npy', X)",
+    ".bin": "if gensim wrote it, load it there as kv and type kv.save_word2vec_format('vectors.txt')",
+    **dict.fromkeys((".dta", ".sav"), "read it by pandas and pass the DataFrame, or type frame.to_csv('table.csv')"),
 }
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, json.JSONDecodeError, struct.error)

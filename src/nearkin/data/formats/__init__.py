@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearkin.data.files import FRAMES, PACKED, Locator, reading, unknown_ending
+from nearkin.data.files import FRAMES, PACKED, TEXT, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import unpacked_rows
@@ -22,9 +22,7 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".h5": open_hdf5,
     ".hdf5": open_hdf5,
     ".safetensors": open_safetensors,
-    ".csv": open_text,
-    ".tsv": open_text,
-    ".txt": open_text,
+    **dict.fromkeys(TEXT, open_text),
     **dict.fromkeys(
         FRAMES, lambda where: frame_rows(read_frame(replace(where, key=None)), str(where.path), where.key)
     ),  # read whole

@@ -1,0 +1,34 @@
+"""Files under the endings of other programs: text is read, of others the error says what to type."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+
+
+@pytest.mark.parametrize("name", ["ratings.dat", "u.data", "a.tab", "ratings.dat.gz"])
+def test_text_of_other_programs_is_read(tmp_path: Path, name: str) -> None:
+    mark = "::" if "dat" in Path(name).suffixes[0] and name[0] == "r" else "\t"
+    text = "".join(f"{u % 7}{mark}{u % 5}{mark}4{mark}{978300760 + u}\n" for u in range(40)).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert nk.read_interactions(tmp_path / name).shape == (7, 5)
+
+
+def test_vectors_in_such_a_file_are_read(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3)).round(3)
+    np.savetxt(tmp_path / "x.dat", X, fmt="%.3f")
+    np.testing.assert_allclose(nk.read_vectors(tmp_path / "x.dat"), X, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("m.mtx", "save_npz"), ("x.mat", "np.save"), ("v.bin", "save_word2vec_format"), ("s.dta", "pandas")],
+)
+def test_what_to_type_for_others_is_named(tmp_path: Path, name: str, way: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    for read in (nk.read_interactions, nk.read_vectors):
+        with pytest.raises(ValueError, match=way):
+            read(tmp_path / name)
