@@ -42,7 +42,7 @@ def test_the_table_is_for_people(files: Path, tmp_path: Path) -> None:
 def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
     base, options = f"{files}/data.npz:base", ["--bytes", 2, "--method", "best"]
     result = run("compress", base, *options, "--out", tmp_path / "idx")
-    assert "the code that won" in result.stdout
+    assert "the code chosen" in result.stdout
     won = nk.Index.load(tmp_path / "idx").quantizer
     assert type(won).__name__ in result.stdout
     record = run_json("compress", base, *options, "--out", tmp_path / "again")

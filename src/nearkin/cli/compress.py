@@ -118,12 +118,12 @@ def _race_table(record: Fields) -> Table | str:
         for row in race["table"]
     ]
     given = "" if race["seconds"] is None else f" in {race['seconds']:.0f} s"
-    title = f"Short fits on {counted(race['table'][0]['rows'], 'row')}{given}; the first won"
+    title = f"Short fits on {counted(race['table'][0]['rows'], 'row')}{given}; the first is chosen"
     return table(title, ["code", "recall", "seconds", "queries/s"], rows)
 
 
 def _for_people(record: Fields) -> dict[str, object]:
-    shown: dict[str, object] = {"the code that won": record["code"]["class"]} if record["method"] == "best" else {}
+    shown: dict[str, object] = {"the code chosen": record["code"]["class"]} if record["method"] == "best" else {}
     if record["queries"] is not None:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}

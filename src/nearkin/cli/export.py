@@ -9,6 +9,7 @@ from nearkin import pipeline
 from nearkin._fields import Fields, Record, counted
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
+from nearkin.metrics.trial import Difference
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
@@ -122,7 +123,7 @@ def rotate(
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
         "rotation": in_words(made["chosen"]),
         "10 nearest kept by codes alone": recall,
-        "gain on other queries": made["gain"],
+        "gain on other queries": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
     }
     screen.finish(made, pairs(out, shown), f"Queries: nearkin rotate Q.npy --with {made['rotation']} --out Q_rot.npy")
 

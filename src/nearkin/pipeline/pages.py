@@ -163,7 +163,8 @@ def demo_page(folder: Path, run: Record) -> Page:
     body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats, best=bold)
     lead = (
         f"Distortion is the mean squared error on {N_QUERIES} queries that no method has learned from. Recall@{K} is "
-        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
+        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size, by a difference "
+        "that is not tested."
     )
     limits = (
         "1,500 images are few. A subspace has 16 centroids; with 256, the codebooks would be ten times larger than the "
@@ -191,14 +192,14 @@ def _demo_curves(trials: list[Record], history: Mapping[str, Sequence[float]]) -
 
     text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
     unseen = "Distortion of images that the codebooks have not learned from."
-    by_label = "The same digit, ranked high: two bytes do it as well as exact search."
+    by_label = "The same digit, ranked high; the line is exact search."
     drawn = (
         (to_svg(plot_convergence(history), "convergence"), text),
         by_size("distortion", "distortion of unseen images", unseen),
-        by_size(RECALL, f"recall@{K} against exact search", "More bytes, more of the exact neighbours."),
+        by_size(RECALL, f"recall@{K} against exact search", "The share of the exact neighbours that is found."),
         by_size(MAP_BY_LABEL, "mAP by label", by_label, ("exact search", trials[0][MAP_BY_LABEL])),
     )
-    return Section("What a rotation gains", figures(*drawn))
+    return Section("With and without a rotation", figures(*drawn))
 
 
 PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the page of it and its run.json

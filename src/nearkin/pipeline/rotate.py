@@ -93,6 +93,7 @@ def rotate_file(
         write_record(fresh / ROTATED, _identity(Path(out)))
     recall = {trial["candidate"]: trial["value"] for trial in rotation.trials_}
     learned = {"chosen": rotation.chosen_, "recall": recall, "gain": rotation.gain_}
+    learned["gain_interval"] = [*rotation.gain_interval_]
     return made | {"rotation": str(folder), "engine": engine, **learned}
 
 

@@ -187,6 +187,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     trials_: a record of each, of `metrics.trial.Trial`: its value is the recall of the 10 nearest held-out rows by
         codes alone, on the queries that chose the winner.
     gain_: the winner's recall minus that without rotation, on other queries, before the fit on all rows.
+    gain_interval_: the ends of its 95 % interval, paired by query.
     n_iter_, n_features_in_.
 
     Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
@@ -228,6 +229,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
         self.chosen_, self.trials_, self.gain_, self.n_iter_ = "none", list[Record](), 0.0, self.max_iter
+        self.gain_interval_: tuple[float, float] = (0.0, 0.0)
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
             return self
@@ -254,7 +256,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         self.chosen_, self.trials_ = trial.winner(), trial.table()
         R = candidates[self.chosen_]
         plain = _CodedRows(X, train, codec, asked) if self.center else held
-        self.gain_ = paired_difference(held.recall(R, 1), plain.recall(starts["none"], 1)).mean
+        gain = paired_difference(held.recall(R, 1), plain.recall(starts["none"], 1))
+        self.gain_, self.gain_interval_ = gain.mean, (gain.low, gain.high)
         everything = X - self.mean_
         if self.chosen_.startswith("learned from"):  # the choice is made: fit on all rows
             R = self._learn(everything, R, train, draw_seed(generator))

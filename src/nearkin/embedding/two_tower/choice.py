@@ -320,10 +320,9 @@ class _LossChoice:
         chosen, trial = self.trial.winner(*finalists), self.trial
         rival = trial.best(*(name for name in finalists if name != chosen))
         lead, table = trial.lead(chosen, rival), trial.table(chosen)
-        gap = f"leads by {lead.mean:.4f}" if trial.leads(chosen, rival) else f"is level, {lead.mean:+.4f},"
         why = (
-            f"{gap} (standard error {lead.error:.4f}) with {rival} next, in the mean of "
-            f"{' and '.join(MEASURES)} on held-out pairs of {len(self.lefts):,} lefts; {len(table)} short fits"
+            f"against {rival}, the next: {lead}, in the mean of {' and '.join(MEASURES)} on held-out pairs of "
+            f"{len(self.lefts):,} lefts; {len(table)} short fits"
         )
         for record in table:
             if record["won"]:
