@@ -176,3 +176,14 @@ def test_a_quote_that_ends_nothing_is_a_letter_or_an_error(tmp_path: Path) -> No
     path.write_text('user,item\n"ann",1\n"bob,2\ncara,3\n')
     with pytest.raises(ValueError, match="line 3: 1 cell where other lines have 2"):
         nk.read_interactions(path)
+
+
+def test_a_mark_inside_the_cells_of_a_column_is_no_second_delimiter(tmp_path: Path) -> None:
+    """As in the answers of `nearkin ask`: the line of names has commas alone, each row two bars as well."""
+    file = tmp_path / "a.csv"
+    rows = [f"a{n % 5},a{(n + 1) % 5},a{(n + 2) % 5},a{n % 5} | b | c" for n in range(30)]
+    file.write_text("\n".join(["anchor,near,far,shown", *rows]) + "\n")
+    assert nk.data.describe(file).delimiter == "comma"
+    file.write_text("\n".join(["a;b,c", *(f"{n % 5};x{n % 3},y{n % 4}" for n in range(30))]) + "\n")
+    with pytest.raises(ValueError, match="several delimiters"):
+        nk.data.describe(file)

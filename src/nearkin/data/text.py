@@ -185,6 +185,8 @@ def sniff(lines: list[str], where: Locator) -> str:
         fits.remove(",")
     if where.suffix == ".tsv" and "\t" in fits:
         return "\t"
+    if len(fits) > 1:  # a mark inside cells is seldom in the line of names too; R's has one name fewer
+        fits = [mark for mark in fits if _width(lines, mark) - _width(lines[:1], mark) in (0, 1)] or fits
     if len(fits) > 1:
         named = " or ".join(f"delimiter={MARKS[mark]!r}" for mark in fits)
         raise ValueError(
