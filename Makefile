@@ -8,7 +8,7 @@ PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 .PHONY: demo test check matrix faults bench peers lowest docs release clean
 
 demo: $(STAMP)
-	$(BIN)/nearkin demo --out demo
+	$(BIN)/nearkin demo --out demo --overwrite
 
 # Compiled tests are kept whatever the environment says: else every process compiles all of them again.
 test: check

@@ -184,6 +184,7 @@ def large(n: int, folder: Path) -> dict:
             "--threads",
             "1",
             "--json",
+            "--overwrite",
             "--out",
             str(folder / "idx"),
         ]

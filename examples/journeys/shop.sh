@@ -4,5 +4,5 @@
 nearkin embed today.jsonl --start shop --out shop
 nearkin add idx shop --upsert
 nearkin remove idx --ids sold_out.txt --unknown skip
-nearkin recommend shop --all -k 5 --candidates in_stock.txt --unknown skip --out recs.csv
+nearkin recommend shop --all -k 5 --candidates in_stock.txt --unknown skip --out recs.csv --overwrite
 nearkin evaluate shop tomorrow.jsonl

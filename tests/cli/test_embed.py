@@ -76,7 +76,7 @@ def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
     weights = run_json("embed", path, "--raters", "estimated", "--out", tmp_path / "map")["rater_reliability"]
     assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
-    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map")
+    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map", "--overwrite")
     assert "weight of each answer" in result.stdout
     result = run("embed", path, "--raters", "weighed", "--out", tmp_path / "map")
     assert result.exit_code == 2
@@ -149,9 +149,9 @@ def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> N
     rows = [rng.permutation(9)[:3].tolist() for _ in range(80)]
     path = tmp_path / "answers.csv"
     path.write_text("ref,left,right,response,rt\n" + "".join(f"c{i},c{j},c{k},left,300\n" for i, j, k in rows))
-    result = run("embed", path, "--out", tmp_path / "map")
+    result = run("embed", path, "--out", tmp_path / "map", "--overwrite")
     assert result.exit_code == 0, result.output
     assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
     path.write_text("c|a|b|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
     options = ("--read", "anchor=c,near=a,far=b,response=r=1", "--delimiter", "bar", "--header")
-    assert run("embed", path, "--out", tmp_path / "map", *options).exit_code == 0
+    assert run("embed", path, "--overwrite", "--out", tmp_path / "map", *options).exit_code == 0

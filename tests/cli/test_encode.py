@@ -26,7 +26,7 @@ def test_encode_then_again(files: Path, tmp_path: Path) -> None:
     )
     record = run_json(*args)
     assert (record["shards"], record["skipped"], record["rows"], record["bytes_per_vector"]) == (3, 0, 600, 3)
-    assert run_json(*args)["skipped"] == 3
+    assert "--overwrite to replace it" in run(*args).stderr
     codes = np.concatenate([np.load(tmp_path / "out" / f"{i}.npy") for i in range(3)])
     np.testing.assert_array_equal(codes, nk.hashing.load(tmp_path / "idx" / "quantizer").encode(X))
 

@@ -217,7 +217,7 @@ def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path,
     nk.Index.build(X).save(tmp_path / "idx")
 
     def judged_while_changed(*args, **options):
-        nk.Index.build(X[:20]).save(tmp_path / "idx")
+        nk.Index.build(X[:20]).save(tmp_path / "idx", overwrite=True)
         return search(*args, **options)
 
     search = nk.Index.search

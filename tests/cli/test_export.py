@@ -20,7 +20,7 @@ def test_a_record_and_a_line_for_people(idx: Path, tmp_path: Path, files: Path) 
     args = "export", idx, "--to", "lance", "--out", tmp_path / "out"
     record = run_json(*args, "--queries", f"{files / 'data.npz'}:query")
     assert (record["recall"], record["queries"], record["rows"]) == (1, 20, 600)
-    text = " ".join(run(*args).stdout.split())
+    text = " ".join(run(*args, "--overwrite").stdout.split())
     assert "self-check: 100 queries, recall@10 1.0000 of nearkin search's neighbours, target 0.95: passed" in text
 
 
@@ -38,8 +38,8 @@ def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkey
     [
         (["--to", "faiss"], "target is 'faiss'; it must be one of 'lance', 'pgvector'"),
         (["--to", "lance"], "lance needs out; it takes out"),
-        (["--to", "pgvector", "--out", "x"], "out is no option of pgvector; it takes dsn, name, replace"),
-        (["--to", "lance", "--out", "IDX"], "holds the kind 'index', which an export does not replace"),
+        (["--to", "pgvector", "--out", "x"], "out is no option of pgvector; it takes dsn, name, overwrite"),
+        (["--to", "lance", "--out", "IDX"], "exists; give another name, or --overwrite to replace it"),
         (["--to", "pgvector", "--dsn", "host=127.0.0.1 port=1"], "PostgreSQL at host=127.0.0.1 port=1 gives no"),
     ],
 )

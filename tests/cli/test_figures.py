@@ -27,7 +27,7 @@ def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -
     raw = load(files)["base"].astype(np.float32).nbytes
     assert record["bytes_on_disk"] == on_disk > raw
     assert record["compression"] == raw / 600 / 4
-    text = " ".join(run(*args, "--out", idx).stdout.split())
+    text = " ".join(run(*args, "--out", idx, "--overwrite").stdout.split())
     on_disk = bytes_on_disk(idx)  # seconds are other digits
     assert "4 bytes per vector, 8 times fewer than its 32 as float32" in text
     assert f"in all, {on_disk / raw:.3g} times larger than the 19.2 kB" in text
@@ -51,10 +51,10 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
     assert record["judged_by"].startswith("200 rows of")
     assert run_json("evaluate", idx, "--base", base, "-k", 10)["10-recall@10"] == record["10-recall@10"]
     queries = f"{files}/data.npz:query"
-    judged = run_json("compress", base, *options[:-2], "--queries", queries, "--out", idx)
+    judged = run_json("compress", base, *options[:-2], "--queries", queries, "--out", idx, "--overwrite")
     again = run_json("evaluate", idx, queries, "--base", base, "-k", 10)
     assert again["10-recall@10"] == judged["10-recall@10"]
-    shown = run("compress", base, *options).stdout
+    shown = run("compress", base, *options, "--overwrite").stdout
     assert f"{1 - left_over:.1%} of the variance" in " ".join(shown.split())
     assert f"nearkin evaluate {shlex.join([str(idx), '--base', str(base)])} -k 10" in shown
 
@@ -76,7 +76,7 @@ def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> Non
     assert "The only code that was tried, by codes alone: 8 bytes a vector" in shown
     assert "Cheapest" not in shown
     assert "<svg" not in (tmp_path / "page.html").read_text()
-    several = run(*args[:3], "int8,procrustes", *args[4:]).stdout
+    several = run(*args[:3], "int8,procrustes", *args[4:], "--overwrite").stdout
     assert "Cheapest by codes alone" in several
     assert "<svg" in (tmp_path / "page.html").read_text()
 
@@ -112,7 +112,7 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     judged = {pair for pair, day in first.items() if day >= last[0]}
     assert len(judged) == record["held_out"]["pairs"] == pytest.approx(0.1 * len(first), abs=1)
     assert len({user for user, _ in judged}) == record["held_out"]["left"]
-    text = " ".join(run(*args).stdout.split())
+    text = " ".join(run(*args, "--overwrite").stdout.split())
     assert f"{len(judged)} pairs of {record['held_out']['left']} user, first seen from {last[0]} 00:00:00 UTC" in text
     run_json("report", tmp_path / "out")
     assert f"first seen from {last[0]}" in (tmp_path / "out/report.html").read_text() or command == "train"

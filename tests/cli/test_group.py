@@ -48,7 +48,7 @@ def test_out_is_checked_before_the_work(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("mine")
     result = run("embed", tmp_path / "pairs.csv", "--out", tmp_path / "mine")
-    assert "is a folder with other content" in result.stderr
+    assert "mine exists; give another name, or --overwrite" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan", "0"])
@@ -83,7 +83,18 @@ def test_the_demo_does_not_replace_a_page_of_the_users(tmp_path):
 def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
     """Without a terminal: lines for steps that take time, for all of them with --verbose, for none with --quiet."""
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
-    command = ("compress", tmp_path / "X.npy", "--bytes", 1, "--centroids", 16, "--out", tmp_path / "idx", "--json")
+    command = (
+        "compress",
+        tmp_path / "X.npy",
+        "--bytes",
+        1,
+        "--centroids",
+        16,
+        "--out",
+        tmp_path / "idx",
+        "--json",
+        "--overwrite",
+    )
     log = run(*command, "--verbose").stderr.splitlines()
     assert re.fullmatch(r"\d\d:\d\d:\d\d nearkin compress began", log[0])
     assert any(re.fullmatch(r"\d\d:\d\d:\d\d train: \d+\.\d s", line) for line in log)

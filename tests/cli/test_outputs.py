@@ -1,4 +1,4 @@
-"""What commands write never replaces an input, nor anything that nearkin did not write: A6, over all commands."""
+"""What commands write replaces nothing without --overwrite, and never an input: over all commands."""
 
 from pathlib import Path
 from shutil import copytree
@@ -81,8 +81,13 @@ def test_every_output_of_every_command_is_tried_here() -> None:
     assert paths <= {*OUTPUTS, *READ}, "a new option: does it read or write?"
 
 
+def test_every_command_that_writes_overwrites_when_told() -> None:
+    told = {name for name, made in COMMANDS.items() if "overwrite" in (p.name for p in made.params)}
+    assert told == set(CASES) - {"ask"}  # which goes on with what is there: --resume
+
+
 @pytest.mark.parametrize(("command", "ending"), [(name, end) for name, (_, ends) in CASES.items() for end in ends])
-def test_what_nearkin_did_not_write_stays(command: str, ending: str, given: Path, tmp_path: Path) -> None:
+def test_what_exists_stays(command: str, ending: str, given: Path, tmp_path: Path) -> None:
     mine = tmp_path / f"mine{ending}"
     if ending:
         mine.write_bytes(b"a,b\n1,2\n")
@@ -97,11 +102,14 @@ def test_what_nearkin_did_not_write_stays(command: str, ending: str, given: Path
         result = run(command, *typed(command, given), option, mine, *rest)
         assert result.exit_code == 2, result.output
         assert result.stderr.startswith("nearkin: ")
+        if command != "ask" and option == "--out":
+            assert "--overwrite to replace it" in result.stderr
         assert kept.read_bytes() == before
     if not ending:
-        result = run(command, *typed(command, given), "--out", kept)
-        assert result.exit_code == 2
-        assert kept.read_bytes() == before
+        for out in (mine, kept):
+            result = run(command, *typed(command, given), "--out", out, "--overwrite")
+            assert result.exit_code == 2
+            assert kept.read_bytes() == before
 
 
 @pytest.mark.parametrize("command", [name for name, (_, ends) in CASES.items() if "" not in ends])
@@ -114,7 +122,7 @@ def test_no_input_is_replaced(command: str, given: Path, tmp_path: Path) -> None
         link.symlink_to(name)
         for out in (name, link):
             before = name.read_bytes()
-            result = run(command, *arguments, "--out", out)
+            result = run(command, *arguments, "--out", out, "--overwrite")
             assert result.exit_code == 2, result.output
             assert name.read_bytes() == before
         link.unlink()
@@ -124,9 +132,9 @@ def test_a_table_of_answers_that_is_also_read_stays(given: Path, tmp_path: Path)
     """A file of nearkin's own kind, and yet an input."""
     hits, idx, Q = tmp_path / "hits.csv", given / "idx", given / "Q.npy"
     run_json("search", idx, Q, "--out", hits)
-    result = run("search", idx, Q, "--query-ids", f"{hits}:query", "--out", hits)
+    result = run("search", idx, Q, "--query-ids", f"{hits}:query", "--out", hits, "--overwrite")
     assert result.exit_code == 2
-    assert "is an input of this command" in result.stderr
+    assert "is an input" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -141,25 +149,26 @@ def test_a_table_of_answers_that_is_also_read_stays(given: Path, tmp_path: Path)
         ("rotate", "turned.parquet"),
     ],
 )
-def test_a_command_replaces_what_it_wrote_before(command: str, name: str, given: Path, tmp_path: Path) -> None:
+def test_overwrite_replaces_a_file(command: str, name: str, given: Path, tmp_path: Path) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     if command == "explore":
         pytest.importorskip("starlette")
     more = ["--methods", "int8"] if command == "sweep" else []
     arguments = [a for a in typed(command, given) if a not in ("--query-ids", "--labels", given / "names.csv")]
-    (tmp_path / name).touch()  # `mktemp` makes an empty file: nothing is lost
-    for _ in range(2):
-        result = run(command, *arguments, *more, "--out", tmp_path / name)
+    for content, told in (("", []), ("mine", ["--overwrite"])):  # `mktemp` makes an empty file: nothing is lost
+        (tmp_path / name).write_text(content)
+        result = run(command, *arguments, *more, "--out", tmp_path / name, *told)
         assert result.exit_code == 0, result.output
-    assert (tmp_path / name).stat().st_size
+    assert (tmp_path / name).stat().st_size > len(content)
 
 
-def test_a_report_of_the_users_own_stays(given: Path, tmp_path: Path) -> None:
-    """The default output too: FOLDER/report.html."""
+def test_a_report_of_the_users_own_stays_and_one_of_nearkin_is_written_again(given: Path, tmp_path: Path) -> None:
+    """The default output: FOLDER/report.html."""
     idx = Path(copytree(given / "idx", tmp_path / "idx"))
     (idx / "report.html").write_text("<html>mine</html>")
-    result = run("report", idx)
-    assert result.exit_code == 2
-    assert "was not written by nearkin" in result.stderr
+    assert run("report", idx).exit_code == 2
     assert (idx / "report.html").read_text() == "<html>mine</html>"
+    assert run("report", idx, "--overwrite").exit_code == 0
+    assert run("report", idx).exit_code == 0
+    assert run_json("check", idx)["others"] == []

@@ -92,12 +92,12 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
     for arguments, said in (
         (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 150 known ids"),
         (("search", out), "give either QUERIES"),
-        (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "bytes is 3, of two parts each, since 120"),
+        (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, since 120"),
         (
-            ("train", table, "--bytes", 3, "--dim", 8, "--out", out),
+            ("train", table, "--bytes", 3, "--dim", 8, "--out", "new"),
             "6 parts do not divide dim=8; give one of 1, 2, 4",
         ),
-        (("train", table, "--bytes", 1, "--dim", 7, "--out", out), "2 parts do not divide dim=7; give an even dim"),
+        (("train", table, "--bytes", 1, "--dim", 7, "--out", "new"), "2 parts do not divide dim=7; give an even dim"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

@@ -67,9 +67,9 @@ def test_the_same_index_twice_changes_nothing(bits, postgres, connection) -> Non
     assert export_index(bits, Pgvector(postgres))["already_there"]
     assert connection.execute("SELECT oid FROM pg_class WHERE relname = 'nearkin'").fetchone() == before
     connection.execute("DELETE FROM nearkin WHERE id < 10")  # by another hand
-    with pytest.raises(ValueError, match="--replace overwrites it"):
+    with pytest.raises(ValueError, match="overwrite=True replaces it"):
         export_index(bits, Pgvector(postgres))
-    export_index(bits, Pgvector(postgres, replace=True))
+    export_index(bits, Pgvector(postgres, overwrite=True))
     assert rows(connection) == len(bits)
 
 
@@ -84,7 +84,7 @@ def test_another_index_needs_replace(bits, X, postgres, connection) -> None:
     with pytest.raises(ValueError, match="16 dimensions and not 8"):
         export_index(narrow, Pgvector(postgres))
     assert rows(connection) == len(bits)
-    export_index(other, Pgvector(postgres, replace=True))
+    export_index(other, Pgvector(postgres, overwrite=True))
     assert rows(connection) == 500
 
 
@@ -103,7 +103,7 @@ def test_a_table_named_as_the_staging_table_was_is_kept(bits, postgres, connecti
     connection.execute("INSERT INTO nearkin_fresh VALUES ('mine')")
     for name in ("nearkin", "nearkin_fresh"):
         with contextlib.suppress(ValueError):
-            export_index(bits, Pgvector(postgres, name, replace=True))
+            export_index(bits, Pgvector(postgres, name, overwrite=True))
     assert connection.execute("SELECT * FROM nearkin_fresh").fetchall() == [("mine",)]
     connection.execute("DROP TABLE nearkin_fresh")
 
@@ -118,7 +118,7 @@ def test_an_index_or_a_table_that_came_meanwhile_is_kept(bits, postgres, connect
     monkeypatch.setattr(Pgvector, "_is_fresh", lambda *args: True)
     connection.execute("CREATE TABLE nearkin (word text)")
     with pytest.raises(ValueError, match="table nearkin was not written by nearkin"):
-        export_index(bits, Pgvector(postgres, replace=True))
+        export_index(bits, Pgvector(postgres, overwrite=True))
     assert rows(connection) == 0
 
 

@@ -96,7 +96,7 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
         raise Fault(told)
     if "a fault of nearkin's" in lines[0]:
         raise Fault(told)
-    kept = {"out", "parts"} if words[0] == "encode" else {"parts"}  # from which the command goes on
+    kept = {"parts", ".out.parts"}  # from which compress and encode go on
     if left - kept:
         raise Fault(f"{told}, left {sorted(left)}")
     raise ValueError(lines[0])

@@ -52,7 +52,7 @@ class Save:
         pass
 
     def work(self, path: Path, which: str) -> None:
-        with saving_folder(path, "lance export", {"text": which}) as folder:
+        with saving_folder(path, "lance export", {"text": which}, overwrite=True) as folder:
             (folder / "data").write_text(which * 1000)
 
     def again(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class Save:
 
 
 class Encode:
-    """`nearkin encode --replace` over the codes of another model."""
+    """`nearkin encode --overwrite` over the codes of another model."""
 
     leaves = ("out",)
 
@@ -81,7 +81,7 @@ class Encode:
             self.codes[name] = [hasher.encode(np.load(part)) for part in self.parts]
 
     def work(self, path: Path, which: str) -> None:
-        encode_shards(self.parts, self.models[which], path, workers=0, replace=True)
+        encode_shards(self.parts, self.models[which], path, workers=0, overwrite=True)
 
     def again(self, path: Path) -> None:
         self.work(path, "new")
@@ -89,9 +89,9 @@ class Encode:
     def state(self, path: Path) -> str:
         recover(path)
         found = [np.load(path / Path(part).name) for part in self.parts]
-        names = json.loads((path / "manifest.json").read_text())["shards"].keys()
+        names = read_config(path, "codes")["shards"].keys()
         same = [name for name, codes in self.codes.items() if all(map(np.array_equal, found, codes))]
-        return same[0] if same and set(names) == set(self.parts) else "mixed"
+        return same[0] if same and set(names) == {Path(part).name for part in self.parts} else "mixed"
 
 
 class Ask:
@@ -148,8 +148,9 @@ class Command:
     def __init__(self, base: Path, words: str, leaves: str = "out", start: str = "", in_place: bool = False) -> None:
         """`start` is the command that makes what stands at first, where it is another one.
 
-        One that works `in_place` is not run again on what it has changed already.
+        One that works `in_place` is not run again on what it has changed already; the others overwrite.
         """
+        words = words if in_place else f"{words} --overwrite"
         self.base, self.words, self.leaves = base, words.split(), tuple(leaves.split())
         self.start, self.in_place = (start or words).split(), in_place
         self.known: dict[str, dict[str, bytes]] = {}

@@ -186,7 +186,7 @@ def play(kind: int, first: int, operations: Sequence[int], folder: Path) -> None
                 rng = random.Random(operations[step - 1])
                 name = rng.choice(machine.operations)
                 getattr(machine, name)(rng)
-            machine.models[1].save(folder / "model")
+            machine.models[1].save(folder / "model", overwrite=True)
             machine.models[1] = machine.load(folder / "model")
             machine.check()
             for attribute in machine.fitted:

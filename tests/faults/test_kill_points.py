@@ -13,7 +13,7 @@ from tests.faults.jobs import JOBS
     [("save", "exchange", 2, 15), ("save", "renames", 2, 18), ("encode", "exchange", 4, 6), ("ask", "exchange", 3, 8)],
 )
 def test_killed_at_any_moment_old_or_new_stands(job, way, step, least):
-    """Before, 8 of 172 kills of a save, and 74 of 88 of `encode --replace`, left neither."""
+    """Before, 8 of 172 kills of a save, and 74 of 88 of `encode --overwrite`, left neither."""
     row = kills.points(job, way, step)
     assert not row.faults
     assert row.inputs >= least

@@ -367,7 +367,7 @@ def test_an_emptied_index_takes_given_ids_and_counted_ones(kind, names: str, tmp
         assert (each.search(X[:1], 70)[1].min() == 300) == (names == "counted")
         each.remove(np.arange(70) + 300 * (names == "counted")).add(NEW, NAMES["text"](70))
         assert each.ids.tolist() == NAMES["text"](70).tolist()
-        each.add(X[:1], ["another"]).save(tmp_path / "given")
+        each.add(X[:1], ["another"]).save(tmp_path / "given", overwrite=True)
         assert Index.load(tmp_path / "given").ids[-1] == "another"
 
 

@@ -181,7 +181,7 @@ def test_an_interrupted_save_leaves_the_old_folder_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr("nearkin.index.index.write_arrays", fails)
     with pytest.raises(OSError, match="No space"):
-        Index.build(X).save(tmp_path / "idx")
+        Index.build(X).save(tmp_path / "idx", overwrite=True)
     assert len(Index.load(tmp_path / "idx")) == 5
     assert [p.name for p in tmp_path.iterdir()] == ["idx"], "no temporary files stay behind"
 
@@ -192,8 +192,8 @@ def test_bad_folders(tmp_path):
     with pytest.raises(ValueError, match=r"has no config.json"):
         Index.load(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="other content"):
-        Index.build(X[:5]).save(tmp_path)
+    with pytest.raises(ValueError, match=r"holds notes.txt"):
+        Index.build(X[:5]).save(tmp_path, overwrite=True)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     Index.build(X[:5]).save(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"

@@ -19,7 +19,7 @@ X = np.random.default_rng(0).normal(size=(20_000, 16)).astype(np.float32)
 quantizer = nk.ProductQuantizer(2, 16, rotation=None, max_iter=1, random_state=0).fit(X[:500])
 nk.Index.build(X[:500], quantizer, keep_vectors=True).save(sys.argv[1] + "/idx")
 try:
-    nk.Index.build(X, quantizer, keep_vectors=True).save(sys.argv[1] + "/idx")
+    nk.Index.build(X, quantizer, keep_vectors=True).save(sys.argv[1] + "/idx", overwrite=True)
 except OSError as error:
     print(type(error).__name__, error)
 print(len(nk.Index.load(sys.argv[1] + "/idx")), os.listdir(sys.argv[1]))

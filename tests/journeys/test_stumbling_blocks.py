@@ -362,7 +362,7 @@ def test_a_rater_who_reversed_the_instruction_is_named(answers: Path, tmp_path: 
 @pytest.mark.usefixtures("no_pictures")
 def test_nobody_is_reversed_among_two_or_among_honest_raters(tmp_path: Path) -> None:
     for raters in ("anna ben cara", "anna felix"):
-        record = embed_comparisons(survey(tmp_path / "a.csv", 30, raters), out=tmp_path / "map")
+        record = embed_comparisons(survey(tmp_path / "a.csv", 30, raters), out=tmp_path / raters)
         assert record["reversed_raters"] == {}
 
 

@@ -74,16 +74,16 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
     assert done.exit_code == 0, done.output
     assert "20 of 1,500 rows" in done.output
-    assert check_folder(out)["verified"]
+    assert not check_folder(out)["damaged"]
 
 
 def test_it_replaces_what_it_wrote_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
-    save_demo(Path(copytree(folder, tmp_path / "demo")))
+    save_demo(Path(copytree(folder, tmp_path / "demo")), overwrite=True)
     (tmp_path / "mine").mkdir()
     np.save(tmp_path / "mine/labels.npy", np.arange(3))
-    with pytest.raises(ValueError, match="folder with other content"):
-        save_demo(tmp_path / "mine")
+    with pytest.raises(ValueError, match=r"holds labels\.npy"):
+        save_demo(tmp_path / "mine", overwrite=True)
     assert np.load(tmp_path / "mine/labels.npy").tolist() == [0, 1, 2], "A6: the user's labels were replaced"

@@ -49,7 +49,7 @@ def test_a_drift_is_called_where_there_is_one(folder: Path) -> None:
 def test_new_codes_serve_the_new_rows(folder: Path, keeps: bool, metric: str, n_lists: int) -> None:
     how = {"metric": metric, "n_probe": 3 if n_lists else None}
     index = nk.Index.build(OLD, quantizer(n_lists), ids=np.arange(900) + 5, keep_vectors=keeps, **how)
-    index.save(folder)
+    index.save(folder, overwrite=True)
     run("refresh", folder, "--with", folder.with_name("new.npy"))
     fresh = nk.Index.load(folder)
     np.testing.assert_array_equal(fresh.ids, index.ids)
@@ -80,10 +80,10 @@ def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None
         change.watch(folder, rows(NEW[:99]))
     with pytest.raises(ValueError, match=r"new\.npy has 5 columns, and the index 8"):
         change.refresh(folder, rows(NEW[:, :5]))
-    nk.Index.build(OLD).save(folder)
+    nk.Index.build(OLD).save(folder, overwrite=True)
     with pytest.raises(ValueError, match="the index holds exact vectors"):
         change.watch(folder, rows(NEW))
-    nk.Index.build(OLD, nk.ITQ(8, random_state=0), metric="hamming").save(folder)
+    nk.Index.build(OLD, nk.ITQ(8, random_state=0), metric="hamming").save(folder, overwrite=True)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     with pytest.raises(ValueError, match="the index holds bits"):
         change.refresh(folder, rows(NEW))

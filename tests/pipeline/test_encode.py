@@ -1,9 +1,9 @@
 """Shards of vectors to shards of codes: equal to one call of encode, restartable, and never half a file."""
 
 import errno
-import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq_file
 import pytest
-from filelock import FileLock
 
 import nearkin as nk
+from nearkin._storage import changing
 from nearkin.export import BatchEncoder
 from nearkin.index import Index
 from nearkin.pipeline import encode
@@ -85,36 +85,43 @@ def test_wide_codes_keep_their_type(X, tmp_path) -> None:
     np.testing.assert_array_equal(codes, quantizer.encode(X))
 
 
+def interrupted(parts: Path, model: Path, out: Path) -> list[str]:
+    """Encode shards of which the last cannot be encoded; returns the shards, all good."""
+    last = sorted(parts.glob("*.npy"))[-1]
+    rows = np.load(last)
+    np.save(last, np.full_like(rows, np.nan))
+    with pytest.raises(ValueError, match="contains NaN"):
+        encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    np.save(last, rows)
+    return [f"{parts}/*.npy"]
+
+
 def test_a_restart_skips_what_is_finished_and_whole(model, parts, bits, X, tmp_path) -> None:
-    out, shards = tmp_path / "out", [f"{parts}/*.npy"]
-    encode_shards(shards, model, out, workers=0)
-    times = {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")}
-    assert encode_shards(shards, model, out, workers=0)["skipped"] == 3
-    assert {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")} == times
-    damaged = (out / "part-1.npy").read_bytes()
-    (out / "part-1.npy").write_bytes(damaged[:-1] + bytes([damaged[-1] ^ 1]))
-    np.save(parts / "part-2.npy", X[1200:] + 0)  # written again, later
-    os.utime(parts / "part-2.npy", ns=(1, 1))
+    out, work = tmp_path / "out", tmp_path / ".out.parts"
+    shards = interrupted(parts, model, out)
+    assert not out.exists()
+    (work / "thesis.tex").write_text("mine")
+    whole = (work / "part-1.npy/part-1.npy").read_bytes()
+    (work / "part-1.npy/part-1.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert encode_shards(shards, model, out, workers=0)["skipped"] == 1
     np.testing.assert_array_equal(joined(out), bits.quantizer.encode(X))
+    assert (work / "thesis.tex").read_text() == "mine"
+    (work / "thesis.tex").unlink()
+    with pytest.raises(ValueError, match=r"out exists; .* overwrite=True"):
+        encode_shards(shards, model, out, workers=0)
+    os.utime(parts / "part-2.npy", ns=(1, 1))  # written again, later
+    assert encode_shards(shards, model, out, workers=0, overwrite=True)["skipped"] == 2
+    assert {entry.name for entry in tmp_path.iterdir()} == {"out", "parts"}
+    assert {entry.name for entry in out.iterdir()} == {"config.json", "manifest.json", *os.listdir(parts)}
 
 
-def test_the_manifest_has_the_checksum_of_every_file(model, parts, tmp_path) -> None:
-    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    for source, entry in manifest["shards"].items():
-        text = subprocess.check_output(["sha256sum", tmp_path / "out" / entry["file"]], text=True)
-        assert text.split()[0] == entry["sha256"]
-        assert Path(source).name == entry["file"]
-
-
-def test_another_model_needs_replace(model, parts, X, tmp_path) -> None:
-    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+def test_parts_of_another_model_need_overwrite(model, parts, X, tmp_path) -> None:
+    shards = interrupted(parts, model, tmp_path / "out")
     other = nk.RandomHyperplanes(12, random_state=1).fit(X)
     other.save(tmp_path / "other")
-    with pytest.raises(ValueError, match="holds codes of another model"):
-        encode_shards([f"{parts}/*.npy"], tmp_path / "other", tmp_path / "out", workers=0)
-    encode_shards([f"{parts}/*.npy"], tmp_path / "other", tmp_path / "out", workers=0, replace=True)
+    with pytest.raises(ValueError, match=r"is of another run \(model was .* overwrite=True"):
+        encode_shards(shards, tmp_path / "other", tmp_path / "out", workers=0)
+    assert encode_shards(shards, tmp_path / "other", tmp_path / "out", workers=0, overwrite=True)["skipped"] == 0
     np.testing.assert_array_equal(joined(tmp_path / "out"), other.encode(X))
 
 
@@ -141,64 +148,21 @@ def test_bad_shards_are_found_before_any_work(model, parts, X, tmp_path) -> None
     fails(ValueError, "has the ending '.csv'", parts / "x.csv")
 
 
-def test_a_folder_of_someone_elses_is_left_alone(model, parts) -> None:
-    for replace in (False, True):
-        with pytest.raises(ValueError, match="is a folder with other content"):
-            encode_shards([f"{parts}/*.npy"], model, parts, workers=0, replace=replace)
-
-
-def test_a_web_site_has_a_manifest_too(model, parts, tmp_path) -> None:
-    """Before, --replace removed any folder with a manifest.json."""
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "manifest.json").write_text('{"name": "my site", "icons": []}')
-    (site / "index.html").write_text("mine")
-    for replace in (False, True):
-        with pytest.raises(ValueError, match=r"manifest.json is damaged or of another program"):
-            encode_shards([f"{parts}/*.npy"], model, site, workers=0, replace=replace)
-    assert {entry.name for entry in site.iterdir()} == {"manifest.json", "index.html"}
-
-
-def test_replace_keeps_what_is_not_codes(model, parts, tmp_path) -> None:
-    out = tmp_path / "out"
-    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
-    (out / "thesis.tex").write_text("mine")
-    with pytest.raises(ValueError, match=r"out holds thesis.tex, which is not of its codes"):
-        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
-    assert (out / "thesis.tex").read_text() == "mine"
-
-
-def test_replace_waits_for_no_other_writer_and_removes_nothing(model, parts, tmp_path) -> None:
-    """Before, the folder was removed before the lock was asked for."""
-    out = tmp_path / "out"
-    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
-    with FileLock(out / ".lock"), pytest.raises(ValueError, match="is being written by another process"):
-        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
-    assert len(list(out.glob("part-*.npy"))) == 3
-
-
-def test_a_first_run_killed_in_its_first_write_can_be_run_again(model, parts, tmp_path) -> None:
-    """Before, the workspace and the lock that it left counted as other content."""
-    out = tmp_path / "out"
-    (out / ".manifest.json.abcd1234").mkdir(parents=True)
-    for left in (out / ".lock", out / ".manifest.json.abcd1234/lock", out / ".manifest.json.abcd1234/fresh"):
-        left.touch()
-    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
-    assert {entry.name for entry in out.iterdir()} == {
-        ".lock",
-        "manifest.json",
-        "part-0.npy",
-        "part-1.npy",
-        "part-2.npy",
-    }
+def test_what_is_not_codes_stays(model, parts, tmp_path) -> None:
+    for overwrite, message in ((False, "exists"), (True, r"holds part-0.npy and 2 others")):
+        (tmp_path / "mine").mkdir(exist_ok=True)
+        for part in parts.iterdir():
+            shutil.copy(part, tmp_path / "mine")
+        with pytest.raises(ValueError, match=message):
+            encode_shards([f"{parts}/*.npy"], model, tmp_path / "mine", workers=0, overwrite=overwrite)
 
 
 def test_shards_must_not_lie_in_out(model, parts, tmp_path) -> None:
     """Before, the codes took the place of the vectors."""
     encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
     np.save(tmp_path / "out" / "part-3.npy", np.load(parts / "part-0.npy"))
-    with pytest.raises(ValueError, match=r"part-3.npy lies in"):
-        encode_shards([str(tmp_path / "out" / "part-3.npy")], model, tmp_path / "out", workers=0)
+    with pytest.raises(ValueError, match=r"part-3.npy is an input"):
+        encode_shards([str(tmp_path / "out" / "part-3.npy")], model, tmp_path / "out", workers=0, overwrite=True)
 
 
 def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
@@ -207,7 +171,7 @@ def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
     np.save(tmp_path / "part-1.npy", np.zeros((300_000, 16), np.float32))
     command = [sys.executable, "-m", "nearkin", "encode", f"{tmp_path}/part-*.npy", "--model", model]
     job = subprocess.Popen([*command, "--out", tmp_path / "out", "--workers", "2"], start_new_session=True)
-    while not list(tmp_path.glob("out/.part-*")):
+    while not list(tmp_path.glob(".out.parts/.part-*")):
         assert job.poll() is None
         time.sleep(0.02)
     job.kill()
@@ -231,7 +195,7 @@ def test_nan_in_a_later_shard_keeps_the_earlier(model, parts, tmp_path) -> None:
     for workers in (0, 2):
         with pytest.raises(ValueError, match="contains NaN"):
             encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=workers)
-        assert not (tmp_path / "out" / "part-2.npy").exists()
+        assert not (tmp_path / "out").exists()
     rows[-1, 3] = 0
     np.save(parts / "part-2.npy", rows)
     assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 2
@@ -247,8 +211,8 @@ def test_a_full_disk_leaves_no_half_file(model, parts, bits, X, tmp_path) -> Non
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert failed.value.errno == errno.EFBIG  # whoever calls can tell a full disk from a file that is not there
-    names = {file.name for file in (tmp_path / "out").iterdir()}
-    assert names == {".lock", "manifest.json", "part-0.npy"}
+    names = {file.name for file in (tmp_path / ".out.parts").iterdir()}
+    assert names == {"config.json", "manifest.json", "added.json", "part-0.npy"}
     assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 1
     np.testing.assert_array_equal(joined(tmp_path / "out"), bits.quantizer.encode(X))
 
@@ -262,14 +226,15 @@ def test_kill_9_and_then_a_restart(model, X, bits, tmp_path) -> None:
     job = [f"{parts}/*.npy"], model, out
     child = encode._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
     child.start()
-    while not list(out.glob("part-0[2-9].npy")):
+    while not list(tmp_path.glob(".out.parts/part-0[2-9].npy")):
         assert child.is_alive()
         time.sleep(0.005)
     child.kill()
     child.join()
     record = encode_shards(*job, workers=0)
     assert 2 <= record["skipped"] < 60
-    assert {file.name for file in out.iterdir()} == {file.name for file in parts.iterdir()} | {".lock", "manifest.json"}
+    assert {file.name for file in out.iterdir()} == {*os.listdir(parts), "config.json", "manifest.json"}
+    assert {entry.name for entry in tmp_path.iterdir()} == {"out", "parts"}
     np.testing.assert_array_equal(np.load(out / "part-59.npy"), bits.quantizer.encode(rows))
 
 
@@ -288,8 +253,8 @@ def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
 
 
 def test_two_jobs_into_one_folder(model, parts, tmp_path) -> None:
-    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
-    with FileLock(tmp_path / "out" / ".lock"):
+    interrupted(parts, model, tmp_path / "out")
+    with changing(tmp_path / ".out.parts"):
         result = run("encode", f"{parts}/*.npy", "--model", model, "--out", tmp_path / "out", "--workers", 0)
     assert result.exit_code == 2
     assert "is being written by another process" in result.stderr

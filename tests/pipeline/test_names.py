@@ -34,8 +34,8 @@ def test_every_item_gets_an_id_of_its_own(folder: Path) -> None:
     assert {name: "".join(tokens) for name, tokens in index.items()} == {line["item"]: line["tokens"] for line in lines}
     assert index["Tee 7 ☕"] == ["<a_{}>".format(lines[7]["ids"][0]), "<b_{}>".format(lines[7]["ids"][1])]
     assert record["shared_before"] == made.shared_
-    assert run_json("check", folder / "ids")["verified"]
-    shown = run(*arguments, "--out", folder / "ids")
+    assert not run_json("check", folder / "ids")["damaged"]
+    shown = run(*arguments, "--out", folder / "ids", "--overwrite")
     assert shown.exit_code == 0, shown.output
     assert f"{made.shared_:.1%}" in shown.output
 
@@ -111,7 +111,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     run_json("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped)
     np.testing.assert_array_equal(np.load(mapped), nk.Bridge.load(folder / "bridge").transform(new))
     np.testing.assert_allclose(np.load(mapped), old, atol=1e-3)
-    assert run("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped).exit_code == 0
+    assert run("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped, "--overwrite").exit_code == 0
 
 
 @pytest.mark.parametrize(

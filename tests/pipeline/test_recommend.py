@@ -60,7 +60,7 @@ def test_an_index_of_other_rows_does_not_rank(folders: Path, tmp_path: Path) -> 
     """Ids of the same type that the right side lacks, and of another type."""
     X = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
     for ids in (["b1", "b2", "else"], [1, 2, 3]):
-        nk.Index.build(X, ids=ids, metric="ip").save(tmp_path / "idx")
+        nk.Index.build(X, ids=ids, metric="ip").save(tmp_path / "idx", overwrite=True)
         with pytest.raises(ValueError, match="rows under other ids than the right side"):
             open_sides(folders / "emb", tmp_path / "idx")
 

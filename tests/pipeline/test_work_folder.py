@@ -1,6 +1,5 @@
 """A compression that is interrupted goes on where it stopped."""
 
-import itertools
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -8,8 +7,10 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin import _storage
+from nearkin._storage import changing
 from nearkin.data import VectorFile, open_vectors
-from nearkin.pipeline.compress import WorkFolder, compress_file, remove_work
+from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
 
 
@@ -28,7 +29,11 @@ def quantizer() -> nk.ProductQuantizer:
 
 
 def compress(
-    file: VectorFile, folder: Path, after: int | None = None, learner: nk.ProductQuantizer | None = None
+    file: VectorFile,
+    folder: Path,
+    after: int | None = None,
+    learner: nk.ProductQuantizer | None = None,
+    overwrite: bool = False,
 ) -> None:
     """With `after`, an interruption when that many rows are encoded."""
 
@@ -37,7 +42,7 @@ def compress(
             raise Interrupted
 
     steps = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
-    options = {"random_state": 0, "checkpoint": folder / "work", "steps": steps}
+    options = {"random_state": 0, "checkpoint": folder / "work", "steps": steps, "overwrite": overwrite}
     compress_file(file, quantizer() if learner is None else learner, folder / "idx", **options)
 
 
@@ -51,49 +56,19 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     assert not (tmp_path / "work/rows-0000000008192").exists()
     assert not (tmp_path / "idx").exists()
     first_made = first.stat().st_mtime_ns
-    times = []
 
     def no_fit(*args: object, **options: object) -> None:
         raise AssertionError("the quantizer has been learned already")
 
-    join = WorkFolder.join
-
-    def spy(*args: object) -> nk.Index:
-        times.append(first.stat().st_mtime_ns)
-        return join(*args)
-
     monkeypatch.setattr(nk.ProductQuantizer, "fit", no_fit)
-    monkeypatch.setattr(WorkFolder, "join", spy)
+    monkeypatch.setattr(_storage, "discard", lambda path: None)
     compress(file, tmp_path)
     monkeypatch.undo()
-    assert times == [first_made]
+    assert first.stat().st_mtime_ns == first_made
+    compress(file, tmp_path, overwrite=True)
     assert not (tmp_path / "work").exists()
     compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
-
-
-@pytest.mark.parametrize("killed_at", [0, 1, 2, 3])  # of the files of quantizer and folder, how many are gone
-def test_a_run_killed_while_it_removed_its_work_can_be_run_again(
-    tmp_path: Path, file: VectorFile, monkeypatch: pytest.MonkeyPatch, killed_at: int
-) -> None:
-    """The rest of the quantizer's folder was refused as one with other content, a config.json alone as damage."""
-    with pytest.raises(Interrupted):
-        compress(file, tmp_path, after=5000)
-    unlink, count = Path.unlink, itertools.count()
-
-    def killed(self: Path, *, missing_ok: bool = False) -> None:
-        if self.is_file() and next(count) == killed_at:
-            raise Interrupted
-        unlink(self, missing_ok=missing_ok)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", killed)
-        with pytest.raises(Interrupted):
-            remove_work(tmp_path / "work")
-    compress(file, tmp_path)
-    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
-    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
-    assert not (tmp_path / "work").exists()
 
 
 def test_what_a_run_killed_in_its_first_write_left_is_swept(tmp_path: Path, file: VectorFile) -> None:
@@ -109,42 +84,53 @@ def test_what_a_run_killed_in_its_first_write_left_is_swept(tmp_path: Path, file
 def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=100)
-    with pytest.raises(ValueError, match=r"is of another run \(quantizer's max_iter was 2, is 3\)"):
-        compress(file, tmp_path, learner=quantizer().set_params(max_iter=3))
+    other = quantizer().set_params(max_iter=3)
+    with pytest.raises(ValueError, match=r"is of another run \(quantizer's max_iter was 2, is 3\).*overwrite=True"):
+        compress(file, tmp_path, learner=other)
+    compress(file, tmp_path, learner=other, overwrite=True)
+    compress_file(file, other, tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+
+
+def test_two_runs_with_one_checkpoint_are_refused(tmp_path: Path, file: VectorFile) -> None:
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    with changing(tmp_path / "work"), pytest.raises(ValueError, match="is being written by another process"):
+        compress(file, tmp_path, overwrite=True)
 
 
 @pytest.mark.parametrize("checkpoint", ["idx", "idx/work", "."])
 def test_checkpoint_and_out_must_lie_apart(tmp_path: Path, file: VectorFile, checkpoint: str) -> None:
     """Before, the result was deleted, with exit code 0."""
-    with pytest.raises(ValueError, match=r"the same place|lies in"):
+    with pytest.raises(ValueError, match=r"the same place"):
         compress_file(file, quantizer(), tmp_path / "idx", random_state=0, checkpoint=tmp_path / checkpoint)
     assert [entry.name for entry in tmp_path.iterdir()] == ["X.npy"]
 
 
-def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: VectorFile) -> None:
+@pytest.mark.parametrize("name", ["thesis.tex", "trained/notes.txt"])
+def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: VectorFile, name: str) -> None:
     (tmp_path / "work").mkdir()  # empty: fine
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=5000)
-    (tmp_path / "work" / "thesis.tex").write_text("mine")
-    (tmp_path / "work" / "trained" / "notes.txt").write_text("mine")
+    (tmp_path / "work" / name).write_text("mine")
     compress(file, tmp_path)
-    left = {str(path.relative_to(tmp_path / "work")) for path in (tmp_path / "work").rglob("*") if path.is_file()}
-    assert left == {"thesis.tex", "trained/notes.txt"}
+    assert (tmp_path / "work" / name).read_text() == "mine"
 
 
-def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile) -> None:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile, overwrite: bool) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "thesis.tex").write_text("mine")
     with pytest.raises(ValueError, match=r"work has no config.json"):
-        compress(file, tmp_path)
+        compress(file, tmp_path, overwrite=overwrite)
     assert (tmp_path / "work" / "thesis.tex").read_text() == "mine"
 
 
 def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path, file: VectorFile) -> None:
     compress_file(file, quantizer(), tmp_path / "idx", random_state=0, keep_vectors=True)
     kept = open_vectors(tmp_path / "idx" / "vectors.npy")
-    with pytest.raises(ValueError, match=r"vectors.npy lies in .*idx, which would be replaced"):
-        compress_file(kept, quantizer(), tmp_path / "idx", random_state=0)
+    with pytest.raises(ValueError, match=r"vectors.npy is an input and would be replaced"):
+        compress_file(kept, quantizer(), tmp_path / "idx", random_state=0, overwrite=True)
     assert (tmp_path / "idx" / "vectors.npy").is_file()
 
 
@@ -188,6 +174,6 @@ def test_a_damaged_block_of_a_checkpoint_is_made_again(tmp_path: Path, file: Vec
 def test_a_checkpoint_that_is_a_file_is_named_and_stays(tmp_path: Path, file: VectorFile) -> None:
     """Before: "[Errno 20] Not a directory"."""
     (tmp_path / "work").write_text("notes")
-    with pytest.raises(ValueError, match=r"work is a file; give a new folder"):
+    with pytest.raises(ValueError, match=r"work is a file; give the name of a folder"):
         compress(file, tmp_path)
     assert (tmp_path / "work").read_text() == "notes"

@@ -1,106 +1,156 @@
-"""Which folders are replaced: those that nearkin wrote, and no others."""
+"""What exists is refused; with `overwrite` a file is replaced, and of a folder what its manifest lists and no more."""
 
 import json
 import os
+from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nearkin._storage import check_target, read_config, saving_folder
-from nearkin.report.page import Page
+import nearkin as nk
+from nearkin._storage import adding, check_target, read_config, saving_folder
+from nearkin.data import comparisons_from_names
 
+X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+MODELS: dict[str, Callable[[], object]] = {
+    "index": lambda: nk.Index.build(X),
+    "hasher": lambda: nk.ITQ(2, random_state=0).fit(X),
+    "quantizer": lambda: nk.ProductQuantizer(2, 8, random_state=0).fit(X),
+    "towers": lambda: nk.TwoTower(2, random_state=0).fit(nk.Interactions.from_pairs(list("aabb"), list("xyxz"))),
+    "ordinal": lambda: nk.OrdinalEmbedding(2, n_init=1, random_state=0).fit(comparisons_from_names([list("abc")])),
+}
 FOREIGN = {
-    "a model folder of another library": {"architectures": ["BertModel"], "hidden_size": 384},
-    "another program's kind": {"kind": "web site", "format_version": 1},
-    "no version": {"kind": "lance export"},
-    "a newer version": {"kind": "lance export", "format_version": 99},
-    "no object": [1, 2],
+    "config.json": {"architectures": ["BertModel"], "hidden_size": 384},
+    "manifest.json": {"name": "my site", "icons": []},
+    "weights.bin": [1, 2],
 }
 
 
-@pytest.mark.parametrize("config", FOREIGN.values(), ids=list(FOREIGN))
-def test_a_folder_that_is_not_ours_is_not_replaced(tmp_path, config):
-    """Before, any folder with a config.json was deleted."""
-    mine = tmp_path / "model"
-    mine.mkdir()
-    (mine / "config.json").write_text(json.dumps(config))
-    (mine / "weights.bin").write_text("mine")
-    with pytest.raises(ValueError, match="model"):
-        check_target(mine)
-    with pytest.raises(ValueError, match="model"), saving_folder(mine, "lance export", {}):
-        pass
-    assert (mine / "weights.bin").read_text() == "mine"
+def save(path: Path, text: str, *, overwrite: bool = False) -> None:
+    with saving_folder(path, "lance export", {"text": text}, overwrite) as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / text).write_text(text)
 
 
-def test_what_came_during_the_work_is_not_replaced(tmp_path):
-    def long_work() -> None:
-        with saving_folder(tmp_path / "x", "lance export", {}):
-            (tmp_path / "x").mkdir()
+def stands(path: Path) -> str:
+    return read_config(path)["text"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_save_refuses_what_exists_and_overwrite_replaces_it(name: str, tmp_path: Path) -> None:
+    made: object = MODELS[name]()
+    (tmp_path / "x").mkdir()  # empty: nothing is lost
+    made.save(tmp_path / "x")  # type: ignore[attr-defined]
+    save(tmp_path / "y", "old")
+    again = MODELS[name]()
+    for place in ("x", "y"):
+        with pytest.raises(ValueError, match=r"exists; give another name, or overwrite=True"):
+            again.save(tmp_path / place)  # type: ignore[attr-defined]
+    again.save(tmp_path / "y", overwrite=True)  # type: ignore[attr-defined]
+    assert {file.name for file in (tmp_path / "y").iterdir()} == {file.name for file in (tmp_path / "x").iterdir()}
+
+
+def test_an_index_replaces_its_own_folders(tmp_path: Path) -> None:
+    index = nk.Index.build(X)
+    index.save(tmp_path / "idx")
+    index.add(X).save(tmp_path / "idx")
+    loaded = nk.Index.load(tmp_path / "idx")
+    loaded.save(tmp_path / "copy")
+    loaded.add(X).save(tmp_path / "idx")
+    assert len(nk.Index.load(tmp_path / "idx")) == 120
+    (tmp_path / "idx" / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match=r"idx holds thesis.tex"):
+        loaded.save(tmp_path / "idx")
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_folder_of_another_program_is_not_replaced(tmp_path: Path, name: str, overwrite: bool) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / name).write_text(json.dumps(FOREIGN[name]))
+    with pytest.raises(ValueError, match=rf"holds {name}" if overwrite else "exists"):
+        save(tmp_path / "model", "new", overwrite=overwrite)
+    assert json.loads((tmp_path / "model" / name).read_text()) == FOREIGN[name]
+
+
+MINE: dict[str, Callable[[Path], object]] = {
+    "thesis.tex": lambda path: path.write_text("mine"),
+    ".hidden": lambda path: path.write_text("mine"),
+    "deep/.git/HEAD": lambda path: path.write_text("mine"),
+    "report.html": lambda path: path.write_text("mine"),
+    "evaluation.json": lambda path: path.write_text("{}"),
+    "link": lambda path: path.symlink_to("nowhere"),
+    "folder": lambda path: path.symlink_to(path.parents[1]),
+    "fifo": lambda path: os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_other_files_in_a_saved_folder_are_named_and_stay(tmp_path: Path, name: str) -> None:
+    save(tmp_path / "x", "old")
+    (tmp_path / "x" / name).parent.mkdir(exist_ok=True)
+    MINE[name](tmp_path / "x" / name)
+    with pytest.raises(ValueError, match=rf"x holds {name}, which no manifest.json of nearkin lists; move"):
+        save(tmp_path / "x", "new", overwrite=True)
+    assert stands(tmp_path / "x") == "old"
+    assert os.path.lexists(tmp_path / "x" / name)
+
+
+def test_what_came_during_the_work_is_not_replaced(tmp_path: Path) -> None:
+    def long_work(overwrite: bool) -> None:
+        with saving_folder(tmp_path / "x", "lance export", {}, overwrite):
+            (tmp_path / "x").mkdir(exist_ok=True)
             (tmp_path / "x" / "thesis.tex").write_text("mine")
 
-    with pytest.raises(ValueError, match="other content"):
-        long_work()
+    for overwrite, message in ((False, "exists"), (True, "holds thesis.tex")):
+        with pytest.raises(ValueError, match=message):
+            long_work(overwrite)
     assert [p.name for p in (tmp_path / "x").iterdir()] == ["thesis.tex"]
 
 
-def test_ours_and_empty_folders_are_replaced(tmp_path):
-    (tmp_path / "x").mkdir()
-    for kind in ("two-tower-checkpoint", "lance export"):
-        with saving_folder(tmp_path / "x", kind, {}):
-            pass
-        assert read_config(tmp_path / "x")["kind"] == kind
+def test_a_file_that_joins_a_folder_is_listed_and_goes_with_it(tmp_path: Path) -> None:
+    save(tmp_path / "x", "old")
+    (tmp_path / "x" / "report.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"report.html exists"), adding(tmp_path / "x", "report.html"):
+        pass
+    for overwrite in (True, False):  # once it is nearkin's, it is written again
+        with adding(tmp_path / "x", "report.html", overwrite) as fresh:
+            fresh.write_text("ours")
+    assert json.loads((tmp_path / "x" / "added.json").read_text()) == ["report.html"]
+    (tmp_path / "x" / ".DS_Store").touch()  # of a file manager
+    save(tmp_path / "x", "new", overwrite=True)
+    assert sorted(file.name for file in (tmp_path / "x").iterdir()) == ["config.json", "deep", "manifest.json"]
 
 
-def test_a_file_is_not_replaced_by_a_folder(tmp_path):
+def test_what_joins_a_folder_inside_a_folder_damages_neither(tmp_path: Path) -> None:
+    """The demo holds an index, which may be evaluated."""
+    for text in ("old", "new"):
+        with saving_folder(tmp_path / "demo", "demo", {}, overwrite=True) as folder:
+            save(folder / "index", text)
+        with adding(tmp_path / "demo" / "index", "evaluation.json") as fresh:
+            fresh.write_text("{}")
+        read_config(tmp_path / "demo")
+    assert stands(tmp_path / "demo" / "index") == "new"
+
+
+def test_files_and_folders_do_not_replace_each_other(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("mine")
-    with pytest.raises(ValueError, match="is a file"), saving_folder(tmp_path / "f", "thing", {}):
-        pass
-    assert (tmp_path / "f").read_text() == "mine"
+    with pytest.raises(ValueError, match="is a file; give the name of a folder"):
+        save(tmp_path / "f", "new", overwrite=True)
+    save(tmp_path / "x", "old")
+    with pytest.raises(ValueError, match="is a folder; give the name of a file"):
+        check_target(tmp_path / "x", True, folder=False)
 
 
-def test_a_save_removes_only_what_nearkin_put_there(tmp_path):
-    """A user's hidden files, empty folders and own report.html went with the old folder."""
-    folder = tmp_path / "idx"
-    with saving_folder(folder, "index", {"metric": "l2", "n_features": 2, "n_rows": 3}) as fresh:
-        (fresh / "old.npy").write_text("ours")
-        (fresh / "quantizer").mkdir()
-        (fresh / "quantizer" / "old").write_text("ours")
-    mine = (".notes", ".git/HEAD", ".git/objects/ab/cd", "quantizer/.hidden", "report.html")
-    for name in mine:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("mine")
-    for name in ("plans", ".git/empty"):
-        (folder / name).mkdir()
-    (folder / ".link").symlink_to("nowhere")
-    os.mkfifo(folder / ".fifo")
-    (folder / "evaluation.json").write_text("{}")  # ours, of the old rows
-    for _ in range(2):
-        with saving_folder(folder, "index", {"metric": "ip", "n_features": 2, "n_rows": 3}) as fresh:
-            (fresh / "new.npy").write_text("ours")
-        assert read_config(folder)["metric"] == "ip"
-        found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-        assert found == {"config.json", "manifest.json", "new.npy", *mine}
-        assert all((folder / name).read_text() == "mine" for name in mine)
-        assert (folder / "plans").is_dir()
-        assert (folder / ".git" / "empty").is_dir()
-        assert os.readlink(folder / ".link") == "nowhere"
-        assert (folder / ".fifo").is_fifo()
-    Page("of nearkin").write(folder / "report.html")
-    (folder / ".notes").write_text("changed")
-    with saving_folder(folder, "index", {"metric": "l2", "n_features": 2, "n_rows": 3}):
-        pass
-    assert not (folder / "report.html").exists()
-    assert (folder / ".notes").read_text() == "changed"
-
-
-def test_users_files_are_copied_where_the_disk_has_no_links(tmp_path, monkeypatch):
-    def refuse(*args: object, **options: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    for _ in range(2):
-        with saving_folder(tmp_path / "x", "lance export", {}):
-            pass
-        (tmp_path / "x" / ".mine").write_text("mine")
-    with saving_folder(tmp_path / "x", "lance export", {}):
-        pass
-    assert (tmp_path / "x" / ".mine").read_text() == "mine"
+def test_an_input_is_never_replaced(tmp_path: Path) -> None:
+    save(tmp_path / "x", "old")
+    (tmp_path / "f.npy").write_text("mine")
+    (tmp_path / "link").symlink_to("f.npy")
+    for given in ("f.npy", "f.npy:key", "*.npy", "link"):
+        for out in ("f.npy", "link"):
+            with pytest.raises(ValueError, match="is an input and would be replaced"):
+                check_target(tmp_path / out, True, [tmp_path / given], folder=False)
+    for given in ("x", "x/config.json", "x/*.json"):
+        with pytest.raises(ValueError, match="is an input and would be replaced"):
+            check_target(tmp_path / "x", True, [tmp_path / given])

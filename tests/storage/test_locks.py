@@ -10,7 +10,7 @@ from nearkin._storage import changing, saving_folder
 
 
 def save(path: Path, text: str) -> None:
-    with saving_folder(path, "lance export", {}) as folder:
+    with saving_folder(path, "lance export", {}, overwrite=True) as folder:
         (folder / "data").write_text(text)
 
 

@@ -44,7 +44,7 @@ def test_a_load_during_a_save_is_of_one_version(
 
     def replaced_first(path: Path) -> Any:
         if saves:
-            saves.pop().save(tmp_path / "model")
+            saves.pop().save(tmp_path / "model", overwrite=True)
         return read(path)
 
     monkeypatch.setattr(storage, reader, replaced_first)
@@ -65,7 +65,7 @@ def test_a_config_read_during_a_save_is_of_one_version(tmp_path: Path, monkeypat
     def replaced_then(file: Path) -> dict[str, Any]:
         found = parsed(file)
         if saves:
-            saves.pop().save(tmp_path / "idx")
+            saves.pop().save(tmp_path / "idx", overwrite=True)
         return found
 
     monkeypatch.setattr(folders, "_parsed", replaced_then)
@@ -82,7 +82,7 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     def replaced_then(path: Path) -> dict[str, np.ndarray]:
         found = read(path)
         if saves:
-            with replacing_folder(tmp_path / "idx") as fresh:
+            with replacing_folder(tmp_path / "idx", overwrite=True) as fresh:
                 shutil.copytree(saves.pop(), fresh)
         return found
 

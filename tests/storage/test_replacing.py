@@ -14,7 +14,7 @@ CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
 
 
 def save(path: Path, text: str) -> None:
-    with saving_folder(path, "lance export", {"text": text}) as folder:
+    with saving_folder(path, "lance export", {"text": text}, overwrite=True) as folder:
         (folder / "data").write_text(text)
 
 
@@ -38,7 +38,7 @@ def test_an_error_keeps_the_old(tmp_path):
     save(tmp_path / "x", "old")
 
     def half_a_save() -> None:
-        with saving_folder(tmp_path / "x", "lance export", {"text": "new"}) as folder:
+        with saving_folder(tmp_path / "x", "lance export", {"text": "new"}, overwrite=True) as folder:
             (folder / "half").write_text("written")
             raise RuntimeError("stop")
 

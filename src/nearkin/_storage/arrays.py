@@ -5,13 +5,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from safetensors.numpy import load, save
 
 from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
-from nearkin._storage.manifest import BLOCK, MANIFEST, is_verifying, open_file, read_manifest, regular_file
+from nearkin._storage.manifest import BLOCK, MANIFEST, Manifest, is_verifying, open_file, read_manifest, regular_file
 from nearkin._types import Record
 
 
@@ -97,14 +98,13 @@ class MappedRows:
         except Exception as error:  # the header is Python source, and may raise what its parser raises
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
-        manifest = read_manifest(path.parent) if is_verifying() else None
-        self._bytes, self._checksums, self._unread = np.empty(0, np.uint8), list[int](), np.empty(0, bool)
-        if manifest is not None:
-            if path.name not in manifest.files:
+        self._manifest = read_manifest(path.parent) if is_verifying() else None
+        self._bytes, self._unread = np.empty(0, np.uint8), np.empty(0, bool)
+        if self._manifest is not None:
+            if path.name not in self._manifest.files:
                 raise ValueError(f"{path} is not in {MANIFEST}; it is of another folder, remove it")
             self._bytes = np.memmap(path, np.uint8, "r")
-            self._checksums = manifest.files[path.name].checksums
-            self._unread = np.ones(len(self._checksums), bool)
+            self._unread = np.ones(len(self._manifest.files[path.name].checksums), bool)
             self._header = len(self._bytes) - self._rows.nbytes
             self._verify(np.zeros(1, np.int64))
 
@@ -127,8 +127,6 @@ class MappedRows:
 
     def _verify(self, blocks: np.ndarray) -> None:
         for block in blocks[self._unread[blocks]].tolist():
-            if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._checksums[block]:
-                raise ValueError(
-                    f"{self._path} has other bytes than {MANIFEST} lists, from {block * BLOCK:,} on; it is damaged"
-                )
+            found = zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data)
+            cast(Manifest, self._manifest).check_block(self._path.name, block, found)
             self._unread[block] = False

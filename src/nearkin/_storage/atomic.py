@@ -66,6 +66,14 @@ def recover(path: StrPath) -> None:
     sweep(path.parent, glob.escape(path.name))
 
 
+def discard(path: StrPath) -> None:
+    """Remove a folder in one step, as seen from outside; what a killed removal leaves is swept as that of a writer."""
+    path = Path(os.path.realpath(path))
+    with _workspace(path) as workspace:
+        os.rename(path, workspace / "fresh")
+        _settle(workspace, path)
+
+
 def sweep(folder: Path, name: str = "?*") -> None:
     """`recover` for whatever was being written in a folder, or for what the pattern `name` fits."""
     for workspace in folder.glob(f".{name}.????????"):
@@ -174,8 +182,9 @@ _held: set[int] = set()  # numbers of the folders that are open here
 
 
 @contextmanager
-def changing(path: StrPath) -> Iterator[None]:
-    """While the block runs, no other process or thread is in such a block for the same folder; it waits for its turn.
+def changing(path: StrPath, *, wait: bool = True) -> Iterator[None]:
+    """While the block runs, no other process or thread is in such a block for the same folder; it waits for its turn,
+    or if it may not `wait` raises ValueError.
 
     The lock is on the folder itself and ends with the process, so that nothing is left behind. A save puts another
     folder in its place: who has waited looks again and locks that one. A plain save does not ask. FileNotFoundError if
@@ -190,6 +199,8 @@ def changing(path: StrPath) -> Iterator[None]:
             if try_lock(number) and _stands_at(path, number):
                 yield
                 return
+            if not wait:
+                raise ValueError(f"{path} is being written by another process; wait for it, or give another name")
         finally:
             if number in _held:  # else closed by a fork
                 _held.remove(number)

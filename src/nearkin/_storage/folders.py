@@ -1,6 +1,11 @@
-"""The folders that nearkin saves: `config.json` with kind and format version, and data files."""
+"""The folders that nearkin saves: `config.json` with kind and format version, and data files; and what is replaced.
+
+One rule for every file and folder that is written, `check_target`: what exists is refused without `overwrite`, and with
+it exactly that is replaced which a manifest lists. Whoever changes their own folder in place passes it.
+"""
 
 import errno
+import glob
 import json
 import os
 import shutil
@@ -11,23 +16,33 @@ from pathlib import Path
 from typing import TypeVar
 
 from nearkin._fields import StrPath
-from nearkin._storage.atomic import recover, replacing
-from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, users_files, write_manifest
+from nearkin._storage.atomic import changing, recover, replacing
+from nearkin._storage.manifest import (
+    MANIFEST,
+    added,
+    is_verifying,
+    list_added,
+    read_manifest,
+    strangers,
+    write_manifest,
+)
 from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2
-WORK = "compress checkpoint"  # the kind of folder that grows and has no manifest
 
 
-def check_target(path: StrPath) -> None:
-    """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts.
+def check_target(
+    path: StrPath, overwrite: bool = False, inputs: Iterable[StrPath] = (), *, folder: bool = True
+) -> Path:
+    """The path of a folder, or file, that may be written; ValueError otherwise. Long work asks before it starts.
 
-    An existing folder must be empty or one of ours: its config.json names the format version of this nearkin, and it
-    has a manifest or is a work folder.
+    What exists and is not empty is refused. With `overwrite` a file is replaced, and a folder if its manifest lists all
+    that is in it, unless that is, or holds, one of `inputs` (FILE, FILE:KEY or patterns).
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is a file; give the name of a folder")
+    if path.exists() and path.is_dir() != folder:
+        kinds = ("a file", "a folder") if folder else ("a folder", "a file")
+        raise ValueError(f"{path} is {kinds[0]}; give the name of {kinds[1]}")
     place = _parent(path)
     try:
         with tempfile.TemporaryFile(dir=place):
@@ -35,17 +50,29 @@ def check_target(path: StrPath) -> None:
     except OSError as error:
         text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
         raise OSError(error.errno, text) from error
-    if not path.is_dir() or not any(path.iterdir()):
-        return
-    try:
-        read_config(path)
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is a folder with other content, which is not replaced; give a new name or an empty folder"
-        ) from error
-    manifest = read_manifest(path)
-    if manifest is not None and (strangers := manifest.strangers()):
-        raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
+    recover(path)
+    if not path.exists() or (not any(path.iterdir()) if folder else path.is_file() and not path.stat().st_size):
+        return path
+    if not overwrite:
+        raise ValueError(f"{path} exists; give another name, or overwrite=True to replace it")
+    target = Path(os.path.realpath(path))
+    for name in inputs:
+        for found in map(Path, map(os.path.realpath, _named(os.fspath(name)))):
+            if target in (found, *found.parents):
+                raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
+    if folder and (others := strangers(path)):
+        more = f" and {len(others) - 1:,} others" if len(others) > 1 else ""
+        raise ValueError(f"{path} holds {others[0]}{more}, which no {MANIFEST} of nearkin lists; move them away first")
+    return path
+
+
+def _named(given: str) -> list[str]:
+    """The files that FILE, FILE:KEY or a pattern may name."""
+    return [
+        given,
+        given.rpartition(":")[0] or given,
+        *(glob.glob(given, recursive=True) if glob.has_magic(given) else ()),
+    ]
 
 
 def check_space(path: StrPath, n_bytes: int) -> None:
@@ -75,22 +102,13 @@ def check_apart(one: StrPath, other: StrPath) -> None:
         raise ValueError(f"{one} and {other} are the same place, or one holds the other; give two folders apart")
 
 
-def check_inputs(out: StrPath, inputs: Iterable[StrPath]) -> None:
-    """Raise ValueError if an input lies in the folder `out`, which will be replaced."""
-    folder = Path(os.path.realpath(out))
-    for name in inputs:
-        if folder in Path(os.path.realpath(name)).parents:
-            raise ValueError(f"{name} lies in {out}, which would be replaced; give another folder to write to")
-
-
 @contextmanager
-def saving_folder(path: StrPath, kind: str, config: Fields) -> Iterator[Path]:
-    """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
+def saving_folder(path: StrPath, kind: str, config: Fields, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a new folder holding `config.json` for the caller to fill; it becomes `path` when the block ends.
 
-    An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
-    manifest of all files is written last.
+    ValueError as of `check_target`. A manifest of all files is written last.
     """
-    with replacing_folder(path) as folder:
+    with replacing_folder(path, overwrite) as folder:
         folder.mkdir()
         record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
         (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -99,30 +117,28 @@ def saving_folder(path: StrPath, kind: str, config: Fields) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: StrPath) -> Iterator[Path]:
+def replacing_folder(path: StrPath, overwrite: bool = False) -> Iterator[Path]:
     """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
-    check_target(path)
+    check_target(path, overwrite)
     with replacing(path) as fresh:
         yield fresh
         write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION)
-        check_target(path)  # again: the work between may have taken hours
-        _keep_users_files(Path(path), fresh)
+        check_target(path, overwrite)  # again: the work between may have taken hours
 
 
-def _keep_users_files(old: Path, fresh: Path) -> None:
-    """Put what the user keeps in the old folder into the new one too; the old one goes after the exchange."""
-    for path in users_files(old) if old.is_dir() else []:
-        target = fresh / path
-        if os.path.lexists(target):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (old / path).is_dir() and not (old / path).is_symlink():
-            target.mkdir()
-            continue
-        try:
-            os.link(old / path, target, follow_symlinks=False)  # also what the user writes during the save is kept
-        except (OSError, NotImplementedError):  # a file system without links
-            shutil.copy2(old / path, target, follow_symlinks=False)
+@contextmanager
+def adding(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary path for a file that joins a saved folder, such as its report, or replaces the earlier one.
+
+    Its name is listed first. ValueError for a file of that name that is not listed, without `overwrite`.
+    """
+    with changing(folder):
+        if read_manifest(folder) is None:
+            raise ValueError(f"{folder} has no {MANIFEST}; give a folder written by save or by `nearkin ... --out`")
+        check_target(folder / name, overwrite or name in added(folder), folder=False)
+        list_added(folder, name)
+        with replacing(folder / name) as fresh:
+            yield fresh
 
 
 def read_config(path: StrPath, kind: str | None = None) -> Record:
@@ -167,9 +183,7 @@ def _parsed(file: Path) -> Record:
 def _check_whole(path: Path, kind: str) -> None:
     manifest = read_manifest(path)
     if manifest is None:
-        if kind != WORK:
-            raise ValueError(f"{path} has no {MANIFEST}; the folder is damaged, copy it again")
-        return
+        raise ValueError(f"{path} has no {MANIFEST}; the folder is damaged, copy it again")
     if manifest.kind != kind:
         raise ValueError(f"{path} is {kind!r} by config.json, {manifest.kind!r} by {MANIFEST}; the folder is damaged")
     manifest.check_sizes()

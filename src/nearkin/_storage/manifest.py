@@ -1,7 +1,8 @@
 """The manifest of a saved folder: manifest.json, written last, with the length and the checksums of every file.
 
 Checksums are zlib's CRC-32, one for each block of 64 kB, so that a part of a long file can be verified alone. They find
-damage and mixed-up files; they are no protection against somebody who forges a folder.
+damage and mixed-up files; they are no protection against somebody who forges a folder. What commands put into a
+finished folder later, such as its report, is listed by name in added.json.
 """
 
 import json
@@ -18,12 +19,11 @@ from typing import BinaryIO
 
 from nearkin._check import check_instance
 from nearkin._fields import StrPath
-from nearkin._storage.atomic import is_workspace
+from nearkin._storage.atomic import is_workspace, replacing
 
-MANIFEST = "manifest.json"
+MANIFEST, ADDED = "manifest.json", "added.json"
 BLOCK = 2**16  # bytes under one checksum
-ADDED = ("report.html", "evaluation.json")  # what commands put into a finished folder
-_REPORT = b"<footer>nearkin "  # marks a report.html of ours
+_OF_THE_SYSTEM = (".DS_Store", "Thumbs.db", "desktop.ini")  # file managers make them, and nobody misses them
 _DIGITS = 8  # hexadecimal digits of a checksum
 _verified = ContextVar("verified", default=True)
 
@@ -60,12 +60,16 @@ class Manifest:
             size = os.fstat(opened.fileno()).st_size
             if size != entry.bytes:
                 raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} lists {entry.bytes:,}; {_DAMAGED}")
-            for number, (found, expected) in enumerate(zip(_checksums(opened), entry.checksums, strict=True)):
-                if found != expected:
-                    raise ValueError(
-                        f"{path} has other bytes than {MANIFEST} lists, from {number * BLOCK:,} on; {_DAMAGED}"
-                    )
+            for number, found in enumerate(_checksums(opened)):
+                self.check_block(name, number, found)
             opened.seek(0)
+
+    def check_block(self, name: str, number: int, found: int) -> None:
+        """ValueError unless `found` is the checksum of block `number` of a file."""
+        if found != self.files[name].checksums[number]:
+            raise ValueError(
+                f"{self.folder / name} has other bytes than {MANIFEST} lists, from {number * BLOCK:,} on; {_DAMAGED}"
+            )
 
     def check_sizes(self) -> None:
         """ValueError if a file is missing or of another length."""
@@ -76,35 +80,38 @@ class Manifest:
             if path.stat().st_size != entry.bytes:
                 raise ValueError(f"{path} has another length than {MANIFEST} lists; {_DAMAGED}")
 
-    def strangers(self) -> list[str]:
-        """Files in the folder that nearkin did not put there, hidden ones left out."""
-        return [name for name in _names(self.folder) if name not in self.files and name not in ADDED]
+
+def strangers(folder: Path) -> list[str]:
+    """Names of the files in a folder that its manifest does not list: all of them without one that can be read."""
+    try:
+        manifest = read_manifest(folder)
+    except ValueError:
+        manifest = None
+    listed = set[str]() if manifest is None else {MANIFEST, *manifest.files}
+    parts = [name for name in added(folder) if listed and (folder / name).is_dir()]  # saved folders
+    found = list[str]()
+    for file in _names(folder):
+        inside, _, name = file.rpartition("/")
+        known = file in listed or (listed and (name == ADDED or name in added(folder / inside)))
+        if not known and name not in _OF_THE_SYSTEM and file.split("/")[0] not in parts:
+            found.append(file)
+    return found + [f"{part}/{file}" for part in parts for file in strangers(folder / part)]
 
 
-def users_files(folder: Path) -> list[Path]:
-    """Paths in a saved folder of what nearkin did not put there: hidden files, empty folders, a report.html.
-
-    Visible files that a manifest does not list are here too; without one they are ours.
-    """
-    manifest, found = read_manifest(folder), list[Path]()
-    ours = {MANIFEST, *(() if manifest is None else manifest.files)}
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
-        inside = Path(place).relative_to(folder)
-        links = [name for name in folders if Path(place, name).is_symlink()]
-        for path in (inside / name for name in [*names, *links]):
-            name, hidden = path.as_posix(), any(part.startswith(".") for part in path.parts)
-            users = not _is_added(folder / name) if name in ADDED else hidden or manifest is not None
-            if users and name not in ours:
-                found.append(path)
-        if not names and not folders:
-            found.append(inside)
-    return found
+def added(folder: Path) -> list[str]:
+    """The names of what commands put into a finished folder: files, and saved folders."""
+    try:
+        return [str(name) for name in json.loads((folder / ADDED).read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return []
 
 
-def _is_added(file: Path) -> bool:
-    """Whether a command of nearkin's added this file of one of the names `ADDED` to a finished folder."""
-    return file.is_file() and (file.suffix != ".html" or _REPORT in file.read_bytes())
+def list_added(folder: Path, *names: str) -> None:
+    """List what joins a saved folder later, before it comes."""
+    before = added(folder)
+    if not set(names) <= set(before):
+        with replacing(folder / ADDED) as fresh:
+            fresh.write_text(json.dumps(sorted({*names, *before}), indent=1) + "\n", encoding="utf-8")
 
 
 _DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
@@ -126,21 +133,19 @@ def is_verifying() -> bool:
 
 def write_manifest(folder: Path, kind: str, version: int) -> None:
     """List all files under `folder` with their checksums; the last file of a save."""
-    paths = {name: folder / name for name in _names(folder)}
+    paths = {name: folder / name for name in _names(folder) if name != MANIFEST}
     files = {name: {"bytes": path.stat().st_size, "crc32": checksums_of(path)} for name, path in paths.items()}
     record = {"kind": kind, "format_version": version, "block": BLOCK, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a saved folder, None without one of ours; ValueError if it is damaged."""
+    """The manifest of a saved folder, None without one; ValueError if it is damaged, or another program's."""
     file = folder / MANIFEST
     if not file.is_file():
         return None
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        if "files" not in record:  # a web site has one too, and the folders of `nearkin encode` have their own
-            return None
         files = {str(name): Entry(int(entry["bytes"]), str(entry["crc32"])) for name, entry in record["files"].items()}
         for name, entry in files.items():
             if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or ".." in name.split("/"):
@@ -157,12 +162,13 @@ def checksums_of(path: Path) -> str:
 
 
 def _names(folder: Path) -> list[str]:
-    """All files under a folder but its manifest, by their paths in it, sorted; nothing hidden."""
+    """All files and links under a folder, by their paths in it, sorted; what is being written there is left out."""
     found = []
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name).relative_to(folder).as_posix() for name in names if not name.startswith(".")]
-    return sorted(set(found) - {MANIFEST})
+        folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        found += [Path(place, name).relative_to(folder).as_posix() for name in (*names, *links)]
+    return sorted(found)
 
 
 def _checksums(file: BinaryIO) -> Iterator[int]:

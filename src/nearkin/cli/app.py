@@ -132,7 +132,7 @@ def as_options(text: str) -> str:
     >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
     '--bits is 32; type --bits 11 or use --method lsh'
     """
-    text = text.replace("RandomHyperplanes", "--method lsh")
+    text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
     for parameter, option in _OPTIONS.items():
         text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)
         text = re.sub(rf"\b{parameter}(?= is |$)", option, text)

@@ -166,8 +166,7 @@ def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER"
     with pipeline.run.Steps(screen.watch).step("check") as callback:
         found = pipeline.change.check_folder(folder, callback)
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
-    verdict = "whole" if found["verified"] else "no manifest: not verified"
-    shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else verdict
+    shown["state"] = f"damaged, {counted(len(found['damaged']), 'file')}" if found["damaged"] else "whole"
     if found["others"]:
         shown["not nearkin's"] = ", ".join(found["others"])
     screen.finish(found, pairs(folder, shown))

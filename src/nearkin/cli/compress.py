@@ -10,7 +10,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, counted, show
-from nearkin.cli.options import File, Metric, OutFolder, Seed, Vectors
+from nearkin.cli.options import File, Metric, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 
@@ -30,6 +30,7 @@ def compress(
     ids: File = None,
     keep_vectors: Annotated[str | None, typer.Option("--keep-vectors", metavar="[=TYPE]")] = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Compress vectors into a small, searchable index.
@@ -100,6 +101,7 @@ def compress(
         steps=pipeline.run.Steps(screen.watch),
         about={"method": name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
+        overwrite=overwrite,
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
@@ -148,7 +150,7 @@ def encode(
     model: Annotated[str, typer.Option("--model", metavar="FOLDER")],
     out: OutFolder,
     workers: Annotated[int, typer.Option(min=0)] = 1,
-    replace: Annotated[bool, typer.Option("--replace")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Encode files of vectors, in any number, with a quantizer that is already learned.
 
@@ -164,10 +166,11 @@ def encode(
     - shards: Files or patterns, .npy or .parquet: "parts/*.parquet".
     - model: The index, or saved quantizer, that encodes.
     - workers: Processes, of one thread each; 0 works in this one.
-    - replace: Encode again if `out` holds other codes.
     """
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("encode") as callback:
-        made = pipeline.encode.encode_shards(shards, model, out, workers=workers, replace=replace, callback=callback)
+        made = pipeline.encode.encode_shards(
+            shards, model, out, workers=workers, overwrite=overwrite, callback=callback
+        )
     made |= {"seconds": steps.seconds["encode"], "workers": workers}
     screen.finish(made, pairs(f"Codes in {out}", made))

@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.export import about_ids
-from nearkin.cli.options import File, OutFolder, Read, Seed
+from nearkin.cli.options import File, OutFolder, Overwrite, Read, Seed
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
 VALUES = {  # of options, whatever the table holds
@@ -39,6 +38,7 @@ def embed(
     raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
     dim: str | None = None,
     loss: str | None = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Learn vectors from pairs or from comparisons.
@@ -81,7 +81,7 @@ def embed(
     embed_them = pipeline.pairs.embed_pairs if kind == "pairs" else pipeline.embed_comparisons.embed_comparisons
     given |= {"out": out, "dim": size, "loss": loss, "seed": seed}
     with screen.watch("embed") as callback:
-        record = embed_them(signals, callback=callback, **given)
+        record = embed_them(signals, overwrite=overwrite, callback=callback, **given)
     of_pairs, record = kind == "pairs", {"signals": kind, **record}
     notes = [read_line(record.get("understood")), *(f"Note: {note}" for note in record.get("notes", []))]
     shown, judged = (_pairs_for_people if of_pairs else _comparisons_for_people)(record)
@@ -206,6 +206,7 @@ def train(
     read: Read = None,
     split: str | None = None,
     loss: str = "auto",
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Learn vectors of both sides and a compact index of the right side, together.
@@ -246,12 +247,11 @@ def train(
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss, split=split,
-        random_state=seed, steps=steps,
+        random_state=seed, steps=steps, overwrite=overwrite,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
-    report = Path(out) / "report.html"
     try:
-        pipeline.pages.folder_page(out).write(report)
+        report = pipeline.pages.write_report(out)
     except OSError as error:
         text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: nearkin "
         raise OSError(error.errno, f"{text}report {out}") from error

@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import counted
-from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Vectors
+from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Overwrite, Queries, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, table
 
 
@@ -122,6 +122,7 @@ def sweep(
     query_ids: File = None,
     qrels: File = None,
     out: OutPage = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.

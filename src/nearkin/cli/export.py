@@ -7,7 +7,8 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record, counted
-from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
+from nearkin._storage import check_target
+from nearkin.cli.options import File, Index, Neighbours, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
 from nearkin.metrics.trial import Difference
 
@@ -22,7 +23,7 @@ def export(
     dsn: str | None = None,
     name: str | None = None,
     form: Annotated[str | None, typer.Option("--as", metavar="TYPE")] = None,
-    replace: Annotated[bool, typer.Option("--replace")] = False,
+    overwrite: Overwrite = False,
     queries: File = None,
     k: Neighbours = 10,
     recall_target: Annotated[float | None, typer.Option(min=0, max=1)] = None,
@@ -45,11 +46,11 @@ def export(
     + dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
     + name: Table to write. [default: nearkin]
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
-    - replace: Overwrite another index under that name.
+    - overwrite: Replace the table of another index, or the folder at --out.
     + queries: Queries of the self-check. [default: 100 near the rows]
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
-    target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, replace=replace or None)
+    target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, overwrite=overwrite or None)
     Q = None if queries is None else nk.read_vectors(queries)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
@@ -75,6 +76,7 @@ def rotate(
     folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
     queries: File = None,
     center: Annotated[bool, typer.Option("--center")] = False,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Rotate vectors so that another engine's codes find more of their neighbours.
@@ -116,7 +118,9 @@ def rotate(
         screen.finish(made, f"{counted(made['vectors'], 'vector')} rotated: {out}")
         return
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
-    made = pipeline.rotate.rotate_file(file, engine, out, queries=Q, center=center, random_state=seed, steps=steps)
+    made = pipeline.rotate.rotate_file(
+        file, engine, out, queries=Q, center=center, random_state=seed, steps=steps, overwrite=overwrite
+    )
     made |= {"queries": queries, "center": center, "threads": screen.threads}
     recall = ", ".join(f"{in_words(name)} {share:.3f}" for name, share in made["recall"].items())
     shown = {
@@ -147,6 +151,7 @@ def ids(
     ids: File = None,
     texts: File = None,
     parquet: Annotated[bool, typer.Option("--parquet")] = False,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Give every item a unique semantic id of a few codes; similar items share their first codes.
@@ -175,6 +180,7 @@ def ids(
         given.file, out, nk.SemanticIds(levels, codes, balance, seed), given.ids, alpha=alpha, parquet=parquet,
         towers=None if towers is None else pipeline.inputs.open_given(towers),
         titles=None if texts is None else pipeline.inputs.read_ids(texts, len(given.file)), steps=steps,
+        overwrite=overwrite,
     )  # fmt: skip
     screen.finish(made, pairs(f"{out}/{pipeline.ids.LINES}", about_ids(made)), f"Next: nearkin report {out}")
 
@@ -198,6 +204,7 @@ def bridge(
     new: File = None,
     folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
     metric: Annotated[str, typer.Option(metavar="NAME")] = "cosine",
+    overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
     """Search an old index with a new encoder: learn the map from its vectors to the old ones.
@@ -221,12 +228,14 @@ def bridge(
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
-        pipeline.outputs.check_output(out, [vectors, folder])
+        check_target(out, overwrite, [vectors, folder], folder=False)
         made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
         screen.finish(made, f"{counted(made['vectors'], 'vector')} mapped: {out}")
         return
     learner = nk.Bridge(metric=metric, random_state=seed)
-    made = pipeline.rotate.make_bridge(file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps)
+    made = pipeline.rotate.make_bridge(
+        file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps, overwrite=overwrite
+    )
     shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]
     screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")

@@ -12,6 +12,7 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from nearkin import pipeline
+from nearkin._storage import check_target
 from nearkin.cli.screen import Screen
 
 
@@ -30,9 +31,8 @@ Json = Annotated[bool, typer.Option("--json")]
 Seed = Annotated[int, typer.Option(min=0)]
 Threads = Annotated[int | None, typer.Option(min=1, callback=limit_threads)]
 File = Annotated[str | None, typer.Option(metavar="FILE")]
-OutFolder = Annotated[
-    str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write; an earlier output there is replaced.")
-]
+OutFolder = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite")]
 OutPage = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")]
 OutAnswers = Annotated[
     str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz.")
@@ -49,6 +49,7 @@ Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, or a table (.parquet, .feather, .jsonl, .csv, .csv.gz, ...)"
 HELP = f"""
+- overwrite: Replace what is at --out: a file, or a folder that nearkin wrote and that holds nothing else.
 + as_json: Print one JSON record on stdout and nothing else there.
 - seed: Seed of everything random: the same seed gives the same result.
 - threads: Threads to use. [default: all cores]
@@ -104,8 +105,8 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
                     pipeline.outputs.check_input(word)
         if given.get("out") is not None and infos["out"].metavar == "FILE":
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
-            resumes = "resume" in given  # `ask` checks itself whether the file is of an earlier run
-            pipeline.outputs.check_output(given["out"], names, foreign=resumes)
+            if "overwrite" in given:  # else the command resumes what is there
+                check_target(given["out"], given["overwrite"], names, folder=False)
         command(Screen(as_json, threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}

@@ -7,13 +7,16 @@ import typer
 
 from nearkin import pipeline
 from nearkin._fields import Record, counted
-from nearkin.cli.options import File, Index, OutPage, Seed
+from nearkin.cli.options import File, Index, OutPage, Overwrite, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
 
 
 def report(
-    screen: Screen, folders: Annotated[list[str], typer.Argument(metavar="FOLDER")], out: OutPage = None
+    screen: Screen,
+    folders: Annotated[list[str], typer.Argument(metavar="FOLDER")],
+    out: OutPage = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a self-contained HTML page about a folder: how it was made, what it costs, how well it answers.
 
@@ -32,11 +35,12 @@ def report(
     """
     if len(folders) > 1 and out is None:
         raise ValueError("several folders go into one report; say where with --out FILE")
-    path = Path(folders[0]) / "report.html" if out is None else Path(out)
-    pipeline.outputs.check_output(path, folders)
     pages = pipeline.pages
-    page = pages.folder_page(folders[0]) if len(folders) == 1 else pages.comparison_page(folders)
-    page.write(path)
+    if out is None:
+        path = pages.write_report(folders[0], overwrite)
+    else:
+        path, page = out, pages.folder_page(folders[0]) if len(folders) == 1 else pages.comparison_page(folders)
+        page.write(path)
     screen.finish({"folder": folders[0], "folders": folders, "report": str(path)}, f"Report: {path}")
 
 
@@ -44,6 +48,7 @@ def demo(
     screen: Screen,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")] = "demo",
     seed: Seed = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Search 1,500 handwritten digits exactly and through codes of 2 to 16 bytes, and write a report.
 
@@ -58,9 +63,8 @@ def demo(
 
     + out: Folder for the report.
     """
-    trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch))
-    path = Path(out) / "report.html"
-    pipeline.pages.folder_page(out).write(path)
+    trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch), overwrite=overwrite)
+    path = pipeline.pages.write_report(out)
     rows = [list(trial.values()) for trial in trials]
     made = table("1,500 handwritten digits, 297 queries", list(trials[0]), rows)
     record = {"seed": seed, "threads": screen.threads, "trials": trials, "report": str(path), "explore": explore}
@@ -79,6 +83,7 @@ def explore(
     k: Annotated[int, typer.Option("-k", min=1, max=100)] = 10,
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE")] = None,
     rows: Annotated[int, typer.Option(min=4)] = 3000,
+    overwrite: Overwrite = False,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
 ) -> None:

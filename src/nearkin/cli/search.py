@@ -7,7 +7,17 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted, show
-from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Unknown
+from nearkin.cli.options import (
+    Embedding,
+    File,
+    Index,
+    Neighbours,
+    OutAnswers,
+    Oversample,
+    Overwrite,
+    Queries,
+    Unknown,
+)
 from nearkin.cli.screen import Screen, read_line, table
 
 if TYPE_CHECKING:
@@ -28,6 +38,7 @@ def search(
     oversample: Oversample = None,
     n_probe: Annotated[int | None, typer.Option("--n-probe", min=1)] = None,
     out: OutAnswers = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the nearest indexed vectors of every query.
 
@@ -92,6 +103,7 @@ def recommend(
     index: Annotated[str | None, typer.Option(metavar="INDEX")] = None,
     unknown: Unknown = "error",
     out: OutAnswers = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Recommend the best matches for one, some or all ids, without known pairs.
 
@@ -141,6 +153,7 @@ def similar(
     history: File = None,
     unknown: Unknown = "error",
     out: OutAnswers = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Find the most similar entities of some ids, or of all.
 

@@ -30,16 +30,13 @@ class Lance(Target):
     """A folder: `vectors.lance` with the columns id and vector (rotated) under an IVF_PQ index, and our quantizer.
 
     Vectors are the exact rows if the index keeps them, else the decoded codes. Plain product quantization
-    becomes one partition around the origin. A folder that an earlier export wrote is replaced.
+    becomes one partition around the origin. A folder that exists is refused without `overwrite`.
     """
 
     recall_target = 0.95  # rows that lie between two coarse cells may fall into the other one
 
-    def __init__(self, out: StrPath) -> None:
-        self.out = Path(out)
-        check_target(self.out)
-        if (self.out / "config.json").is_file() and (found := read_config(self.out)["kind"]) != KIND:
-            raise ValueError(f"{out} holds the kind {found!r}, which an export does not replace; give another --out")
+    def __init__(self, out: StrPath, overwrite: bool = False) -> None:
+        self.out, self.overwrite = check_target(out, overwrite), overwrite
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
@@ -48,7 +45,7 @@ class Lance(Target):
         parts, exact = _parts(quantizer, index.metric), index.kept is not None
         config = {"metric": index.metric, "n_features": source.d, "n_rows": len(source)}
         config |= {"n_probe": index.n_probe or 1, "exact": exact}
-        with saving_folder(self.out, KIND, config) as folder:
+        with saving_folder(self.out, KIND, config, self.overwrite) as folder:
             quantizer.save(folder / "quantizer")
             table = folder / _TABLE
             dataset = lance.write_dataset(_reader(source, quantizer.rotation_, callback), str(table))

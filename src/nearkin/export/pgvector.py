@@ -41,17 +41,17 @@ class Pgvector(Target):
 
     Bit i of `hasher.encode`, from 0, is character i of the bit string, from the left. Everything happens in one
     transaction, the self-check too: readers see the old table or the new one, also after an error. Exporting the
-    same index again changes nothing; another index, form or width needs `replace`, and a table that nearkin did not
+    same index again changes nothing; another index, form or width needs `overwrite`, and a table that nearkin did not
     write is never touched. Vectors are checked against exact search among them, which takes them into memory.
     """
 
     recall_target = 0.95  # HNSW is approximate
 
-    def __init__(self, dsn: str = "", name: str = "nearkin", replace: bool = False, form: str | None = None) -> None:
+    def __init__(self, dsn: str = "", name: str = "nearkin", overwrite: bool = False, form: str | None = None) -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,47}", name):  # 63 bytes with the name of the index
             raise ValueError(f"name is {name!r}; it must be lower-case letters, digits and _, at most 48, for a table")
         self.form = None if form is None else check_choice(form, "form", FORMS)
-        self.dsn, self.name, self.replace = dsn, name, replace
+        self.dsn, self.name, self.overwrite = dsn, name, overwrite
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
@@ -102,11 +102,11 @@ class Pgvector(Target):
         rows = connection.execute(f'SELECT count(*) FROM "{self.name}"').fetchone()[0]
         if found == about and rows == about["rows"]:
             return False
-        if self.replace:
+        if self.overwrite:
             return True
         differing = [key for key in ("bits", "dimensions", "rows", "form") if found.get(key) != about[key]]
         words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
-        raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
+        raise ValueError(f"table {self.name} holds another index ({words}); overwrite=True replaces it")
 
     def _known(self, connection: Extra) -> Record | None:
         """The description of the table of this name, None if there is none; ValueError for one that nearkin did not

@@ -3,6 +3,7 @@
 # pyright: reportConstantRedefinition=false
 
 import copy
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, cast
@@ -87,6 +88,7 @@ class Index:
         self.row_length: float | None = row_length
         self.norms: Norms | None = norms
         self._next_id = next_id  # of rows without names, once the counted ids have gaps
+        self._folders = set[str]()  # it was loaded from them, or saved to them
         self._guard = Guard()
         self._searched = searching.Kept()
 
@@ -427,19 +429,21 @@ class Index:
         """How decoded rows get their length; None if it is not known."""
         return None if self.row_length is None and self.norms is None else Lengths(self.row_length, self.norms)
 
-    def save(self, path: StrPath) -> None:
+    def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
         quantizer's own folder and the kept rows in vectors.npy.
 
-        It appears whole or not at all. `index.faiss` opens with plain `faiss.read_index` (`read_index_binary` for
-        bits) and answers with the same ids if these are integers. FAISS has no strings: it answers with
-        positions, and `Index.load(path).ids[positions]` are the names.
+        It appears whole or not at all. A folder that this index was loaded from or saved to is replaced; any other that
+        exists is a ValueError without `overwrite`. `index.faiss` opens with plain `faiss.read_index`
+        (`read_index_binary` for bits) and answers with the same ids if these are integers. FAISS has no strings: it
+        answers with positions, and `Index.load(path).ids[positions]` are the names.
         """
         with self._guard.reading():
             config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
             known = {"next_id": self._next_id, "row_length": self.row_length}
             config |= {name: value for name, value in known.items() if value is not None}
-            with saving_folder(path, "index", config) as folder:
+            place = os.path.realpath(path)
+            with saving_folder(path, "index", config, overwrite or place in self._folders) as folder:
                 write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
                 ids = {} if self.ids is None else pack_ids("row", self.ids)
                 norms = {} if self.norms is None else parts.packed_norms(self.norms)
@@ -448,6 +452,7 @@ class Index:
                     self.quantizer.save(folder / "quantizer")
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
+            self._folders.add(place)
 
     @classmethod
     def load(cls, path: StrPath, *, verify: bool = True) -> Self:
@@ -461,6 +466,7 @@ class Index:
         with verification(verify):
             found = one_version(path, parts.read_parts)
         index = cls(**vars(found))
+        index._folders.add(os.path.realpath(path))
         if found.metric == "hamming":  # every search encodes with it
             index._quantizer = index.quantizer
         return index

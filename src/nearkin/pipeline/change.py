@@ -10,7 +10,16 @@ from sklearn.base import clone
 import nearkin as nk
 from nearkin._check import check_integer
 from nearkin._fields import StrPath, counted
-from nearkin._storage import changing, one_version, read_config, read_manifest, replacing_folder
+from nearkin._storage import (
+    MANIFEST,
+    Manifest,
+    changing,
+    one_version,
+    read_config,
+    read_manifest,
+    replacing_folder,
+    strangers,
+)
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
@@ -21,7 +30,6 @@ from nearkin.index.searching import normalised
 from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, decoded, ids_of
 from nearkin.pipeline.pairs import move_left
@@ -80,7 +88,7 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
 
     `before` (n,) are the ids that the rows had, in the old order.
     """
-    with replacing_folder(path) as fresh:
+    with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
         if run is not None:
             write_record(fresh / RUN, run)
@@ -102,57 +110,39 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
 def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
-    Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` has a
-    line for each file that is missing or changed, `others` are files that nearkin did not write. The work folder of
-    `compress` has no manifest: "verified" is False. FileNotFoundError or ValueError for a folder that nearkin did not
-    save. `callback(files done, {"total": n})` is called after each file.
+    Returns {"folder", "kind", "format_version", "files", "bytes", "damaged", "others"}: `damaged` has a line for each
+    file that is missing or changed, `others` are files that the manifest does not list. FileNotFoundError or ValueError
+    for a folder that nearkin did not save. `callback(files done, {"total": n})` is called after each file.
     """
-    folder = Path(folder)
-    if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
-        entries, damaged = list(read_codes(folder)[1].values()), list[str]()
-        for done, entry in enumerate(entries, 1):
-            if not is_whole(folder, entry):
-                path = folder / entry["file"]
-                how = f"has other bytes than {MANIFEST} lists" if path.is_file() else "is missing"
-                damaged.append(f"{path} {how}; run `nearkin encode` again")
-            callback(done, {"total": len(entries)})
-        return _record(folder, "codes", 1, [entry["bytes"] for entry in entries], damaged)
     return one_version(folder, lambda path: _check(path, callback))
 
 
 def _check(folder: Path, callback: Callback) -> Record:
     """The record of a folder with a config.json."""
-    config, damaged = {}, []
+    config, found = {}, list[str]()
     try:
         config = read_config(folder)
     except ValueError as error:
         if not (folder / MANIFEST).is_file():
             raise
-        damaged.append(str(error))
-    manifest, version = read_manifest(folder), config.get("format_version")
-    if manifest is None:
-        sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-        return _record(folder, config.get("kind"), version, sizes, damaged) | {"verified": False}
-    found = []
+        found.append(str(error))
+    manifest = cast(Manifest, read_manifest(folder))
+    damaged = []
     for done, name in enumerate(manifest.files, 1):
         try:
             manifest.verify(name)
         except (ValueError, OSError) as error:
-            found.append(str(error))
+            damaged.append(str(error))
         callback(done, {"total": len(manifest.files)})
-    if manifest.kind == "index" and not found:
+    if manifest.kind == "index" and not damaged:
         try:  # the files may be whole and of two different indexes
             read_parts(folder)
         except ValueError as error:
-            found.append(str(error))
-    sizes = [entry.bytes for entry in manifest.files.values()]
-    return _record(folder, manifest.kind, version, sizes, found or damaged) | {"others": manifest.strangers()}
-
-
-def _record(folder: Path, kind: str | None, version: int | None, sizes: list[int], damaged: list[str]) -> Record:
+            damaged.append(str(error))
     return {
-        "folder": str(folder), "kind": kind, "format_version": version, "files": len(sizes), "bytes": sum(sizes),
-        "verified": True, "damaged": damaged, "others": [],
+        "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
+        "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
+        "damaged": damaged or found, "others": strangers(folder),
     }  # fmt: skip
 
 

@@ -4,17 +4,15 @@ Memory holds the codes and ids, the training sample a few times over while the q
 of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, learns from and
 encodes its own rows, and rank 0 writes the index.
 
-A *work folder* holds the trained index without rows and a saved index per block of rows. An interrupted run resumes
-from it; damaged blocks are made again.
+Several processes, and one with a checkpoint, have a work folder: the trained index without rows, and a saved index per
+block of rows.
 """
 
 import copy
-import json
-import shutil
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +34,7 @@ from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.inputs import FEWEST_QUERIES
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
+from nearkin.pipeline.work import WorkFolder, work_place, working
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.sized import ProductCode, fitted_code
 from nearkin.statistics import block_rows, shared_generator
@@ -43,9 +42,7 @@ from nearkin.statistics import block_rows, shared_generator
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
 _ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
-_KIND = _storage.WORK
-_CONFIG = "config.json"  # of a work folder, and of its trained index
-_TRAINED = "trained"  # the index without rows
+_TRAINED = "trained"  # the part of a work folder that is made first: the index without rows
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
@@ -66,6 +63,7 @@ def compress_file(
     steps: Steps | None = None,
     about: Fields | None = None,
     checkpoint: StrPath | None = None,
+    overwrite: bool = False,
 ) -> Record:
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
@@ -76,10 +74,9 @@ def compress_file(
     nothing to choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
-    _storage.check_target(out)
+    _storage.check_target(out, overwrite, [*file.files, *source.files])
     kept = KeptVectors.wanted(keep_vectors, file.shape[1], file.dtype)
     _storage.check_space(out, len(file) * (kept.row_bytes if kept else 1))  # a code has at least one byte
-    _storage.check_inputs(out, [*file.files, *source.files])
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:
@@ -109,12 +106,13 @@ def compress_file(
             for chunk in file.part(*group.share(len(file))).chunks():
                 kept.check(chunk)
         group.barrier()
-    with _work_folder(checkpoint, out, job, len(file), group) as work:
-        empty = None if work is None else work.load_trained()
-        if empty is None:
+    with _work_folder(checkpoint, out, job, len(file), group, overwrite) as work:
+        if work is None or work.missing([_TRAINED]):
             empty = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
-            if work is not None:
-                work.save_trained(empty)
+            if work is not None and group.rank == 0:
+                empty.save(work.path / _TRAINED, overwrite=True)
+        else:
+            empty = Index.load(work.path / _TRAINED)
         index, fitted = _encode(file, empty, work, steps, group), empty.quantizer
         record: Record = {}
         if group.rank == 0:
@@ -127,7 +125,7 @@ def compress_file(
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             history = fitted.history_ if isinstance(fitted, Remembering) else []
-            with steps.step("save") as callback, _storage.replacing_folder(out) as fresh:
+            with steps.step("save") as callback, _storage.replacing_folder(out, overwrite) as fresh:
                 index.save(fresh)
                 write_record(fresh / RUN, record | {"seconds": steps.seconds, "history": history})
                 if kept is not None:  # copied chunk by chunk, to the file that Index.load looks for
@@ -205,18 +203,38 @@ def _train(
         return Index.empty(source.shape[1], fitted, metric, norms=norms)
 
 
-def _encode(file: VectorFile, empty: Index, work: "WorkFolder | None", steps: Steps, group: Group) -> Index:
+def _encode(file: VectorFile, empty: Index, work: WorkFolder | None, steps: Steps, group: Group) -> Index:
     """The index of all rows, like the trained one; it stays empty on ranks other than 0."""
     index = copy.deepcopy(empty)
     with steps.step("encode") as callback:
-        if work is not None:
-            work.encode(file, empty, callback)
-            if group.rank == 0:
-                work.join(index, callback)
+        if work is None:
+            for chunk in file.chunks(callback=callback):
+                index.add(chunk)
             return index
-        for chunk in file.chunks(callback=callback):
-            index.add(chunk)
+        blocks = _encode_blocks(file, empty, work, callback)
+        for block in blocks if group.rank == 0 else ():
+            index.merge(Index.load(block))
+            callback(len(index), {"total": len(file)})
     return index
+
+
+def _encode_blocks(file: VectorFile, empty: Index, work: WorkFolder, callback: Callback) -> list[Path]:
+    """Encode the missing blocks of rows, each rank its share; returns the saved indexes of all, in order."""
+    size, group = int(work.config["block_rows"]), work.group
+    starts = {f"rows-{first:013d}": first for first in range(0, len(file), size)}
+    missing = work.missing(starts)
+    mine = missing[slice(*group.share(len(missing)))]
+    parts = {name: file.part(starts[name], min(starts[name] + size, len(file))) for name in mine}
+    total, done = sum(map(len, parts.values())), 0
+    for name, part in parts.items():
+        index = copy.deepcopy(empty)
+        for chunk in part.chunks():
+            index.add(chunk)
+            done += len(chunk)
+            callback(done, {"total": total})
+        index.save(work.path / name, overwrite=True)
+    group.barrier()
+    return [work.path / name for name in starts]
 
 
 def _record(
@@ -251,131 +269,13 @@ def _record(
 
 @contextmanager
 def _work_folder(
-    checkpoint: StrPath | None, out: StrPath, job: Record, n_rows: int, group: Group
-) -> Iterator["WorkFolder | None"]:
+    checkpoint: StrPath | None, out: StrPath, job: Record, n_rows: int, group: Group, overwrite: bool
+) -> Iterator[WorkFolder | None]:
     """The work folder `checkpoint`, kept if the block fails; several processes have one near `out`; else None."""
     if checkpoint is None and group.size == 1:
         yield None
         return
-    path = Path(checkpoint or Path(out).absolute().with_name(f".{Path(out).absolute().name}.parts"))
-    if checkpoint is None and group.rank == 0:  # left by a run that was killed
-        remove_work(path)
-    group.barrier()
-    done = False
-    try:
-        yield WorkFolder(path, job, n_rows, group)
-        done = True
-    finally:
-        if group.rank == 0 and (done or checkpoint is None):
-            remove_work(path)
-
-
-class WorkFolder:
-    """The state of a compression on disk: its trained index, and the codes of the blocks of rows that are finished.
-
-    `job` identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the
-    blocks, so the folder must lie on a file system that all ranks share.
-    """
-
-    def __init__(self, path: StrPath, job: Record, n_rows: int, group: Group) -> None:
-        self.path, self.group, self.n_rows = Path(path), group, n_rows
-        if group.rank == 0:
-            self._start(job)
-        group.barrier()
-        if not self.path.exists():
-            raise ValueError(
-                f"rank {group.rank} does not see {self.path}, which rank 0 has made; it must lie on a file system that "
-                "all ranks share"
-            )
-        self.block_rows = int(_storage.read_config(self.path, _KIND)["block_rows"])
-        self.blocks = range(0, n_rows, self.block_rows)  # the first row of each
-
-    def _start(self, job: Record) -> None:
-        """Make the folder, or check that it is of this job."""
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"checkpoint {self.path} is a file; give a new folder, or that of the interrupted run")
-        _storage.recover(self.path)
-        _storage.sweep(self.path)
-        if self.path.exists() and any(self.path.iterdir()):
-            found = _storage.read_config(self.path, _KIND)["job"]
-            if found != job:
-                key = next(key for key in job if found.get(key) != job[key])
-                raise ValueError(
-                    f"{self.path} is of another run ({key} was {found.get(key)}, is {job[key]}); "
-                    "give another folder or remove it"
-                )
-            return
-        rows = min(_MOST, max(_FEWEST, -(-self.n_rows // (_BLOCKS_PER_RANK * self.group.size))))
-        # without a manifest: the config alone marks the folder until a removal takes it last
-        record = {"kind": _KIND, "format_version": _storage.FORMAT_VERSION, "job": job, "block_rows": rows}
-        with _storage.replacing(self.path / _CONFIG) as fresh:
-            fresh.write_text(json.dumps(record), encoding="utf-8")
-
-    def load_trained(self) -> Index | None:
-        """The empty index if it was trained before the interruption."""
-        path = self.path / _TRAINED
-        return Index.load(path) if (path / _CONFIG).is_file() else None
-
-    def save_trained(self, empty: Index) -> None:
-        if self.group.rank == 0:
-            _remove_trained(self.path)  # left where a removal was killed
-            empty.save(self.path / _TRAINED)
-
-    def encode(self, file: VectorFile, empty: Index, callback: Callback) -> None:
-        """Encode the missing blocks, each rank its share, into copies of the index without rows."""
-        missing = self.group.exchange([block for block in self.blocks if not self._is_whole(block)])[0]
-        mine = missing[slice(*self.group.share(len(missing)))]
-        parts = {block: file.part(block, min(block + self.block_rows, self.n_rows)) for block in mine}
-        total, done = sum(map(len, parts.values())), 0
-        for block, part in parts.items():
-            index = copy.deepcopy(empty)
-            for chunk in part.chunks():
-                index.add(chunk)
-                done += len(chunk)
-                callback(done, {"total": total})
-            index.save(self._folder(block))
-        self.group.barrier()
-
-    def join(self, index: Index, callback: Callback) -> None:
-        """Add all blocks to `index`, in their order."""
-        for block in self.blocks:
-            index.merge(Index.load(self._folder(block)))
-            callback(len(index), {"total": self.n_rows})
-
-    def _is_whole(self, block: int) -> bool:
-        try:
-            Index.load(self._folder(block))
-        except (FileNotFoundError, ValueError):
-            shutil.rmtree(self._folder(block), ignore_errors=True)
-            return False
-        return True
-
-    def _folder(self, block: int) -> Path:
-        return self.path / f"rows-{block:013d}"
-
-
-def remove_work(path: Path) -> None:
-    """Remove the files of a work folder, and the folder if it is empty then; any other folder is left alone."""
-    try:
-        _storage.read_config(path, _KIND)
-    except (ValueError, FileNotFoundError):
-        return
-    _storage.sweep(path)
-    # A killed removal must leave no trained index that looks whole, and a folder that is still known as a work folder:
-    # so the trained index's config goes first and the folder's own goes last.
-    for folder in path.glob(f"rows-{'[0-9]' * 13}"):
-        shutil.rmtree(folder)
-    _remove_trained(path)
-    (path / _CONFIG).unlink(missing_ok=True)
-    with suppress(OSError):  # not empty: it holds a file of the user's
-        path.rmdir()
-
-
-def _remove_trained(work: Path) -> None:
-    """Remove the trained index in a work folder, its config first."""
-    folder, names = work / _TRAINED, (_CONFIG, "arrays.safetensors", "manifest.json")
-    for name in (*names, "index.faiss", *(f"quantizer/{name}" for name in names)):
-        (folder / name).unlink(missing_ok=True)
-    for own in (folder / "quantizer", folder):
-        with suppress(OSError):  # missing, or not empty: it holds a file of the user's
-            own.rmdir()
+    rows = min(_MOST, max(_FEWEST, -(-n_rows // (_BLOCKS_PER_RANK * group.size))))
+    path, keep = work_place(out) if checkpoint is None else checkpoint, checkpoint is not None
+    with working(path, job, group, {"block_rows": rows}, overwrite=overwrite or not keep, keep=keep) as work:
+        yield work

@@ -38,14 +38,16 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return X[:-N_QUERIES], y[:-N_QUERIES], X[-N_QUERIES:], y[-N_QUERIES:]
 
 
-def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) -> tuple[list[Record], str]:
+def save_demo(
+    out: StrPath, random_state: Seed = 0, steps: Steps | None = None, *, overwrite: bool = False
+) -> tuple[list[Record], str]:
     """Judge exact search and every method at every size, in seconds, and save the folder `out`: the trials, the
     distortion by round of the methods at 4 bytes, an index of such codes, the labels and the images.
 
     Returns the trials, rows of the printed table, and the command that shows the index. ValueError before any work if
-    the folder holds other files.
+    the folder may not be written.
     """
-    check_target(out)
+    check_target(out, overwrite)
     steps, history, (base, labels, queries, _) = steps or Steps(), dict[str, list[float]](), digits()
     trials = [_trial("exact search", nk.Index.build(base), 4 * base.shape[1])]
     with steps.step("warm up"):  # the first call of a method compiles its kernels, which is no training time
@@ -60,7 +62,7 @@ def save_demo(out: StrPath, random_state: Seed = 0, steps: Steps | None = None) 
             if size == SHOWN:
                 history[name] = [record["distortion"] for record in quantizer.history_]
             callback(n, {"total": len(BYTES) * len(METHODS), "distortion": error})
-    with saving_folder(out, KIND, {"trials": trials, "history": history}) as folder:
+    with saving_folder(out, KIND, {"trials": trials, "history": history}, overwrite) as folder:
         quantizer = _quantizer(SHOWN, "givens-greedy", random_state)
         nk.Index.build(base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", labels)

@@ -14,7 +14,7 @@ import nearkin as nk
 from nearkin._check import numpy_generator
 from nearkin._distributed import current
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
-from nearkin._storage import check_inputs, check_target, saving_folder
+from nearkin._storage import check_target, saving_folder
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
@@ -45,6 +45,7 @@ def embed_comparisons(
     loss: str | None = None,
     seed: int | None = 0,
     raters: str = "equal",
+    overwrite: bool = False,
     callback: Callback = ignore,
     **columns: Any,
 ) -> Record:
@@ -57,8 +58,7 @@ def embed_comparisons(
     fitted on all answers. Invalid rows are dropped and counted. The figures, map and error (.png, .svg, .pdf), have
     90 % ellipses up to 50 objects, and curves against the number of answers and the dimension.
     """
-    check_target(out)
-    check_inputs(out, [path])
+    check_target(out, overwrite, [path])
     dim = dim or 2
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss or "ste", "random_state": seed}
@@ -100,7 +100,7 @@ def embed_comparisons(
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     record["next_queries"] = model.next_queries(NEXT).tolist()
     if current().rank == 0:
-        _write(out, model, answers, record)
+        _write(out, model, answers, record, overwrite)
     return record
 
 
@@ -166,9 +166,9 @@ def _describe(path: FileOrFrame, out: StrPath, answers: Comparisons, model: nk.O
     }
 
 
-def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record) -> None:
+def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, overwrite: bool) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
-    with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
+    with saving_folder(out, KIND, {**embedding_config(model), "record": record}, overwrite) as folder:
         write_embedding(model, folder)
         model.write_coordinates(folder / "coordinates.csv")
         with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:

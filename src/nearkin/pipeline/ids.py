@@ -12,7 +12,7 @@ import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath
-from nearkin._storage import check_inputs, check_target, replacing_folder
+from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, join_ids
@@ -41,20 +41,20 @@ def make_ids(
     parquet: bool = False,
     steps: Steps | None = None,
     about: Fields | None = None,
+    overwrite: bool = False,
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
     `model` is fitted to the rows unless it has ids already. `items` (n,) are the rows' names, row numbers by default.
     With `towers` ids are of rows joined with the vectors of the same items there, of which `alpha` is the share.
     Returns the record, kept as run.json, with `about`. ValueError before any work for names that repeat and for a
-    folder that cannot be replaced.
+    folder that may not be written.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
     if titles is not None and len(titles) != len(names):
         raise ValueError(f"texts has {len(titles)} lines and there are {len(names)} items; give one for each")
-    check_target(out)
-    check_inputs(out, [file.name])
+    check_target(out, overwrite, [file.name])
     with steps.step("read"):
         X, scales = file.read(), None
         if towers is not None:
@@ -68,7 +68,7 @@ def make_ids(
         "scales": scales, "out": str(out), "items": len(names), "levels": made.levels, "codes": made.codes,
         "balance": made.balance, **judged, **(about or {}),
     }  # fmt: skip
-    with steps.step("write"), replacing_folder(out) as fresh:
+    with steps.step("write"), replacing_folder(out, overwrite) as fresh:
         made.save(fresh)
         _write_texts(made, names, fresh)
         if parquet:

@@ -1,14 +1,8 @@
-"""Files that commands write: the check of their place, and the tables of answers.
-
-No output replaces an input or a file that nearkin did not write. A file of ours is recognised by its content: a report
-by its footer, answers by their columns, rotated vectors by the length of their header. The same rule for folders is
-`nearkin._storage.check_target`, which reads their manifest.
-"""
+"""Files that commands write: vectors, and the tables of answers."""
 
 import csv
 import glob
 import os
-import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,37 +14,15 @@ from pyarrow import parquet
 
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
-from nearkin._storage import regular_file, replacing
+from nearkin._storage import regular_file, replacing, write_rows
 from nearkin._types import ArrayLike, Record
 from nearkin.index.hits import found, long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
-MARK = b"nearkin"  # key in the metadata of our .parquet files
-HEADER = 256  # bytes of the header that marks our .npy files: NumPy's own have 128
-_NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
-_PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
-_ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
-_SCORES = ("score", "cosine", "distance")
 
 Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
 """Names of the queries (b,), scores (b, k), ids (b, k)."""
-
-
-def check_output(out: StrPath, inputs: Iterable[StrPath] = (), *, foreign: bool = False) -> Path:
-    """Return `out` as a path; ValueError if writing there would replace one of `inputs` (FILE, FILE:KEY or a pattern)
-    or a file that nearkin did not write, unless it is empty. `foreign`: the command checks this itself."""
-    out = Path(out)
-    if not out.is_file():
-        return out
-    for name in [os.fspath(given) for given in inputs]:
-        matched = glob.glob(name, recursive=True) if glob.has_magic(name) else []
-        files = (name, name.rpartition(":")[0] or name, *matched)
-        if any(os.path.exists(file) and os.path.samefile(file, out) for file in files):
-            raise ValueError(f"{out} is an input of this command and would be replaced; give another --out")
-    if not foreign and out.stat().st_size and not written_by_nearkin(out):
-        raise ValueError(f"{out} was not written by nearkin and would be replaced; give another --out, or remove it")
-    return out
 
 
 def check_input(given: str) -> None:
@@ -60,49 +32,22 @@ def check_input(given: str) -> None:
         regular_file(given)
 
 
-def written_by_nearkin(file: Path) -> bool:
-    """Whether a file has the content that a command writes under a name with this ending."""
-    ending = file.suffix.lower()
-    try:
-        if ending in (".html", ".htm"):
-            return any(mark in file.read_bytes() for mark in _PAGES)
-        if ending in (".csv", ".tsv"):
-            with file.open(encoding="utf-8", newline="") as lines:
-                columns = next(csv.reader(lines, delimiter=_delimiter(file)), [])
-            return len(columns) == 4 and columns[1] == "rank" and columns[3] in _SCORES
-        if ending == ".npz":
-            with zipfile.ZipFile(file) as archive:
-                return set(archive.namelist()) == _ARRAYS
-        if ending == ".npy":
-            with file.open("rb") as stream:
-                return stream.read(len(_NPY)) == _NPY
-        return ending == ".parquet" and MARK in (parquet.read_schema(file).metadata or {})
-    except (OSError, ValueError, csv.Error, zipfile.BadZipFile):
-        return False
-
-
 def _delimiter(table: Path) -> str:
     return "\t" if table.suffix.lower() == ".tsv" else ","
 
 
-def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str) -> None:
-    """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
-
-    .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
-    """
-    made = (np.ascontiguousarray(chunk, "<f4") for chunk in chunks)
+def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
+    """Write rows of `shape` (n, d) that come in chunks, whole or not at all: .npy of float32, or .parquet with a column
+    "vector" of lists."""
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
-            text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-            with fresh.open("wb") as stream:
-                stream.write(_NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n")
-                for chunk in made:
-                    stream.write(chunk.data)
+            write_rows(fresh, chunks, shape, np.dtype(np.float32))
             return
-        schema = pa.schema([("vector", pa.list_(pa.float32(), shape[1]))], metadata={MARK: command.encode()})
+        schema = pa.schema([("vector", pa.list_(pa.float32(), shape[1]))])
         with parquet.ParquetWriter(fresh, schema) as writer:
-            for chunk in made:
-                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), shape[1])
+            for chunk in chunks:
+                rows = np.ascontiguousarray(chunk, np.float32)
+                lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), shape[1])
                 writer.write_table(pa.table({"vector": lists}, schema=schema))
 
 
@@ -132,7 +77,7 @@ def write_answers(
         elif ending == ".parquet":
             writer = None
             for block in blocks:
-                table = pa.table(dict(zip(columns, long_form(*block), strict=True)), metadata={MARK: b"answers"})
+                table = pa.table(dict(zip(columns, long_form(*block), strict=True)))
                 if writer is None:  # the first block gives the types of the columns
                     writer = files.enter_context(parquet.ParquetWriter(fresh, table.schema))
                 writer.write_table(table)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from nearkin._fields import Fields, Record, StrPath, counted
-from nearkin._storage import one_version, read_config
+from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
 from nearkin.pipeline.demo import MAP as MAP_BY_LABEL
@@ -17,7 +17,7 @@ from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, 
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
-from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, read_record, times
+from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
@@ -28,6 +28,15 @@ from nearkin.report.page import facts, figures, paragraph, table
 def folder_page(folder: StrPath) -> Page:
     """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
     return one_version(folder, _page)
+
+
+def write_report(folder: StrPath, overwrite: bool = False) -> Path:
+    """Write the report of a folder into it; returns its path. ValueError for a report.html that is not nearkin's,
+    without `overwrite`."""
+    page = folder_page(folder)
+    with adding(Path(folder), REPORT, overwrite) as fresh:
+        page.write(fresh)
+    return Path(folder) / REPORT
 
 
 def _page(folder: Path) -> Page:

@@ -54,6 +54,7 @@ def embed_pairs(
     loss: str | None = None,
     start: StrPath | None = None,
     seed: int | None = 0,
+    overwrite: bool = False,
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
@@ -65,8 +66,9 @@ def embed_pairs(
     `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
-    _storage.check_target(out)
-    _storage.check_inputs(out, [path] if start is None else [path, start])
+    own = start is not None and Path(start).resolve() == Path(out).resolve()  # the folder is changed in place
+    overwrite = overwrite or own
+    _storage.check_target(out, overwrite, [path] if start is None or own else [path, start])
     columns["split"] = None if split in SPLITS else split
     pairs, known_names, options = _read_as(path, start, columns)
     _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
@@ -99,7 +101,7 @@ def embed_pairs(
         **({} if source is None else {"understood": str(source)}),
     }  # fmt: skip
     if current().rank == 0:
-        with _storage.replacing_folder(out) as fresh:
+        with _storage.replacing_folder(out, overwrite) as fresh:
             model.save(fresh)
             write_record(fresh / RUN, record | _for_report(model, model.right_embeddings_, model.seen_))
     return record
@@ -135,6 +137,7 @@ def train_index(
     random_state: Seed = 0,
     steps: Steps | None = None,
     about: Fields | None = None,
+    overwrite: bool = False,
 ) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side; or
     unfitted `ids`, fitted with the towers, as `make_ids` does.
@@ -143,7 +146,7 @@ def train_index(
     run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
     """
     steps = steps or Steps()
-    _storage.check_target(out)
+    _storage.check_target(out, overwrite)
     index = ids or _make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=index, loss=loss, random_state=random_state)
 
@@ -155,7 +158,7 @@ def train_index(
     if ids is not None:
         made, file = cast("IdsIndex", model.index_).ids, VectorFile(str(out), array_rows(model.exact_embeddings_[1]))
         named = {"pairs": len(kept), "dim": dim, "loss": model.loss_.name, **judged, **(about or {})}
-        return make_ids(file, out, made, model.right_ids_, steps=steps, about=named)
+        return make_ids(file, out, made, model.right_ids_, steps=steps, about=named, overwrite=overwrite)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
@@ -163,7 +166,7 @@ def train_index(
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
         **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
     }  # fmt: skip
-    with steps.step("save"), _storage.replacing_folder(out) as fresh:
+    with steps.step("save"), _storage.replacing_folder(out, overwrite) as fresh:
         right, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
         layer.export(right, ids=model.right_ids_).save(fresh)
         save_left(fresh, model.left_embeddings_, kept)

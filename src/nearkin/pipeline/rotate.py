@@ -10,7 +10,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
-from nearkin._storage import check_inputs, check_target, replacing_folder
+from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
 from nearkin.pipeline.outputs import check_ending, write_vectors
@@ -73,6 +73,7 @@ def rotate_file(
     center: bool = False,
     random_state: Seed = None,
     steps: Steps | None = None,
+    overwrite: bool = False,
 ) -> Record:
     """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
 
@@ -82,13 +83,13 @@ def rotate_file(
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])
     check_ending(out, ENDINGS)
-    check_target(folder)
+    check_target(folder, overwrite)
     file.check_finite()
     with steps.step("learn"):
         rotation = nk.Rotation(codec, center=center, random_state=random_state)
         rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
     made = _write(file, rotation.transform, out, file.shape[1], "rotate", steps)
-    with replacing_folder(folder) as fresh:
+    with replacing_folder(folder, overwrite) as fresh:
         rotation.save(fresh)
         write_record(fresh / ROTATED, _identity(Path(out)))
     recall = {trial["candidate"]: trial["value"] for trial in rotation.trials_}
@@ -118,7 +119,7 @@ def _write(
 ) -> Record:
     """Write the transformed rows (n, d) of a file to `out`; returns what all records have."""
     with steps.step(step) as callback:
-        write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d), step)
+        write_vectors(out, map(transform, file.chunks(callback=callback)), (len(file), d))
     record: Record = {"data": file.name, "out": str(out), "vectors": len(file), "dimensions": d}
     return record | {"seconds": steps.seconds}
 
@@ -143,17 +144,22 @@ def check_pair(folder: Path) -> None:
 
 
 def make_bridge(
-    old: VectorFile, new: VectorFile, out: StrPath, bridge: nk.Bridge, *, steps: Steps | None = None
+    old: VectorFile,
+    new: VectorFile,
+    out: StrPath,
+    bridge: nk.Bridge,
+    *,
+    steps: Steps | None = None,
+    overwrite: bool = False,
 ) -> Record:
     """Learn the map from `new` to `old`, whose rows embed the same things, and save it in the folder `out`."""
     steps = steps or Steps()
-    check_target(out)
-    check_inputs(out, [old.name, new.name])
+    check_target(out, overwrite, [old.name, new.name])
     with steps.step("read"):
         pairs = old.read(), new.read()
     with steps.step("learn"):
         made = bridge.fit(*pairs)
-    made.save(out)
+    made.save(out, overwrite=overwrite)
     return {
         "old": old.name, "new": new.name, "out": str(out), "pairs": len(old), "metric": made.metric,
         "chosen": made.kind_, "kept": {trial["candidate"]: trial["value"] for trial in made.trials_},

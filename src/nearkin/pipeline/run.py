@@ -5,15 +5,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import cast
 
 from rich.filesize import decimal
 
 from nearkin._fields import Fields, Record, StrPath, counted
-from nearkin._storage import changing, read_config, read_manifest, replacing
-from nearkin._storage.manifest import MANIFEST
+from nearkin._storage import MANIFEST, Manifest, adding, read_config, read_manifest
 from nearkin.contracts import Callback, ignore
 
-RUN, EVALUATION = "run.json", "evaluation.json"
+RUN, EVALUATION, REPORT = "run.json", "evaluation.json", "report.html"
 Watch = Callable[[str], AbstractContextManager[Callback]]
 
 
@@ -56,11 +56,10 @@ def version_of(folder: StrPath) -> tuple[int, int]:
 
 def save_evaluation(folder: StrPath, record: Fields, judged: tuple[int, int]) -> None:
     """Write evaluation.json into an index's folder; ValueError unless its `version_of` is still the `judged` one."""
-    with changing(folder):
+    with adding(Path(folder), EVALUATION) as fresh:
         if version_of(folder) != judged:
             raise ValueError(f"{folder} was changed while it was judged; evaluate it again")
-        with replacing(Path(folder) / EVALUATION) as fresh:
-            write_record(fresh, record)
+        write_record(fresh, record)
 
 
 def write_record(path: Path, record: Fields) -> None:
@@ -72,10 +71,8 @@ def write_record(path: Path, record: Fields) -> None:
 
 def bytes_on_disk(folder: StrPath) -> int:
     """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
-    manifest = read_manifest(Path(folder))
-    if manifest is not None:
-        return sum(entry.bytes for entry in manifest.files.values()) + (Path(folder) / MANIFEST).stat().st_size
-    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    manifest = cast(Manifest, read_manifest(Path(folder)))
+    return sum(entry.bytes for entry in manifest.files.values()) + (Path(folder) / MANIFEST).stat().st_size
 
 
 def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:

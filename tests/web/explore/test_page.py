@@ -61,7 +61,7 @@ def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:
     assert {str(row) for answer in data["answers"].values() for row in answer["exact"]} <= data["named"].keys()
     assert [column["name"] for column in data["about"]["layouts"]] == ["pca", "neighbours"]
     assert run("explore", folder / "idx", "--out", tmp_path / "page.txt").exit_code == 2
-    said = run_json("explore", folder / "idx", "--out", out, "--rows", 8, "-k", 3)
+    said = run_json("explore", folder / "idx", "--out", out, "--overwrite", "--rows", 8, "-k", 3)
     assert (said["out"], said["rows"], said["rows_on_the_page"]) == (str(out), N, 8)
 
 

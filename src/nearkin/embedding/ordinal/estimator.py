@@ -258,10 +258,13 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return answers.describe(self.comparisons_, few=self.n_components_ + 1)
 
-    def save(self, path: str | PathLike) -> None:
-        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; atomically."""
+    def save(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; atomically.
+
+        ValueError if `path` exists, without `overwrite`.
+        """
         check_is_fitted(self, "embedding_")
-        with saving_folder(path, KIND, embedding_config(self)) as folder:
+        with saving_folder(path, KIND, embedding_config(self), overwrite) as folder:
             write_embedding(self, folder)
 
     def write_coordinates(self, path: str | PathLike) -> None:

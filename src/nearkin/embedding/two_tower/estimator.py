@@ -262,10 +262,11 @@ class TwoTower(BaseEstimator):
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: str | PathLike, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, embeddings, ids, seen pairs, and the encoders of features if there are any.
 
-        Parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json.
+        Parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json. ValueError if `path`
+        exists, without `overwrite`.
         """
         self._fitted()
         sides = ("left", "right")
@@ -280,7 +281,7 @@ class TwoTower(BaseEstimator):
             "history": self.history_,
             "trials": self.trials_,
         }
-        with saving_folder(path, KIND, config) as folder:
+        with saving_folder(path, KIND, config, overwrite) as folder:
             arrays = {"left": self.left_embeddings_, "right": self.right_embeddings_}
             write_arrays(folder / "embeddings.safetensors", arrays)
             seen = self.seen_

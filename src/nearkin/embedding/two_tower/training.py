@@ -268,7 +268,7 @@ class Checkpoint:
             "drawn_seed": self.drawn_seed,
             "chosen": self.chosen,
         }
-        with saving_folder(self.folder, KIND, config) as fresh:
+        with saving_folder(self.folder, KIND, config, overwrite=True) as fresh:
             write_arrays(fresh / "now.safetensors", {name: t.numpy() for name, t in state.items()})
             if best is not None:
                 write_arrays(fresh / "best.safetensors", {name: t.numpy() for name, t in best.state.items()})
