@@ -1,8 +1,10 @@
 """Whether the first line of a text table names its columns, and whether its first column may name its rows."""
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
-from nearkin.data.column import Column, as_integers, is_number
+from nearkin.data.column import Column, is_number
 from nearkin.data.names import known
 from nearkin.data.text import WHOLE, Cut
 
@@ -25,12 +27,12 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
     above = [(is_number(cell), column.is_numeric) for cell, column in zip(first, body, strict=True)]
     says_data = any(cell and column for cell, column in above)
     says_header = any(not cell and column for cell, column in above)
-    recurs = any(_stands_in(cell, column) for cell, column in zip(first, body, strict=True))
+    recurs = any(_stand_in([cell], column) for cell, column in zip(first, body, strict=True))
     if not says_data and not recurs and any(known(cell) for cell in first):
         return True
     if says_header != says_data:
         return says_header
-    if recurs or any(_stands_in(cell, column) for cell in first for column in body):
+    if recurs or any(_stand_in(first, column) for column in body):
         return False
     if not says_data and len(body[0]) > 1 and (_fresh(body) + 1) / (len(body[0]) + 1) <= _CHANCE:
         return True
@@ -40,11 +42,11 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
     )
 
 
-def _stands_in(cell: str, column: Column) -> bool:
+def _stand_in(cells: list[str], column: Column) -> bool:
+    """Whether one of the cells stands in a column of a text file."""
     if column.is_text:
-        return bool((column.distinct == cell).any())
-    number = as_integers([cell])
-    return number is not None and bool((column.values == number[0]).any())
+        return not set(cells).isdisjoint(column.distinct.tolist())
+    return compute.any(compute.is_in(column.cells, pa.array(cells))).as_py()
 
 
 def _fresh(body: list[Column]) -> int:

@@ -13,7 +13,7 @@ from nearkin.data.column import Column, list_cells, spread_column
 from nearkin.data.columns import described_features
 from nearkin.data.files import TextOptions
 from nearkin.data.names import PAIRS as SYNONYMS
-from nearkin.data.names import means, normal
+from nearkin.data.names import normal, usual
 from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
@@ -170,10 +170,14 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     if name is not None:
         return table.column(name, role)
     named = {other for other in asked.values() if other is not None}
-    places = {column: means(column, SYNONYMS[role]) for column in table.columns if column not in named}
-    usual = {column: place for column, place in places.items() if place is not None}
-    if usual:
-        return _usual(table, role, usual)
+    rivals = usual((column for column in table.columns if column not in named), SYNONYMS[role])
+    if len(rivals) > 1:
+        raise ValueError(
+            f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
+            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line {_option(role)})"
+        )
+    if rivals:
+        return table.columns[rivals[0]]
     position = POSITIONS.index(role) if role in POSITIONS else len(table.columns)
     places = list(table.columns)
     two = len(places) == 2 and position < 2
@@ -190,18 +194,6 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
             f"Say which one it is: {role}={next(iter(places), '...')!r} (on the command line {_option(role)})"
         )
     return None
-
-
-def _usual(table: Table, role: str, usual: dict[str, int]) -> Column:
-    """The column of the most usual name; ValueError for several."""
-    best = min(usual, key=usual.__getitem__)
-    rivals = [name for name in usual if usual[name] == usual[best]]
-    if len(rivals) > 1:
-        raise ValueError(
-            f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
-            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line {_option(role)})"
-        )
-    return table.columns[best]
 
 
 def _option(role: str) -> str:
@@ -228,32 +220,22 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
 
 
 def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Interactions, notes: list[str]) -> Reading:
-    roles = {role: column.name for role, column in columns.items()}
-    aside = [*table.notes, *(name for name in table.columns if name not in roles.values())]
-    words = [f"{_word(role, roles)} {column.cell(0)}" for role, column in columns.items() if len(column)]
     rows = len(columns["left"])
-    left_out = rows - kept
-    merged = kept - len(pairs)
-    found = [
-        *notes,
-        aside and f"left aside: {', '.join(aside)}",
-        left_out and f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs",
-        merged and f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged",
-        *(note for column in columns.values() for note in column.doubts()),
-    ]
+    words = {role: role if column.name.isdigit() else column.name for role, column in columns.items()}
+    left_out, merged = rows - kept, kept - len(pairs)
+    if left_out:
+        notes = [*notes, f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs"]
+    if merged:
+        notes = [*notes, f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged"]
     return table.reading(
+        columns,
+        notes,
         kind="pairs",
-        roles=roles,
         form=None,
         rows=rows,
-        distinct={_word(side, roles): count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
-        first=", ".join(words),
-        notes=tuple(str(note) for note in found if note),
+        distinct={words[side]: count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
+        first=", ".join(f"{words[role]} {column.cell(0)}" for role, column in columns.items() if rows),
     )
-
-
-def _word(role: str, roles: dict[str, str]) -> str:
-    return role if roles[role].isdigit() else roles[role]
 
 
 def _parts(column: Column) -> np.ndarray:

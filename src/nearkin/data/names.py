@@ -1,7 +1,8 @@
 """What columns are usually called, and what they then hold: roles of pairs and comparisons, ids."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
     "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
@@ -42,16 +43,27 @@ _ALL = {
 } - {"x", "y", "u", "a", "b"}  # too short to be told from data
 
 
-def means(name: str, usual: Sequence[str]) -> int | None:
-    """The place of a column's name, or of its singular, among the `usual` ones; None if it is none of them."""
-    found = [word for word in (normal(name), normal(name).removesuffix("s")) if word in usual]
-    return usual.index(found[0]) if found else None
+def means(name: str, words: Sequence[str]) -> int | None:
+    """The place of a column's name, or of its singular, among the usual `words`; None if it is none of them."""
+    word = normal(name)
+    found = word if word in words else word.removesuffix("s")
+    return words.index(found) if found in words else None
 
 
+def usual(columns: Iterable[str], words: Sequence[str]) -> list[str]:
+    """The columns, none or several, whose name means the first of the `words` that any name means."""
+    places = {column: place for column in columns if (place := means(column, words)) is not None}
+    return [column for column, place in places.items() if place == min(places.values())]
+
+
+@lru_cache(maxsize=2**17)  # names of a wide table are looked at for every role
 def normal(name: str) -> str:
     """`name` in lower case, without punctuation and without a final "id"."""
-    letters = "".join(letter for letter in name.lower() if letter.isalnum())
+    letters = _NO_LETTERS.sub("", name.lower())
     return letters.removesuffix("id") or letters
+
+
+_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def known(name: str) -> bool:

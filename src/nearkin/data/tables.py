@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import combinations, zip_longest
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
 from nearkin.data.coordinates import pick_columns
-from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, extra, locate, reading, unknown_ending
+from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, extra, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.header import is_header
@@ -59,33 +59,38 @@ class Table:
             )
         return self.columns[name]
 
-    def reading(self, **found: Any) -> Reading:
-        """How the table was read, with its header and delimiter."""
-        columns = (*self.columns, *self.matrices)
-        return Reading(source=self.name, columns=columns, header=self.header, delimiter=self.delimiter, **found)
+    def reading(
+        self, columns: dict[str, Column], notes: Iterable[str] = (), aside: Iterable[str] | None = None, **found: Any
+    ) -> Reading:
+        """How the table was read: columns by role, notes, and what was left aside, by default all other columns."""
+        roles = {role: column.name for role, column in columns.items()}
+        others = (name for name in self.columns if name not in roles.values()) if aside is None else aside
+        left = ", ".join((*self.notes, *others))
+        doubts = (note for column in columns.values() for note in column.doubts())
+        return Reading(
+            source=self.name,
+            columns=(*self.columns, *self.matrices),
+            header=self.header,
+            delimiter=self.delimiter,
+            roles=roles,
+            notes=(*([f"left aside: {left}"] if left else []), *notes, *doubts),
+            **found,
+        )
 
 
-def read_table(
-    source: FileOrFrame,
-    *,
-    named: Iterable[str | None] = (),
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    comment: str | None = None,
-) -> Table:
+def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
     DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
-    nothing). Of text: whether the first line is a `header` that names the columns; the `delimiter`, any text ("::") or
+    nothing). `text`: whether the first line is a `header` that names the columns; the `delimiter`, any text ("::") or
     comma, semicolon, tab, bar, space (any run of blanks); the `encoding`, such as cp1252; what `comment` lines begin
     with. None looks, and where the first lines do not decide, a ValueError names the options to type. A column is
     integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and "1e5" are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
-    text = TextOptions(header, delimiter, encoding, comment)
+    options = TextOptions(**text)
     if is_frame(source):
         name = f"the {type(source).__name__}"
         return Table(name, frame_columns(source, name))
@@ -93,7 +98,7 @@ def read_table(
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    return file_table(locate(source).reading(**vars(text)), named)
+    return file_table(locate(source).reading(**vars(options)), named)
 
 
 def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
@@ -183,21 +188,16 @@ DECIDE = {  # options of the readers that tell the kind of a table
 }
 
 
-def kind_of(
-    source: FileOrFrame,
-    *,
-    given: Iterable[str] = (),
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    comment: str | None = None,
-) -> str:
+def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[TextWords]) -> str:
     """ "pairs" or "comparisons": by the options `given`, else by the usual names of columns; else two columns are
-    pairs, and three or four columns of the same objects are comparisons. ValueError for other tables."""
+    pairs, and three or four columns of the same objects are comparisons. ValueError for other tables.
+
+    `text` is as in `read_table`.
+    """
     for kind, options in DECIDE.items():
         if not set(options).isdisjoint(given):
             return kind
-    table = read_table(source, **vars(TextOptions(header, delimiter, encoding, comment)))
+    table = read_table(source, **text)
     if asks_comparisons(table):
         return "comparisons"
     if has_pairs(table) or len(table.columns) == 2:

@@ -4,4 +4,3 @@ from nearkin.data.comparisons.reading import as_comparisons as as_comparisons
 from nearkin.data.comparisons.reading import comparisons_from_array as comparisons_from_array
 from nearkin.data.comparisons.reading import comparisons_from_names as comparisons_from_names
 from nearkin.data.comparisons.reading import read_comparisons as read_comparisons
-from nearkin.data.comparisons.reading import understood as understood

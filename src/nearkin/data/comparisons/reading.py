@@ -15,7 +15,7 @@ from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, list_cells
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.files import TextOptions
+from nearkin.data.files import TextOptions, TextWords
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
@@ -99,31 +99,22 @@ def read_comparisons(
         rows = answered(roles, rows, response, table.name)
     shape = roles.form if roles.form in FORMS else "ordered"
     found = comparisons_from_names(rows, **options, form=shape, on_invalid=on_invalid, objects=objects)
-    return replace(found, source=understood(table, roles, found))
+    return replace(found, source=_understood(table, roles, found))
 
 
-def describe(
-    source: FileOrFrame,
-    *,
-    kind: str | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    comment: str | None = None,
-    **roles: Any,
-) -> Reading:
+def describe(source: FileOrFrame, *, kind: str | None = None, **options: Any) -> Reading:
     """Describe how a table of pairs or of comparisons is read; `str` of the result is one line.
 
-    kind: "pairs", "comparisons" or None (by the options given, else look). roles: the options of `read_interactions` or
-    of `read_comparisons`.
+    kind: "pairs", "comparisons" or None (by the options given, else look). options: those of `read_interactions` or of
+    `read_comparisons`.
     Raises ValueError, with the options to type, where two readings are possible.
     """
     _check.check_choice(kind, "kind", (None, "pairs", "comparisons"))
-    text = vars(TextOptions(header, delimiter, encoding, comment))
-    if (kind or kind_of(source, given=roles, **text)) == "pairs":
-        found = read_interactions(source, **text, **roles).source
+    text: Record = {name: options[name] for name in TextWords.__annotations__ if name in options}
+    if (kind or kind_of(source, given=options, **text)) == "pairs":
+        found = read_interactions(source, **options).source
     else:
-        found = read_comparisons(source, **text, on_invalid="drop", **roles).source
+        found = read_comparisons(source, on_invalid="drop", **options).source
     return cast(Reading, found)
 
 
@@ -215,11 +206,11 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     else:
         found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
     kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
-    roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
-    return replace(found, source=understood(table, roles, found))
+    roles = Roles([Column(held[0], rows)], form or kind)
+    return replace(found, source=_understood(table, roles, found, sorted(set(table.matrices) - set(held))))
 
 
-def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
+def _understood(table: Table, roles: Roles, found: Comparisons, aside: Iterable[str] | None = None) -> Reading:
     """How a table was read: the role of each column, counts, and the first row in words."""
     letters = {"triplet": ("anchor", "near", "far"), "quadruplet": ("i", "j", "l", "k")}.get(roles.form, ())
     if roles.response is not None and roles.form == "triplet":
@@ -227,21 +218,19 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
     named = [(letters[at] if at < len(letters) else f"object {at + 1}", c) for at, c in enumerate(roles.objects)]
     others = (("response", roles.response), ("rating", roles.rating), ("weight", roles.weight))
     named += [(role, c) for role, c in (*others, ("annotator", roles.annotator)) if c is not None]
-    aside = [*table.notes, *roles.aside]
-    notes = [note for column in roles.objects if column.values.ndim == 1 for note in column.doubts()]
-    notes += [f"left aside: {', '.join(aside)}"] if aside else []
-    notes += [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
+    notes = [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
     notes += [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
     names = [str(name) for name in found.objects[found.indices[0]].tolist()]
     first = "{} is nearer to {} than to {}" if len(names) == 3 else "{} and {} are nearer than {} and {}"
     return table.reading(
+        dict(named),
+        notes,
+        aside,
         kind="comparisons",
-        roles={role: column.name for role, column in named},
         form=roles.form,
         rows=len(found),
         distinct={"objects": found.n_objects},
         first=first.format(*names),
-        notes=tuple(notes),
         questions=() if roles.rating is None else _apart(roles.rating),
     )
 

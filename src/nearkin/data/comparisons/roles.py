@@ -1,11 +1,11 @@
 """Roles of the columns of a table of comparisons: objects, response, rating, weight or annotator."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nearkin._fields import counted
 from nearkin.data.column import Column
-from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal
+from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal, usual
 from nearkin.data.tables import Table, has_pairs
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
@@ -23,7 +23,6 @@ class Roles:
     weight: Column | None = None
     annotator: Column | None = None
     rating: Column | None = None
-    aside: list[str] = field(default_factory=list)
 
 
 def assign_roles(table: Table, asked: Mapping[str, str | None], form: str | None = None) -> Roles:
@@ -52,14 +51,11 @@ def assign_roles(table: Table, asked: Mapping[str, str | None], form: str | None
     shape = form if form in ("odd-one-out", "most-central") else {3: "triplet", 4: "quadruplet"}.get(len(objects))
     if shape is None or (form in ("triplet", "quadruplet") and form != shape):
         raise _too_many(table, [column.name for column in objects], form)
-    used = [*objects, *given.values(), *taken]
-    aside = [name for name, column in table.columns.items() if column not in used]
-    return Roles(objects, shape, options, given.get("response"), extra["weight"], extra["annotator"], None, aside)
+    return Roles(objects, shape, options, given.get("response"), extra["weight"], extra["annotator"])
 
 
 def _usual(columns: dict[str, Column], role: str) -> Column | None:
-    names = [name for name in columns if normal(name) in COMPARISONS[role]]
-    return columns[min(names, key=lambda name: COMPARISONS[role].index(normal(name)))] if names else None
+    return next((columns[name] for name in usual(columns, COMPARISONS[role])), None)
 
 
 def _objects(
@@ -151,8 +147,7 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
             "form='dissimilarity' if it means far (--read form=...), or read pairs of users and items with "
             "read_interactions (--left and --right)"
         )
-    aside = [name for name in table.columns if name not in {*rest, *(column.name for column in used)}]
-    return Roles(list(rest.values()), shape, False, None, extra["weight"], extra["annotator"], rating, aside)
+    return Roles(list(rest.values()), shape, rating=rating, weight=extra["weight"], annotator=extra["annotator"])
 
 
 def _too_many(table: Table, names: list[str], form: str | None) -> ValueError:
