@@ -54,7 +54,7 @@ def test_codes_learn_the_order_of_known_rows_without_spinning(rng, monkeypatch):
 
     monkeypatch.setattr(residual, "ordered", watched)
     with threadpool_limits(2, "blas"):
-        ResidualQuantizer(2, 16, max_iter=2, ranking="known").fit(rng.normal(size=(500, 16)))
+        ResidualQuantizer(2, 16, max_iter=2, known=True).fit(rng.normal(size=(500, 16)))
     assert seen == {1}
 
 

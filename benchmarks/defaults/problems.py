@@ -91,7 +91,7 @@ def queried(name: str, n_bytes: int, data: Path, seed: int) -> float:
 def known_rows(name: str, data: Path, seed: int) -> float:
     """The same of residual codes of 8 bytes for an index of the rows that they are learned from."""
     X, Q = (part[:_LEARNED] for part in (_rows(name, data).learned, _rows(name, data).queries))
-    index = nk.Index.build(X, ResidualQuantizer(8, ranking="known", random_state=seed))
+    index = nk.Index.build(X, ResidualQuantizer(8, known=True, random_state=seed))
     return 100 * recall_k_at_k(index.search(Q, NEIGHBOURS)[1], nearest_rows(X, Q, NEIGHBOURS), NEIGHBOURS)
 
 

@@ -14,7 +14,6 @@ from nearkin.contracts import Quantizer
 from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
-from nearkin.quantization.additive import INNER, KNOWN
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 24)) / np.arange(1, 25) ** 0.3 + 0.1
@@ -27,7 +26,7 @@ CODES = {
     "product, lists": ProductQuantizer(4, 64, n_lists=5, max_iter=2, random_state=0),
     "product, 4 bits, lists": ProductQuantizer(6, 16, n_lists=5, max_iter=2, random_state=0),
     "residual": ResidualQuantizer(3, 16, max_iter=1, random_state=2),
-    "residual, by products": ResidualQuantizer(3, 16, ranking=INNER, max_iter=1, random_state=0),
+    "residual, by products": ResidualQuantizer(3, 16, metric="ip", max_iter=1, random_state=0),
     "residual, norms": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
     "residual, lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),
     "product residual": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
@@ -157,8 +156,8 @@ def test_a_folder_saved_without_a_length_answers_as_before(tmp_path: Path) -> No
 
 def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
     """Of 8,000 sentences they lost .008 of 10 neighbours at another length."""
-    for ranking, metric in ((KNOWN["ip"], "cosine"), (KNOWN["l2"], "l2")):
-        quantizer = ResidualQuantizer(2, 16, ranking=ranking, max_iter=1, random_state=0)
+    for trained, metric in (("ip", "cosine"), ("l2", "l2")):
+        quantizer = ResidualQuantizer(2, 16, metric=trained, known=True, max_iter=1, random_state=0)
         assert Index.build(ROWS[:300], quantizer, metric=metric).row_length is None
 
 

@@ -141,9 +141,7 @@ def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, 
     X = X.astype(np.float32)
     X, Q = X[:600], X[600:]
     shape = (4, 32) if kind is ResidualQuantizer else (2, 3, 32)
-    plain, known = (
-        kind(*shape, max_iter=4, random_state=0, ranking=ranking, **settings).fit(X) for ranking in (True, "known")
-    )
+    plain, known = (kind(*shape, max_iter=4, random_state=0, known=known, **settings).fit(X) for known in (False, True))
     numbers = [model._chosen(X)[0] for model in (plain, known)]
     np.testing.assert_array_equal(*numbers)
     assert kept(known, X, Q) > kept(plain, X, Q) + 0.003
@@ -157,14 +155,16 @@ def test_known_rows_of_one_length_keep_more_neighbours_by_inner_product(rng):
     X = rng.normal(size=(800, 16)) * np.arange(1, 17) ** -0.4
     X, Q = np.split(unit_rows(X.astype(np.float32)), [600])
     plain, known = (
-        ResidualQuantizer(4, 32, max_iter=4, random_state=0, ranking=ranking).fit(X) for ranking in (True, "known-ip")
+        ResidualQuantizer(4, 32, max_iter=4, random_state=0, **settings).fit(X)
+        for settings in ({}, {"metric": "ip", "known": True})
     )
     assert kept(known, X, Q, metric="ip") > kept(plain, X, Q, metric="ip") + 0.02
 
 
-def test_another_ranking_is_refused(rng):
-    with pytest.raises(ValueError, match="ranking is 'rows'; it must be one of True, False, 'ip', 'known', 'known-ip'"):
-        ResidualQuantizer(2, 16, ranking="rows").fit(rng.normal(size=(50, 4)))
+@pytest.mark.parametrize("settings", [{"metric": "cosine"}, {"known": "all"}])
+def test_another_metric_is_refused(settings, rng):
+    with pytest.raises(ValueError, match=r"(metric|known) is '(cosine|all)'; it must be one of"):
+        ResidualQuantizer(2, 16, **settings).fit(rng.normal(size=(50, 4)))
 
 
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])

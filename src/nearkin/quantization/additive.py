@@ -31,9 +31,6 @@ from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import nearest_orthogonal, principal_axes, reached
 from nearkin.statistics import CellSums
 
-INNER = "ip"  # a ranking: for searches by inner product
-KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
-BY_PRODUCTS = INNER, KNOWN["ip"]
 _TABLES = 4096  # total centroids up to which FAISS's search by inner products of all pairs is faster
 _BUCKETED = range(8, 25)  # beam widths for which 3 of a codebook's 8 buckets suffice
 _BUCKETS_PAY = 64  # centroids from which FAISS's search by buckets is quicker; it has .02 % more error
@@ -328,9 +325,9 @@ class Part:
 class Settings:
     """Settings of a fit: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
-    The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. With
-    `ranking` errors are weighted, and a column holds their size; `query_moment` (d, d), the second moment of the
-    queries of a search by inner product, gives the weights instead, without a column.
+    The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. Errors are
+    weighted by the differences of near rows, and a column holds their size; `query_moment` (d, d), the second moment of
+    the queries of a search by inner product, gives the weights instead, without a column.
     """
 
     n_splits: int
@@ -339,7 +336,6 @@ class Settings:
     rounds: int
     beam_size: int
     smoothing: float
-    ranking: bool
     query_moment: np.ndarray | None = None
 
 
@@ -354,11 +350,11 @@ class AdditiveFit(NamedTuple):
     share: float
 
 
-def query_moment(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
+def query_moment(metric: str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
     """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
-    if ranking not in BY_PRODUCTS:
+    if metric != "ip":
         if queries is not None:
-            raise ValueError(f"queries are for ranking={INNER!r}; ranking is {ranking!r}: leave them out")
+            raise ValueError(f"queries are for metric='ip'; metric is {metric!r}: leave them out")
         return None
     Q = X if queries is None else check_queries(queries, X.shape[1])
     return (Q.T @ Q).astype(np.float64) / len(Q)
@@ -374,7 +370,7 @@ def learn(
     """
     generator = np.random.default_rng(seed)
     near = None
-    if settings.rounds > 1 and (settings.smoothing or settings.ranking):
+    if settings.rounds > 1:
         axes, variances = principal_axes(X)
         bits = settings.n_splits * settings.n_codebooks * (settings.n_centroids.bit_length() - 1)
         near = Neighbourhoods.of(X, reached(variances, bits), axes, generator)
@@ -395,7 +391,7 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
     """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each. The
     last round codes rows as later rows are coded, and does not shrink."""
     codes, error, last = [], 0.0, index == settings.rounds - 1
-    adds = index == 1 and settings.ranking and settings.query_moment is None  # errors need the codes of round 0
+    adds = index == 1 and settings.query_moment is None  # errors need the codes of round 0
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
         if adds:
             part.add_column(own)
@@ -411,7 +407,7 @@ def _parts(
 ) -> list[Part]:
     moment = settings.query_moment
     products, shape = moment is not None, (settings.n_codebooks, settings.n_centroids)
-    if moment is None and near is not None and settings.ranking:
+    if moment is None and near is not None:
         moment = near.differences()
     moment = None if moment is None else rotation.T @ moment @ rotation
     own = np.split(np.arange(rotation.shape[1]), settings.n_splits)

@@ -18,8 +18,6 @@ from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.additive import (
     DEFAULTS,
-    INNER,
-    KNOWN,
     AdditiveFit,
     Settings,
     decode,
@@ -39,48 +37,17 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import serial_products, shared_generator, whole_rows
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
+_MOST_POINTS = 256  # rows that are trained on, at most, for each centroid
 LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 
 
 @dataclass(eq=False, repr=False)
-class ProductResidualQuantizer(ReconstructingTransformer):
-    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
+class AbstractAdditiveQuantizer(ReconstructingTransformer):
+    """Sums of centroids in `n_splits` parts of rotated rows; the two classes below have its parameters."""
 
-    Recall, training time and encoding time lie between those of product (`n_codebooks=1`) and residual codes
-    (`n_splits=1`). The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to
-    the codes (Procrustes) between refits of the codebooks.
-
-    Parameters
-    ----------
-    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
-    rotation: "procrustes", or None for the given axes.
-    n_centroids, beam_size, norm_bits, max_iter, smoothing, ranking, max_points_per_centroid, n_lists, random_state: as
-        those of `ResidualQuantizer`.
-
-    Attributes
-    ----------
-    codebooks_ (n_splits, M, K, d'/n_splits) float32.
-    coding_codebooks_: the codebooks that choose codes if they differ, or None.
-    rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
-    metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
-    coarse_centroids_ (n_lists, d) float32, or None.
-    norms_ (2,): the least and the largest squared norm of a decoded row, zeros without `norm_bits`.
-    norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
-    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
-    norm_scale_: their divisor there.
-    norm_origin_ (d',): the point about which norms are taken, None for 0.
-    fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
-    history_, normalized_, n_iter_, n_features_in_.
-
-    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
-    >>> prq.encode(X).shape
-    (500, 2)
-    """
-
-    KIND: ClassVar[str] = "product residual quantizer"
-    CODER: ClassVar[str] = "ProductResidualQuantizer"  # FAISS's name of the quantizer
-    coding_codebooks_ = metric_ = coarse_centroids_ = None
+    KIND: ClassVar[str]
+    CODER: ClassVar[str]  # FAISS's name of the quantizer
+    coding_codebooks_ = coding_metric_ = coarse_centroids_ = None
     norm_values_ = norm_tables_ = norm_origin_ = None
     norm_scale_, share_ = 1, 0.0
     normalized_ = fast_scan_ = None  # not known for one that was not fitted here
@@ -94,8 +61,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     norm_bits: int = 0
     max_iter: int = 14
     smoothing: float = 0.75
-    ranking: bool | str = True
-    max_points_per_centroid: int = 256
+    metric: str = "l2"
+    known: bool = False
     n_lists: int = 0
     random_state: Seed = None
 
@@ -106,7 +73,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     ) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
 
-        `queries` (q, d), for `ranking="ip"`, are a sample of later queries; without them the rows are used.
+        `queries` (q, d), for `metric="ip"`, are a sample of later queries; without them the rows are used.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
@@ -115,9 +82,9 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_ = _check.has_unit_rows(X)
-        moment = query_moment(self.ranking, X, queries)
+        moment = query_moment(self.metric, X, queries)
         generator = shared_generator(self.random_state)
-        limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
+        limit = _MOST_POINTS * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
             X = X[np.sort(generator.choice(len(X), limit, replace=False))]
         X = rows = X.astype(np.float32)
@@ -137,7 +104,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         with serial_products(products):
             learned = self._learn(rows - mean, moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
-        rotation, codebooks, self.metric_, self.share_ = learned
+        rotation, codebooks, self.coding_metric_, self.share_ = learned
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
             parts = np.split(rotation, len(codebooks), axis=1)
             rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
@@ -145,7 +112,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
-        if self.ranking in KNOWN.values():
+        if self.known:
             with serial_products(products):
                 self._learn_order(X, generator)
         if self.norm_bits:
@@ -159,7 +126,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         """The fit to centred rows X (n, d) float32; `moment` (d, d) is the queries', of `Settings`."""
         settings = Settings(
             self.n_splits, self.n_codebooks, self.n_centroids, self.max_iter, self.beam_size, self.smoothing,
-            bool(self.ranking), moment,
+            moment,
         )  # fmt: skip
         if self.n_splits == 1:  # a rotation of all columns changes no sum
             return learn(X, np.eye(X.shape[1], dtype=np.float32), False, settings, seed, callback)
@@ -173,9 +140,7 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         if self.coarse_centroids_ is not None and lists is not None:
             centres = (self.coarse_centroids_ @ self.rotation_)[lists]
         self.coding_codebooks_ = self.codebooks_
-        self.codebooks_ = ordered(
-            self.codebooks_, numbers, X @ self.rotation_, centres, self.ranking == KNOWN["ip"], generator
-        )
+        self.codebooks_ = ordered(self.codebooks_, numbers, X @ self.rotation_, centres, self.metric == "ip", generator)
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan
@@ -211,8 +176,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         _check.check_integer(self.beam_size, "beam_size", low=1)
         _check.check_integer(self.max_iter, "max_iter", low=0)
         _check.check_real(self.smoothing, "smoothing", low=0, high=1)
-        _check.check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
-        _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
+        _check.check_choice(self.metric, "metric", METRIC_TYPES)
+        _check.check_choice(self.known, "known", (False, True))
         _check.check_choice(self.norm_bits, "norm_bits", NORMS)
 
     # ---- coding ----------------------------------------------------------------------------------------------------
@@ -233,18 +198,21 @@ class ProductResidualQuantizer(ReconstructingTransformer):
     def _chosen(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Numbers of centroids (n, splits M) and of lists (n,), None without lists, for rows X (n, d)."""
         turned = self.rotation_.astype(np.float64)
-        into = turned if self.metric_ is None else turned @ np.asarray(block_diag(*self.metric_))
+        into = turned if self.coding_metric_ is None else turned @ np.asarray(block_diag(*self.coding_metric_))
         Z = rounded_product(X, into)
         if self.coarse_centroids_ is None:
             return self._numbers(Z), None
-        rotated = Z if self.metric_ is None else rounded_product(X, turned)
+        rotated = Z if self.coding_metric_ is None else rounded_product(X, turned)
         lists = CoarseQuantizer(self.coarse_centroids_ @ self.rotation_).assign(rotated)
         return self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists]), lists
 
     def _numbers(self, Z: np.ndarray) -> np.ndarray:
         """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen, about the
         middle of the first codebook, which carries the mean: FAISS expands squares, which lose digits far from 0."""
-        metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
+        metric, codebooks = (
+            self.coding_metric_,
+            self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_,
+        )
         codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         splits, M, _, width = codebooks.shape
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
@@ -288,8 +256,8 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
     @property
     def keeps_lengths(self) -> bool:
-        """Whether codebooks are learned for the order of rows by FAISS's own scores ("known")."""
-        return self.ranking in KNOWN.values()
+        """Whether codebooks are learned for the order of rows by FAISS's own scores (`known`)."""
+        return self.known
 
     def scans_fast(self, metric: str) -> bool:
         """Whether an index by `metric` uses FAISS's fast scan by default.
@@ -337,14 +305,14 @@ class ProductResidualQuantizer(ReconstructingTransformer):
         coder = faiss.downcast_AdditiveQuantizer(inner.aq)
         parts = parts_of(coder)
         bits = {int(b) for part in parts for b in faiss.vector_to_array(part.nbits)}
-        if len(bits) != 1 or (R is not None and cls is ResidualQuantizer):
+        if len(bits) != 1 or (R is not None and not cls.CODER.startswith("Product")):
             raise ValueError(
                 f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
             )
         M, K = parts[0].M, 2 ** bits.pop()
         made = cls()
         made.n_codebooks, made.n_centroids, made.beam_size = M, K, parts[0].max_beam_size
-        if cls is not ResidualQuantizer:
+        if cls.CODER.startswith("Product"):
             made.n_splits, made.rotation = len(parts), None if R is None else "procrustes"
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, K, -1) for part in parts])
         made.norms_ = np.array([coder.norm_min, coder.norm_max], np.float32)
@@ -409,7 +377,47 @@ class ProductResidualQuantizer(ReconstructingTransformer):
 
 
 @dataclass(eq=False, repr=False)
-class ResidualQuantizer(ProductResidualQuantizer):
+class ProductResidualQuantizer(AbstractAdditiveQuantizer):
+    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
+
+    Recall, training time and encoding time lie between those of product (`n_codebooks=1`) and residual codes
+    (`n_splits=1`). The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to
+    the codes (Procrustes) between refits of the codebooks.
+
+    Parameters
+    ----------
+    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
+    rotation: "procrustes", or None for the given axes.
+    n_centroids, beam_size, norm_bits, max_iter, smoothing, metric, known, n_lists, random_state: as those of
+        `ResidualQuantizer`.
+
+    Attributes
+    ----------
+    codebooks_ (n_splits, M, K, d'/n_splits) float32.
+    coding_codebooks_: the codebooks that choose codes if they differ, or None.
+    rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
+    coding_coding_metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
+    coarse_centroids_ (n_lists, d) float32, or None.
+    norms_ (2,): the least and the largest squared norm of a decoded row, zeros without `norm_bits`.
+    norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
+    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
+    norm_scale_: their divisor there.
+    norm_origin_ (d',): the point about which norms are taken, None for 0.
+    fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
+    history_, normalized_, n_iter_, n_features_in_.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
+    >>> prq.encode(X).shape
+    (500, 2)
+    """
+
+    KIND = "product residual quantizer"
+    CODER = "ProductResidualQuantizer"
+
+
+@dataclass(eq=False, repr=False)
+class ResidualQuantizer(AbstractAdditiveQuantizer):
     """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
     At equal bytes its recall is higher than a product quantizer's, above all at few bytes. Encoding takes tens of times
@@ -427,13 +435,11 @@ class ResidualQuantizer(ProductResidualQuantizer):
     max_iter: rounds of refitting.
     smoothing: share of the rows, 0 to 1, that a round replaces by rows drawn between near ones. More is better for
         unseen rows, less for training rows.
-    ranking: True: optimize the order of near rows. Errors are weighted by the differences between near rows, and one
-        more column holds a row's distance from its code, which searches by "l2" add. False: minimize the distortion.
-        "ip": for searches by inner product or cosine; errors are weighted by the spread of the queries
-        given to `fit`, else of the rows. "known": for an index of the training rows, searched by "l2"; codebooks are
-        then trained until distances to those rows rank correctly, which lowers the recall of other rows.
-        "known-ip": both.
-    max_points_per_centroid: rows used for training, at most, for each of K.
+    metric: "l2": errors are weighted by the differences between near rows, and one more column holds a row's distance
+        from its code, which searches by "l2" add. "ip", for searches by inner product or cosine: errors are weighted by
+        the spread of the queries given to `fit`, else of the rows.
+    known: for an index of the training rows. Codebooks are then trained until distances, or inner products, to those
+        rows rank correctly, which lowers the recall of other rows.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
     random_state: seed, NumPy generator or RandomState.
