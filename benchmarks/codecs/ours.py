@@ -23,7 +23,7 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
 
     def raced(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
         found = best(X, n_bytes, **race | options)  # pyright: ignore[reportArgumentType]
-        return f"{name}: {found.table[0]['name']}", found.quantizer, found.norms
+        return f"{name}: {found.table[0]['candidate']}", found.quantizer, found.norms
 
     fits: dict[str, Fit] = {
         "ours, ProductQuantizer": lambda X: (

@@ -94,7 +94,6 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "quantization.additive.margin": (1.0, 10.0),
     "quantization.additive.power": (0.0, 0.5),
     "quantization.additive.column": (0.0, 0.5),
-    "quantization.additive.restoring": (0.0, 1.0),
     "quantization.training.beyond": (0.0, 6.0),
     "quantization.training.space_share": (0.0, 1.0),
     "quantization.best.chains": ((4,), (8,)),

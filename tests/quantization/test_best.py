@@ -1,10 +1,8 @@
-"""The race at a size: never below the codes that it races, in the time given."""
+"""The best code at a size: never below the other candidates, in the time given."""
 
-import contextlib
 import itertools
-import sys
 import time
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,35 +11,29 @@ import nearkin as nk
 from nearkin.quantization.best import (
     DEFAULTS,
     BestCode,
-    Clock,
+    Budget,
+    Candidate,
     OutOfTime,
-    Race,
-    _Candidate,
-    _candidates,
-    _Entry,
-    _winner,
+    Screening,
+    Short,
     best,
+    candidates,
 )
-from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.sized import WithNorms
 
 pytestmark = pytest.mark.usefixtures("few_rounds")  # what all steps give, `test_order.py` tests
 
 
-def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:
-    monkeypatch.setattr(sys.modules[best.__module__], "DEFAULTS", replace(DEFAULTS, **changed))
-
-
 def test_the_winner_is_fitted_and_leads_the_table(vectors):
     heard = []
-    found = best(vectors[0][:500], 4, random_state=0, callback=lambda step, record: heard.append(record["name"]))
-    names = [record["name"] for record in found.table]
+    found = best(vectors[0][:500], 4, random_state=0, callback=lambda step, record: heard.append(record["candidate"]))
+    names = [record["candidate"] for record in found.table]
     assert sorted(heard) == sorted(names)
     assert {"axes", "product", "product, no rotation", "residual"} <= set(names)
-    others = [record["recall"] for record in found.table[1:]]
+    others = [record["value"] for record in found.table[1:]]
     assert others == sorted(others, reverse=True)
-    assert found.table[0]["recall"] >= others[0] - DEFAULTS.level
-    assert found.table[0]["recall"] > others[-1]
+    assert found.table[0]["won"]
+    assert others[-1] < found.table[0]["value"] > others[0] - 0.05
     assert all(record["bytes"] == 4 for record in found.table)
     assert found.quantizer.encode(vectors[1]).shape == (1000, 4)
     index = nk.Index.build(vectors[1], found.quantizer)
@@ -50,7 +42,7 @@ def test_the_winner_is_fitted_and_leads_the_table(vectors):
 
 def test_no_candidate_begins_when_time_is_up(vectors):
     found = best(vectors[0][:600], 2, seconds=0, random_state=0)
-    assert [record["name"] for record in found.table] == ["product"]
+    assert [record["candidate"] for record in found.table] == ["product"]
 
 
 def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
@@ -71,34 +63,45 @@ def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
         assert one == 1 <= some <= all_
 
 
+def short(seconds: float, encode_seconds: float = 0.0, least: int = 1000) -> Short:
+    return Short(Candidate("a", 4, object), np.zeros(9), 4, 1000, seconds, encode_seconds, least)
+
+
 def test_a_full_fit_learns_from_as_many_rows_as_the_time_allows(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
-    clock = Clock(100.0, n_encoded=20_000)
-    seconds = [each / DEFAULTS.growth for each in (1, 9, 11, 30, 200)]
-    assert [clock.rows(1000, 10**6, each, 1.0) for each in seconds] == [64_000, 8_000, 4_000, 2_000, 1_000]
-    assert [clock.rows(1000, 7_200, each, 1.0) for each in seconds] == [7_200, 7_200, 7_200, 2_000, 1_000]
+    budget = Budget(100.0, n_encoded=20_000)
+    rows = [budget.rows(short(each, 1.0), 10_000) for each in (1, 6, 15, 1000)]
+    assert rows == [10_000, 5_000, 2_000, 1_000]
+    assert DEFAULTS.growth == 2
 
 
-def test_codes_that_encode_too_slowly_do_not_win(monkeypatch):
-    """The seconds are those beyond what the first code takes, here 4 to learn and 30 to encode."""
+def test_codes_that_learn_or_encode_too_slowly_are_left_out(monkeypatch):
+    """The seconds are those beyond what the first code takes, here 4 to learn and 60 to encode."""
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    clock, fits = Clock(20.0, n_encoded=10**6), []
-    for encode_seconds in (0.03, 0.047, 0.049):
-        now[0] = 0.0
-        assert clock.starts()
-        now[0] = 2.0
-        clock.tick(1, {})
-        with contextlib.suppress(OutOfTime):
-            assert clock.ended(encode_seconds, wins=True) == 2
-            fits.append(encode_seconds)
-    assert DEFAULTS.growth == 2
-    assert fits == [0.03, 0.047]
+    budget = Budget(20.0, n_encoded=10**6)
+    budget.begin()
+    now[0] = 1e9
+    budget.tick()  # the first one is never stopped
+    now[0] = 0.0
+    assert budget.fits(short(2, 0.03))
+    budget.reserved = budget.needed(short(2, 0.03), 1000)
+    tried = (short(2, 0.039), short(2, 0.041), short(11, 0.03), short(13, 0.03), short(6.5, 0.03, 2000))
+    assert [budget.fits(one) for one in tried] == [True, False, True, False, False]
+    now[0] = 19.0
+    budget.begin()
+    now[0] = 20.0
+    with pytest.raises(OutOfTime):
+        budget.tick()
+    with pytest.raises(OutOfTime):
+        budget.begin()
 
 
 def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
     X = rng.normal(size=(1000, 16)).astype(np.float32)  # not far above the 768 centroids
-    own, others = ({r["name"]: r["recall"] for r in best(X, 3, n_rows=n, random_state=0).table} for n in (1000, 10**6))
+    own, others = (
+        {r["candidate"]: r["value"] for r in best(X, 3, n_rows=n, random_state=0).table} for n in (1000, 10**6)
+    )
     assert all(own[name] > others[name] + 0.02 for name in own.keys() & others.keys() if name[:4] != "axes")
     assert own["residual"] - own["product"] > others["residual"] - others["product"] + 0.01
     with pytest.raises(ValueError, match="n_rows is 499"):
@@ -124,7 +127,7 @@ def test_bad_arguments(args, error, match, vectors):
 def test_few_rows_and_many_bytes(rng):
     few = rng.normal(size=(120, 8)).astype(np.float32)
     assert best(few, 2, random_state=0).quantizer.encode(few).shape[0] == 120
-    assert best(few, 16, seconds=0, random_state=0).table[0]["name"].startswith("scalar, 16")
+    assert best(few, 16, seconds=0, random_state=0).table[0]["candidate"].startswith("scalar, 16")
 
 
 def test_best_code_fits_to_a_quantizer(vectors):
@@ -136,42 +139,31 @@ def test_best_code_fits_to_a_quantizer(vectors):
 def test_codes_with_norms_are_judged_at_them(vectors):
     """Plain scores would leave the norm out."""
     rows = vectors[0][:800] * np.linspace(0.2, 2, 800, dtype=np.float32)[:, None]
-    race = Race.of(rows, None, 10**6, "l2", np.random.default_rng(0))
+    screening = Screening.of(rows, None, 10**6, "l2", np.random.default_rng(0))
     made = WithNorms(nk.quantization.AxisQuantizer(8))
-    record = race.run("axes, norms", made)
-    index = nk.Index.build(race.judge.rows, made.quantizer, norms=made.norms_)
-    found = race.judge.truth.kept(index.search(race.judge.queries, 10)[1])
-    assert (record["recall"], record["bytes"]) == (pytest.approx(found, abs=1e-3), 9)
-
-
-def test_the_speed_of_search_is_that_of_an_index(vectors):
-    """FAISS decodes sums for every query; an index takes tables, or decodes rows once a call."""
-    found = best(vectors[0][:400], 4, random_state=0)
-    seconds = {record["name"]: record["search_seconds"] for record in found.table}
-    assert 0 <= seconds["residual"] < 50 * max(seconds["product"], 1e-3)  # 0 where the clock is coarse
+    short = screening.run(Candidate("axes, norms", 1, lambda: made))
+    index = nk.Index.build(screening.held.rows, made.quantizer, norms=made.norms_)
+    found = screening.held.found(index.search(screening.held.queries, 10)[1])
+    assert (short.values.mean(), short.n_bytes) == (pytest.approx(found.mean(), abs=1e-3), 9)
 
 
 def test_rows_that_tie_are_not_lost() -> None:
     """Two columns of three values fit a centroid each: lossless, and once behind a code that kept .90 by row number."""
     X = np.random.default_rng(0).integers(0, 3, size=(300, 8)).astype(np.float32)
     found = best(X, 4, random_state=0)
-    assert {record["name"]: record["recall"] for record in found.table}["product, no rotation"] == 1
+    assert {record["candidate"]: record["value"] for record in found.table}["product, no rotation"] == 1
     np.testing.assert_allclose(found.quantizer.decode(found.quantizer.encode(X)), X, atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("metric", "n_rows", "ranking"),
-    [("l2", None, "known"), ("l2", 10**6, True), ("ip", None, "ip"), ("cosine", 10**6, "ip")],
+    ("metric", "n_rows", "expected"),
+    [("l2", None, ("l2", True)), ("l2", 10**6, ("l2", False)), ("ip", None, ("ip", False)), ("cosine", 900, ("ip", 1))],
 )
-def test_codes_are_learned_for_what_searches_them(metric, n_rows, ranking, monkeypatch, vectors):
-    asked = []
-    monkeypatch.setattr(
-        sys.modules[best.__module__],
-        "_candidates",
-        lambda *args: (asked.append(args[3]), iter([_Candidate("a", 1, lambda: ResidualQuantizer(2, 16))]))[1],
-    )
-    best(vectors[0][:300], 2, metric=metric, n_rows=n_rows, random_state=0)
-    assert asked[0]["ranking"] == ranking
+def test_codes_are_learned_for_what_searches_them(metric, n_rows, expected, monkeypatch, vectors):
+    listed = partial(candidates, 2, 32, 300, metric=metric, seed=0)
+    monkeypatch.setitem(best.__globals__, "candidates", lambda *args, **settings: listed()[-1:])
+    found = best(vectors[0][:900], 2, metric=metric, n_rows=n_rows, random_state=0).quantizer
+    assert (found.metric, found.known) == expected
 
 
 def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):
@@ -186,8 +178,9 @@ def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):
 @pytest.mark.parametrize(("n_rows", "known"), [(2000, 1.0), (4000, 0.5), (200_000, 0.01), (10**9, 0.0)])
 def test_rows_that_judge_are_mixed_as_those_of_the_index(rng, n_rows, known):
     X = np.arange(2000, dtype=np.float32)[:, None] + np.zeros((1, 2), np.float32)
-    race = Race.of(X, None, n_rows, "l2", rng)
-    learned, judged, asked = (set(part[:, 0].tolist()) for part in (race.train, race.judge.rows, race.judge.queries))
+    screening = Screening.of(X, None, n_rows, "l2", rng)
+    parts = screening.train, screening.held.rows, screening.held.queries
+    learned, judged, asked = (set(part[:, 0].tolist()) for part in parts)
     assert not asked & (learned | judged)
     assert len(learned & judged) == pytest.approx(known * len(judged), abs=1)
     assert len(learned) >= 1300
@@ -201,100 +194,87 @@ def test_recall_is_that_of_the_index(rng, metric):
     if metric == "cosine":
         X /= np.linalg.norm(X, axis=1, keepdims=True)
     Q = rng.normal(size=(60, 16)) + 1
-    race = Race.of(X, Q, 800, metric, rng)
+    screening = Screening.of(X, Q, 800, metric, rng)
     quantizer = nk.ProductQuantizer(4, 32, random_state=0)
-    record = race.run("product", quantizer)
-    index = nk.Index.build(race.judge.rows, quantizer, metric=metric)
-    found = index.search(race.judge.queries, 10)[1]
-    kept = nk.metrics.neighbours_kept(found, race.judge.rows, race.judge.queries, "l2" if metric == "l2" else "ip")
-    assert record["recall"] == pytest.approx(kept, abs=1e-9)
-    by_distance = nk.metrics.neighbours_kept(found, race.judge.rows, race.judge.queries)
-    assert (record["recall"] > by_distance + 0.1) is (metric == "ip")
+    recall = screening.run(Candidate("product", 1, lambda: quantizer)).values.mean()
+    index = nk.Index.build(screening.held.rows, quantizer, metric=metric)
+    found = index.search(screening.held.queries, 10)[1]
+    rows, asked = screening.held.rows, screening.held.queries
+    kept = nk.metrics.neighbours_kept(found, rows, asked, "l2" if metric == "l2" else "ip")
+    assert recall == pytest.approx(kept, abs=1e-9)
+    assert bool(recall > nk.metrics.neighbours_kept(found, rows, asked) + 0.1) is (metric == "ip")
 
 
 @pytest.mark.parametrize(
-    ("n_bytes", "lead", "names"),
+    ("n_bytes", "names"),
     [
-        (8, "residual", ["residual"]),
-        (8, "product", ["residual", "2 x 4"]),
-        (31, "6 x 5", ["6 x 5", "3 x 10"]),
-        (31, "3 x 10", ["6 x 5", "3 x 10", "residual"]),
-        (20, "2 x 10", ["5 x 4", "2 x 10", "residual"]),
-        (75, "15 x 5", ["25 x 3", "15 x 5"]),
-        (75, "25 x 3", ["25 x 3", "15 x 5"]),
-        (64, "16 x 4", ["16 x 4", "8 x 8"]),
-        (49, "7 x 7", ["12 x 4", "7 x 7"]),
-        (97, "product", ["24 x 4", "12 x 8"]),
+        (1, []),
+        (4, ["residual"]),
+        (8, ["2 x 4", "residual"]),
+        (16, ["4 x 4", "2 x 8", "residual"]),
+        (31, ["6 x 5", "3 x 10", "residual"]),
+        (75, ["25 x 3", "15 x 5"]),
+        (49, ["12 x 4", "7 x 7"]),
     ],
 )
-def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
-    kept: dict[str, float] = {}
-    seen = []
-    for name, _, _ in _candidates(n_bytes, 128, 4096, {"random_state": 0}, kept):
-        kept[name] = 1.0 if name.endswith(lead) else 0.5
-        seen.append(name.removeprefix("product residual, "))
+def test_sums_fill_the_bytes_and_the_cheapest_come_first(n_bytes, names):
+    listed = candidates(n_bytes, 128, 4096, seed=0)
+    seen = [name.removeprefix("product residual, ") for name, *_ in listed]
     assert [name for name in seen if not name.startswith(("axes", "product", "scalar"))] == names
+    assert [one.chain for one in listed] == sorted(one.chain for one in listed)
+    assert all("norms" not in name for name in seen)
+    with_norms = candidates(n_bytes, 128, 4096, norms=True, seed=0)
+    assert any(", norms" in name for name, *_ in with_norms) == (n_bytes > 2)
 
 
-def test_the_longest_of_the_sums_that_are_level_wins():
-    """SIFT in 8 bytes: after short fits 2 x 4 and residual are level; of other rows the residual code keeps more."""
-    kept = {("2 x 4", 4): 0.653, ("residual", 8): 0.646, ("1 x 16", 16): 0.62}
-    found = [_Entry({"recall": recall}, _Candidate(*key, lambda: None)) for key, recall in kept.items()]
-    assert _winner(found).candidate.name == "residual"
-
-
-@pytest.mark.parametrize(("rows", "name"), [(800, "residual"), (799, "product")])
-def test_a_sum_that_is_level_needs_time_for_more_rows(rows, name, monkeypatch, vectors):
-    def run(race, name, quantizer, tick):
-        return {"name": name, "recall": 0.5 if name == "residual" else 0.495, "encode_seconds": 0.0}
-
-    monkeypatch.setattr(Race, "run", run)
-    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: (quantizer, None))
-    monkeypatch.setattr(Clock, "rows", lambda clock, *given: rows)
-    assert best(vectors[0][:800], 4, seconds=60, random_state=0).table[0]["name"] == name
-
-
-@pytest.mark.parametrize(("cost", "name"), [(10.0, "product residual, 2 x 4"), (2.0, "residual")])
-def test_codes_for_known_rows_win_only_if_all_can_be_learned_from(cost, name, monkeypatch, rng):
-    """The screening judges rows that it has learned from; a costly code lacks the time to learn from the others."""
+def screened(monkeypatch, recalls: dict[str, float], seconds: dict[str, float]) -> None:
+    """Replace the fits: by recalls for each of the queries, and by seconds of a clock that nothing else moves."""
     now = [0.0]
 
-    def run(race, name, quantizer, tick):
-        now[0] += cost if name == "residual" else 1.0
-        tick(1, {})
-        recall = 0.9 if name == "residual" else 0.7 if name.startswith("product residual") else 0.5
-        return {"name": name, "recall": recall, "encode_seconds": 0.0}
+    def run(screening, candidate, tick):
+        for step in range(int(seconds.get(candidate.name, 0.0))):
+            now[0] += 1
+            tick(step, {})
+        values = np.full(len(screening.held.queries), recalls.get(candidate.name, 0.0))
+        return Short(candidate, values, 4, len(screening.train), seconds.get(candidate.name, 0.0), 0.0)
 
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(Race, "run", run)
-    monkeypatch.setattr(Race, "fitted", lambda race, quantizer, X: (quantizer, None))
-    screen(monkeypatch, screening_rows=400, chains=(4,), cheap=4)
-    X = rng.normal(size=(1_300, 16)).astype(np.float32)
-    assert best(X, 8, seconds=60, random_state=0).table[0]["name"] == name
+    monkeypatch.setattr(Screening, "run", run)
+    monkeypatch.setattr(Screening, "fitted", lambda screening, quantizer, X: (quantizer, None))
 
 
-def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cost", "name"), [(1.0, "residual"), (30.0, "product residual, 2 x 4"), (70.0, "product")])
+def test_a_code_wins_only_if_its_full_fit_ends_in_time(cost, name, monkeypatch, vectors):
+    recalls = {"residual": 0.9, "product residual, 2 x 4": 0.7, "product": 0.5}
+    costs = {"residual": cost, "product residual, 2 x 4": cost // 3, "product": 1.0}
+    screened(monkeypatch, recalls, costs)
+    assert best(vectors[0][:800], 8, seconds=60, random_state=0).table[0]["candidate"] == name
+
+
+def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch):
     """It once waited for a code that keeps something, and `seconds` held nobody back until then."""
-    record = {"recall": 0.0, "encode_seconds": 0.0}
-    monkeypatch.setattr(Race, "run", lambda race, name, quantizer, tick: {"name": name, **record})
-    clocks, ended = [], Clock.ended
-    monkeypatch.setattr(Clock, "ended", lambda clock, *args, **kw: (ended(clock, *args, **kw), clocks.append(clock))[0])
-    best(np.random.default_rng(0).normal(size=(300, 8)), 2, seconds=60, random_state=0)
-    assert clocks[0]._needed is not None
+    screened(monkeypatch, {"residual": 0.9}, {"product": 1.0, "residual": 100.0})
+    assert "residual" not in {r["candidate"] for r in best(np.eye(300, 8), 2, seconds=60, random_state=0).table}
 
 
-def test_codes_with_norms_race_where_rows_have_different_ones(vectors):
+@pytest.mark.parametrize(("lead", "name"), [(0.0, "product"), (0.1, "residual")])
+def test_of_level_codes_the_one_of_fewest_centroids_wins(lead, name, monkeypatch, vectors):
+    screened(monkeypatch, {"residual": 0.6 + lead, "product": 0.6}, {})
+    assert best(vectors[0][:800], 4, random_state=0).table[0]["candidate"] == name
+
+
+def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
     X = vectors[0][:500]
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for rows, settings, expected in (
         (X, {"n_rows": 10**6}, True),
-        (X, {}, False),  # sums are trained for known rows by FAISS's own scores
+        (X, {}, False),  # codes are trained for known rows by FAISS's own scores
         (unit, {"n_rows": 10**6}, False),
         (X, {"n_rows": 10**6, "metric": "cosine"}, False),
         (X, {"n_rows": 10**6, "metric": "ip"}, True),
     ):
         found = best(rows, 3, random_state=0, **settings)
-        names = [record["name"] for record in found.table if record["name"] != "axes, norms"]
+        names = [record["candidate"] for record in found.table]
         assert any(name.endswith(", norms") for name in names) == expected, (names, settings)
         assert all(record["bytes"] <= 3 for record in found.table)
         index = nk.Index.build(rows, found.quantizer, metric=settings.get("metric", "l2"), norms=found.norms)

@@ -110,18 +110,17 @@ def compress(
 
 
 def _race_table(record: Fields) -> Table | str:
-    """The race in a table, the winner first; nothing without a race."""
+    """The candidates in a table, the winner first; nothing if there were none."""
     race = record.get("race")
     if not race:
         return ""
-    rate = 1e6 / record["vectors"]
     rows = [
-        [row["name"], round(row["recall"], 4), round(row["seconds"], 1), round(rate / max(row["search_seconds"], 1e-9))]
+        [row["candidate"], round(row["value"], 4), round(row["error"], 4), round(row["seconds"], 1)]
         for row in race["table"]
     ]
     given = "" if race["seconds"] is None else f" in {race['seconds']:.0f} s"
     title = f"Short fits on {counted(race['table'][0]['rows'], 'row')}{given}; the first is chosen"
-    return table(title, ["code", "recall", "seconds", "queries/s"], rows)
+    return table(title, ["code", "recall", "error", "seconds"], rows)
 
 
 def _for_people(record: Fields) -> dict[str, object]:

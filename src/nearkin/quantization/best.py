@@ -1,16 +1,15 @@
-"""The code with the highest recall at a size: product, axis, residual and scalar codes raced on held-out queries.
+"""The code with the highest recall at a size: product, axis, residual and scalar codes compared on held-out queries.
 
-All candidates are screened by short fits on few rows; the winner alone is fitted in full. Two short fits of one code
-differ by one or two points of recall, so codes within two points are level, and of these the longest sum wins: it
-gains most by more rows and more rounds.
+`candidates` lists them. Each is screened by a short fit on few rows, a `Trial` compares their recall query by query,
+and the winner alone is fitted in full.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import partial
-from timeit import repeat, timeit
+from timeit import timeit
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -32,42 +31,49 @@ from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore, ta
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut
-from nearkin.quantization.additive import BY_PRODUCTS, INNER, KNOWN
+from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from nearkin.quantization.sized import ProductCode, SizedCode, WithNorms, fitted_code
-
-_MOST = 11  # fits that are judged, at most
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of the race, from SIFT, MNIST, GIST, sentences and word vectors; `python -m benchmarks codecs`
-    measures the race as a whole.
+    """Tuned numbers of the comparison, from SIFT, MNIST, GIST, sentences and word vectors; `python -m benchmarks
+    codecs` measures it as a whole.
     """
 
     fitted_rows: int = 65_536  # rows of a fit, at most, with 256 centroids
-    screening_rows: int = 4_096  # rows of a candidate's training set, and of its test set, at most
+    screening_rows: int = 4_096  # rows of a short fit, and rows to be found, at most
     screening_rounds: int = 4
     screening_beam: int = 8
     growth: float = 2.0  # a full fit on the rows of the screening takes twice as long
-    level: float = 0.02  # gap to a recall of .5 below which codes are level; the longest sum then wins
     longest: int = 32  # most codebooks of a residual code: longer ones are searched too slowly
-    cheap: int = 16  # codebooks up to which it runs first; a longer one if other long sums are near the best
-    chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes, tried in turn
+    chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
-    timed_queries: int = 20  # queries that measure the speed of search
 
 
 DEFAULTS = Defaults()
-
-
 Made: TypeAlias = VectorCodes | SizedCode
+
+
+class Candidate(NamedTuple):
+    """A code: its name, how many centroids are added up in a part of a row, which is its cost, and what makes it."""
+
+    name: str
+    chain: int
+    make: Callable[[], Made]
+
+    def unfitted(self, **settings: object) -> Made:
+        """An unfitted one with those of the settings that it has."""
+        made = self.make()
+        code = cast(BaseEstimator, _code(made))
+        code.set_params(**{name: settings[name] for name in settings.keys() & code.get_params().keys()})
+        return made
 
 
 def _code(made: Made) -> Made:
@@ -75,64 +81,128 @@ def _code(made: Made) -> Made:
     return made.quantizer if isinstance(made, WithNorms) else made
 
 
+def candidates(
+    n_bytes: int, d: int, n: int, *, metric: str = "l2", norms: bool = False, seed: Seed = None, **settings: object
+) -> list[Candidate]:
+    """The codes of at most `n_bytes` a row of d columns that n rows suffice to learn, the cheapest first.
+
+    With `norms`, for rows of different norms, a byte may be the norm's. `settings` are those of sums of centroids.
+    """
+    K, per_byte = (256, 1) if n >= 256 else (16, 2)  # centroids, and their codes in a byte
+    units, norms = n_bytes * per_byte, norms and n_bytes > 1
+    found: list[Candidate] = []
+    if units <= d:
+        sized = partial(ProductCode, n_bytes, metric=metric, random_state=seed)
+        product = partial(ProductQuantizer, units, K, random_state=seed)
+        found.append(Candidate("product", 1, sized if K == 256 and norms else product))
+        found.append(Candidate("product, no rotation", 1, partial(product, rotation=None)))
+    if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
+        found.append(Candidate("axes", 1, partial(AxisQuantizer, n_bytes)))
+        if norms:
+            found.append(Candidate("axes, norms", 1, partial(_with_norms, partial(AxisQuantizer, n_bytes - 1))))
+    bits = next((bits for bits in (16, 8, 6, 4) if -(-bits * d // 8) <= n_bytes), None)
+    if bits is not None:
+        found.append(Candidate(f"scalar, {bits} bits", 1, partial(ScalarQuantizer, bits)))
+    ranks = "l2" if metric == "l2" else "ip"
+    settings |= {"metric": ranks, "n_centroids": K, "beam_size": DEFAULTS.beam_size, "random_state": seed}
+    found += _sums(units, d, settings)
+    if norms:
+        shorter = _sums(units - per_byte, d, settings)
+        found += [one._replace(name=f"{one.name}, norms", make=partial(_with_norms, one.make)) for one in shorter]
+    return sorted(found, key=lambda candidate: candidate.chain)
+
+
+def _with_norms(make: Callable[[], VectorCodes]) -> WithNorms:
+    return WithNorms(make())
+
+
+def _sums(units: int, d: int, settings: dict[str, Any]) -> list[Candidate]:
+    """Residual codes of `units` codebooks, and product residual codes of about as many."""
+    found: dict[int, Candidate] = {}
+    for target in DEFAULTS.chains:
+        chain = _chain(units, target, found)
+        if 1 < (splits := units // chain) <= d:
+            make = partial(ProductResidualQuantizer, splits, chain, **settings)
+            found[chain] = Candidate(f"product residual, {splits} x {chain}", chain, make)
+    if 1 < units <= DEFAULTS.longest:
+        found[units] = Candidate("residual", units, partial(ResidualQuantizer, units, **settings))
+    return list(found.values())
+
+
+def _chain(units: int, target: int, used: Container[int]) -> int:
+    """How many codebooks, about `target`, sums have that leave the fewest of the units over: `target` or one more or
+    less, or, where those leave any, others up to half more that were not used."""
+    chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)
+    if not units % chain or units < 2 * chain:
+        return chain
+    others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
+    return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
+
+
 class OutOfTime(Exception):
     """A candidate was stopped."""
 
 
-class Clock:
-    """The seconds given to a race, of which the full fit of codes that may win will need a part.
+@dataclass
+class Short:
+    """A short fit of `rows` rows in `seconds` by the clock, and the recall (q,) of its codes, of which a thousand are
+    encoded in `encode_seconds`. A full fit learns from `least` rows at least."""
 
-    If `n_encoded` rows are to be encoded, the seconds are those beyond what the first code takes, to learn and encode.
-    """
+    candidate: Candidate
+    values: np.ndarray
+    n_bytes: int
+    rows: int
+    seconds: float
+    encode_seconds: float
+    least: int = 0
+
+
+class Budget:
+    """Seconds by the clock in which the winner is fitted and encodes `n_encoded` rows. These are those beyond what the
+    first candidate takes, if rows are encoded."""
 
     def __init__(self, seconds: float, n_encoded: int = 0) -> None:
         self._end, self._n_encoded = time.perf_counter() + seconds, n_encoded
-        self._needed: float | None = None  # by codes that may win; None before there is one
-        self._began = self._ticked = self._stop = np.inf
+        self.reserved: float | None = None  # seconds of the full fit of what would win so far
+        self._stop = np.inf
 
-    def starts(self) -> bool:
-        """Start a candidate; False if no time is left."""
-        self._began = self._ticked = time.perf_counter()
-        if self._needed is None:
-            return True
-        left = self._end - self._began
-        self._stop = self._began + min(left - self._needed, left / (1 + DEFAULTS.growth))
-        return self._stop > self._began
+    def begin(self) -> None:
+        """Begin a short fit: OutOfTime if no time is left but for the full fit of what would win."""
+        now = time.perf_counter()
+        if self.reserved is not None:
+            self._stop = min(self._end - self.reserved, now + (self._end - now) / (1 + DEFAULTS.growth))
+        self.tick()
 
-    def tick(self, step: int, record: Fields) -> None:
-        """The callback of a candidate's fit: OutOfTime where it would leave too little."""
-        self._ticked = time.perf_counter()
-        if self._ticked > self._stop:
+    def tick(self, step: int = 0, record: Fields | None = None) -> None:
+        """The callback of a short fit: OutOfTime where its full fit would end too late, or that of what would win."""
+        if time.perf_counter() >= self._stop:
             raise OutOfTime
 
-    def ended(self, encode_seconds: float, times: float = 1.0, *, wins: bool) -> float:
-        """A candidate ended that may win: its full fit is of `times` as many rows, and it encodes a thousand rows in
-        `encode_seconds`. The seconds of its fit; OutOfTime if the full one is late."""
-        seconds = self._ticked - self._began
-        needed = times * DEFAULTS.growth * seconds + encode_seconds * self._n_encoded / 1000
-        if self._needed is None:
-            self._end += needed if self._n_encoded else 0.0
-        elif time.perf_counter() + needed > self._end:
-            raise OutOfTime
-        if wins or self._needed is None:
-            self._needed = max(needed, self._needed or 0.0)
-        return seconds
+    def needed(self, short: Short, rows: int) -> float:
+        """Seconds of a full fit on that many rows, and of encoding."""
+        return DEFAULTS.growth * (short.seconds * rows / short.rows + short.encode_seconds * self._n_encoded / 1000)
 
-    def rows(self, n: int, most: int, seconds: float, encode_seconds: float) -> int:
-        """For a full fit: `most` rows if there is time, else of n rows learned from in `seconds` the same number, or
-        twice, four times ... as many."""
-        left = self._end - time.perf_counter() - encode_seconds * self._n_encoded / 1000
-        times = max(1.0, left / max(DEFAULTS.growth * seconds, 1e-9))
-        return most if n * times >= most else n << int(np.log2(times))
+    def fits(self, short: Short) -> bool:
+        """Whether the full fit ends in time; that of the first candidate always does."""
+        needed = self.needed(short, short.least)
+        if self.reserved is None and self._n_encoded:
+            self._end += needed
+        return self.reserved is None or time.perf_counter() + needed <= self._end
+
+    def rows(self, short: Short, most: int) -> int:
+        """Rows of a full fit: as many as the time allows, at most `most`."""
+        spare, each = self._end - time.perf_counter() - self.needed(short, 0), DEFAULTS.growth * short.seconds
+        return most if spare * short.rows >= each * most else max(short.rows, int(spare * short.rows / each))
 
 
 @dataclass(frozen=True)
-class Race:
-    """Rows to learn from, and the judge of the codes. One half of given queries may judge starts within a fit. A share
-    `known` of the rows that judge is learned from, as it will be in an index of `n_rows` rows."""
+class Screening:
+    """Rows to learn from, and the held-out queries that compare the codes. One half of given queries may decide between
+    starts within a fit. A share `known` of the rows to be found is learned from, as it will be in an index of `n_rows`
+    rows."""
 
     train: np.ndarray
-    judge: HeldOut
+    held: HeldOut
     given: np.ndarray | None
     known: float
 
@@ -153,44 +223,35 @@ class Race:
             asked, given = queries[:half][: OF_TRIALS.queries], queries[half:]
         known = min(len(X), DEFAULTS.learned_rows) / n_rows  # part of the index's rows
         unseen = min(round((1 - known) * min(DEFAULTS.screening_rows, len(order))), len(order) // 4)
-        judged = min(DEFAULTS.screening_rows, len(order) if known == 1 else round(unseen / (1 - known)))
+        found = min(DEFAULTS.screening_rows, len(order) if known == 1 else round(unseen / (1 - known)))
         train = order[unseen : unseen + DEFAULTS.screening_rows]
-        rows = X[np.concatenate([order[:unseen], train[: judged - unseen]])]
-        judge = HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip")
-        return cls(X[train], judge, given, known)
+        rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
+        return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
-    def run(self, name: str, quantizer: Made, tick: Callback = ignore) -> Record:
-        """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
-        started, judge = time.process_time(), self.judge
-        fitted, norms = self.fitted(quantizer, self.train, tick)
-        learned, index = time.process_time(), fitted.to_faiss(judge.metric)
-        fitted.encode(judge.rows[:1])  # loading and compiling in the first call are not timed
-        encoding = timeit(lambda: fitted.add_to(index, judge.rows), number=1)
-        length = row_length(judge.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
+    def run(self, candidate: Candidate, tick: Callback = ignore) -> "Short":
+        """Fit on the training rows, and find the neighbours of the held-out queries by codes alone."""
+        started, held = time.perf_counter(), self.held
+        fitted, norms = self.fitted(
+            candidate.unfitted(max_iter=DEFAULTS.screening_rounds, beam_size=DEFAULTS.screening_beam), self.train, tick
+        )
+        seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
+        fitted.encode(held.rows[:1])  # loading and compiling in the first call are not timed
+        encoding = timeit(lambda: fitted.add_to(index, held.rows), number=1) / len(held.rows)
         if norms is None:
-            recall = judge.truth.kept(nearest_codes(index, judge.queries, judge.k, judge.metric, length))
+            length = row_length(held.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
+            values = held.found(nearest_codes(index, held.queries, held.k, held.metric, length))
         else:
-            rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(judge.rows)), judge.rows)
-            recall = float(judge.recall(rows, widened(judge.queries, rows.shape[1])).mean())
-        if isinstance(fitted, ProductResidualQuantizer) and judge.metric == "l2":  # an index decodes these once a call
-            asked, search = judge.queries, lambda: nearest_codes(index, judge.queries, judge.k, "l2", length)
-        else:
-            asked = judge.queries[: DEFAULTS.timed_queries]
-            search = partial(index.search, asked, judge.k)
-        searching = min(repeat(search, repeat=3, number=1))
-        return {
-            "name": name, "bytes": index.sa_code_size() + (norms is not None), "recall": recall,
-            "rows": len(self.train), "seconds": learned - started,
-            "encode_seconds": 1e3 * encoding / len(judge.rows),
-            "search_seconds": 1e6 * searching / len(asked) / len(judge.rows),
-        }  # fmt: skip
+            rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
+            values = held.recall(rows, widened(held.queries, rows.shape[1]))
+        n_bytes = index.sa_code_size() + (norms is not None)
+        return Short(candidate, values, n_bytes, len(self.train), seconds, 1e3 * encoding)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
         """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
-        if isinstance(code := _code(quantizer), ProductResidualQuantizer):
-            uses_queries = code.ranking in BY_PRODUCTS
+        if isinstance(code := _code(quantizer), AbstractAdditiveQuantizer):
+            uses_queries = code.metric == "ip"
         else:
-            uses_queries = self.judge.metric == "l2" and isinstance(code, ProductQuantizer | ProductCode)
+            uses_queries = self.held.metric == "l2" and isinstance(code, ProductQuantizer | ProductCode)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
         fitted, norms = fitted_code(cast(Fittable, quantizer), X, **options, callback=callback)
         return cast(VectorCodes, fitted), norms
@@ -198,10 +259,9 @@ class Race:
 
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
-    `Index.build(X, found.quantizer, norms=found.norms)`; `table`: a record for each candidate that ended, the winner
-    first. Of its short fit: "name", "bytes", "recall" (of 10 neighbours by codes alone), "rows" learned from, "seconds"
-    of processor time, and by the clock "encode_seconds" for a thousand rows, "search_seconds" for a thousand queries
-    and rows."""
+    `Index.build(X, found.quantizer, norms=found.norms)`; `table`: the records of `Trial` for each short fit that ended,
+    the winner first, then by "value" (recall of 10 neighbours by codes alone), with "bytes", "rows" learned from and
+    "seconds" by the clock."""
 
     quantizer: VectorCodes
     norms: Norms | None
@@ -220,27 +280,25 @@ def best(
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
-    """Race codecs, rotations and starts at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
+    """Choose a codec, its rotation and start at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
 
-    `queries` (m, d) judge where rows will be searched by others than themselves. `n_rows` is how many rows the index
+    `queries` (m, d) decide where rows will be searched by others than themselves. `n_rows` is how many rows the index
     will hold, by default those of X. Codes keep more neighbours of rows that they were learned from than of others,
-    long sums above all; the rows that judge are therefore mixed as the index's: all learned from where X is all and
+    long sums above all; the rows to be found are therefore mixed as the index's: all learned from where X is all and
     has at most 16,384 rows, hardly any where X is a small sample of `n_rows`.
 
     `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as rows are seldom like
     them) or "cosine", for which codes are learned from the rows at length 1, as `nk.Index` stores them.
 
-    Candidates are screened by short fits on 4,096 rows at most, and the winner alone is fitted in full. Codes whose
-    recall differs by less than .02 (less near 0 and 1) are level; the longest sum of these wins, as it gains most by
-    the full fit, if the time allows it twice the rows. Where half of the index's rows or more are learned from, the
-    winner is trained for these ("known" in `ResidualQuantizer`); a sum with the time to learn from all of them is then
-    preferred, as the screening judges rows that it has learned from.
+    All `candidates` are screened by short fits on 4,096 rows at most. Of those that no other leads by more than one
+    standard error, the one that adds up the fewest centroids wins, and it alone is fitted in full. Where half of the
+    index's rows or more are learned from, it is trained for these ("known" in `ResidualQuantizer`).
 
-    Within `seconds` of the clock the winner is to be fitted. A candidate that would leave no time for that is stopped,
-    and is not in the table; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be encoded,
-    the seconds are those beyond what the first one takes to learn and to encode them. A sum learns from all rows if the
-    time allows it, else from 4,096, twice, four times as many, ... Given enough time the winner depends on
-    `random_state` alone.
+    Within `seconds` of the clock the winner is to be fitted. A candidate whose full fit would end later is stopped or
+    left out; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be encoded, the seconds are
+    those beyond what the first one takes to learn and to encode them. Sums learn from as many rows as the time allows,
+    twice those of the screening at least, and from all that they are trained for. Given enough time the winner depends
+    on `random_state` alone.
 
     `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
     be used.
@@ -254,202 +312,43 @@ def best(
     X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
     check_integer(n_bytes, "n_bytes", low=1)
-    clock = Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0), n_encoded)
+    budget = Budget(np.inf if seconds is None else check_real(seconds, "seconds", low=0), n_encoded)
     generator = numpy_generator(random_state)
     n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
-    race, seed = Race.of(X, queries, n_rows, metric, generator), draw_seed(generator)
-    known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= DEFAULTS.mostly_known else None
-    plain = metric == "l2" or INNER
-    settings = {
-        "smoothing": 1.0 if known else 1 - race.known / 2,
-        "ranking": known or plain,
-        "random_state": seed,
-    }
-    short: Record = {"max_iter": DEFAULTS.screening_rounds, "beam_size": DEFAULTS.screening_beam}
-    if known:
-        short["ranking"] = plain
-    kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
-    differ = metric != "cosine" and row_length(race.train) is None
-    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, differ, metric)
-    times = max(1.0, min(len(X), DEFAULTS.fitted_rows) / len(race.train))  # rows of a full fit
-    found = _run(race, candidates, short, kept, clock, times, callback or ignore)
-    n = len(race.train)
-    rows_of = {entry.candidate.name: clock.rows(n, len(X), entry.seconds, entry.encode_seconds) for entry in found}
-    # sums gain most by more rows; without the time for them, product codes of all rows are ahead if they are level
-    # (a minute on a busy machine, 2026-11: SIFT in 16 bytes .727 and .733, sentences in 24 .638 and .641)
-    needed = len(X) if known else min(2 * n, len(X))
-    able = [e for e in found if e.candidate.length == 1 or rows_of[e.candidate.name] >= needed]
-    # the recall of codes trained for known rows holds only if all are learned from: word vectors in 30 bytes, a minute,
-    # .8267 with half of the rows, .9102 by shorter sums with all (2026-11)
-    sums = [e for e in able if e.candidate.length > 1] if known else []
-    ahead = bool(able) and able[0].recall >= _level(found[0].recall)
-    winner = _winner(able) if ahead else _winner(sums) if sums else found[0]
-    table = [winner.record, *(entry.record for entry in found if entry is not winner)]
-    rows = X
-    if isinstance(_code(made := winner.candidate.make()), ProductResidualQuantizer):  # others learn faster
-        most = rows_of[winner.candidate.name]
-        rows = X if most >= len(X) else X[np.sort(generator.choice(len(X), most, replace=False))]
-    quantizer, norms = race.fitted(made, rows)
-    return Best(quantizer, norms, table)
-
-
-class _Candidate(NamedTuple):
-    """A code: its name, how many centroids are added up in a part of the row, and what makes an unfitted one."""
-
-    name: str
-    length: int
-    make: Callable[[], Made]
-
-
-Candidates: TypeAlias = Iterator[_Candidate]
-
-
-class _Entry(NamedTuple):
-    """A finished candidate, its record, the seconds of its fit, and those in which a full one encodes 1,000 rows."""
-
-    record: Record
-    candidate: _Candidate
-    seconds: float = 0.0
-    encode_seconds: float = 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.record["recall"]
-
-
-def _run(
-    race: Race,
-    candidates: Candidates,
-    short: Mapping[str, object],
-    kept: dict[str, float],
-    clock: Clock,
-    times: float,
-    callback: Callback,
-) -> list[_Entry]:
-    """Those that ended in time with the settings `short`, the best first; `kept` gets the recall of each at once. A
-    full fit of codes that are no sums is of `times` as many rows."""
-    entries: list[_Entry] = []
-    for candidate in candidates:
-        if not clock.starts():
-            break
-        made = candidate.make()
-        own = cast(BaseEstimator, _code(made))
-        own.set_params(**{name: short[name] for name in short.keys() & own.get_params().keys()})
-        is_sum = isinstance(own, ProductResidualQuantizer)
-        kept[candidate.name] = -1.0  # below what any code keeps
+    screening, seed = Screening.of(X, queries, n_rows, metric, generator), draw_seed(generator)
+    known = screening.known >= DEFAULTS.mostly_known and metric != "ip"
+    listed = candidates(
+        n_bytes, X.shape[1], len(screening.train), metric=metric,
+        norms=metric != "cosine" and not known and row_length(screening.train) is None, seed=seed,
+        smoothing=1.0 if known else 1 - screening.known / 2,
+    )  # fmt: skip
+    n, full = len(screening.train), max(len(screening.train), min(len(X), DEFAULTS.fitted_rows))
+    trial, shorts = Trial[str](callback or ignore, len(listed)), dict[str, Short]()
+    for candidate in listed:
         try:
-            record = race.run(candidate.name, made, clock.tick)
-            encode = record["encode_seconds"] * (DEFAULTS.beam_size / DEFAULTS.screening_beam if is_sum else 1.0)
-            wins = record["recall"] >= _level(max(kept.values()))
-            seconds = clock.ended(encode, 1.0 if is_sum else times, wins=wins)
+            budget.begin()
+            short = screening.run(candidate, budget.tick)
         except OutOfTime:
             continue
-        kept[candidate.name] = record["recall"]
-        entries.append(_Entry(record, candidate, seconds, encode))
-        note = f"{candidate.name}: recall {record['recall']:.4f}"
-        callback(len(entries), {"total": _MOST, "objective": -record["recall"], "note": note, **record})
-    return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper one, which ran first
-
-
-def _winner(found: list[_Entry]) -> _Entry:
-    """The longest of the sums that are level with the leader."""
-    level = [found[0], *(entry for entry in found if entry.recall > _level(found[0].recall))]
-    return max(level, key=lambda entry: entry.candidate.length)
-
-
-def _level(recall: float) -> float:
-    """The least recall that is level with this one; the error of a share p goes as the root of p (1 - p)."""
-    return recall - 2 * DEFAULTS.level * math.sqrt(max(0.0, recall * (1 - recall)))
-
-
-def _candidates(
-    n_bytes: int,
-    d: int,
-    n: int,
-    settings: dict[str, Any],
-    kept: dict[str, float],
-    norms_differ: bool = False,
-    metric: str = "l2",
-) -> Candidates:
-    """What fits the bytes, the columns and the rows to learn from, the cheapest first; a byte may be the norm's where
-    rows have different ones."""
-    K, seed = 256 if n >= 256 else 16, settings["random_state"]
-    units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
-    if units <= d:
-        if K == 256 and n_bytes > 1 and norms_differ:
-            yield _Candidate("product", 1, lambda: ProductCode(n_bytes, metric=metric, random_state=seed))
-        else:
-            yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
-        yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
-    if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
-        yield _Candidate("axes", 1, lambda: AxisQuantizer(n_bytes))
-        if norms_differ and n_bytes > 1:
-            yield _Candidate("axes, norms", 1, lambda: WithNorms(AxisQuantizer(n_bytes - 1)))
-    for bits in (16, 8, 6, 4):
-        if -(-bits * d // 8) <= n_bytes:
-            yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
-            break
-    settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
-    place = 8 // (K.bit_length() - 1) if norms_differ and settings.get("ranking") not in KNOWN.values() else 0
-    yield from _sums(8 * n_bytes // (K.bit_length() - 1), d, settings, kept, place)
-
-
-def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float], place: int = 0) -> Candidates:
-    """Residual codes of `units` codebooks and, where these are many or behind, product residual codes. The first one is
-    also tried with norms that take the place of `place` codebooks, and the form that is ahead is that of all others.
-    """
-    length, forms = dict[str, int](), {"": units} | ({", norms": units - place} if 0 < place < units - 1 else {})
-
-    def tried(target: int | None = None) -> Candidates:
-        """Sums of about `target` codebooks in each part, None for all in one."""
-        names, used = dict[str, str](), set(length.values())
-        for form, count in forms.items():
-            chain = _chain(count, target, used) if target else count
-            splits = count // chain
-            name = f"product residual, {splits} x {chain}{form}" if target else f"residual{form}"
-            if (1 < splits <= d or not target) and name not in kept:
-                maker = partial(ProductResidualQuantizer, splits) if target else ResidualQuantizer
-                made = partial(maker, chain, **settings)
-                names[name] = form
-                yield _Candidate(name, chain, partial(_with_norms, made) if form else made)
-                length[name] = chain
-        ahead = max(names, key=lambda name: kept[name], default=None)
-        for name in names.keys() - {ahead}:
-            del length[name], forms[names[name]]
-
-    def is_level(name: str) -> bool:
-        return kept[name] >= _level(max(kept.values()))
-
-    if 1 < units <= DEFAULTS.cheap:
-        yield from tried()
-        if is_level("residual" + next(iter(forms))):
-            return
-        length.clear()
-    for target in DEFAULTS.chains:
-        yield from tried(target)
-    if DEFAULTS.cheap < units <= DEFAULTS.longest and all(map(is_level, list(length)[-1:])):  # the longer of the two
-        yield from tried()
-
-
-def _with_norms(made: Callable[[], VectorCodes]) -> WithNorms:
-    return WithNorms(made())
-
-
-def _chain(units: int, target: int, used: set[int]) -> int:
-    """How many codebooks, about `target`, sums have that leave the fewest of the units over: `target` or one more or
-    less, or, where those leave any, others up to half more that were not used."""
-    chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)
-    if not units % chain or units < 2 * chain:
-        return chain
-    others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
-    return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
+        short.least = full if candidate.chain == 1 or known else min(2 * n, full)
+        if budget.fits(short):
+            shorts[candidate.name], about = short, {"bytes": short.n_bytes, "rows": n, "seconds": short.seconds}
+            trial.add(candidate.name, short.values, candidate.chain, **about)
+            leader = shorts[trial.winner()]
+            budget.reserved = budget.needed(leader, leader.least)
+    winner = trial.winner(*([name for name, short in shorts.items() if budget.fits(short)] or [listed[0].name]))
+    made, most = shorts[winner].candidate.unfitted(known=known), budget.rows(shorts[winner], full)
+    if shorts[winner].candidate.chain > 1 and most < len(X):  # others learn faster
+        X = X[np.sort(generator.choice(len(X), most, replace=False))]
+    table = sorted(trial.table(winner), key=lambda record: (not record["won"], -record["value"]))
+    return Best(*screening.fitted(made, X), table)
 
 
 @dataclass(eq=False, repr=False)
 class BestCode(SizedCode):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
 
-    Its fields are arguments of `best`. Afterwards `table_` is the table of the race.
+    Its fields are arguments of `best`. Afterwards `table_` is the table of candidates.
     """
 
     n_bytes: int
@@ -462,7 +361,7 @@ class BestCode(SizedCode):
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> VectorCodes:
-        """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
+        """The fitted winner on rows X (n, d), chosen by `queries` (q, d) or by rows held out."""
         found = best(X, queries=queries, **self.get_params(), callback=callback)
         self.table_, self.norms_ = found.table, found.norms
         return found.quantizer
