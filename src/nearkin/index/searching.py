@@ -41,7 +41,6 @@ _WITH_NORMS = 2  # times as many candidates where rows have different norms, by 
 _AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
 Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
-_SUM_SCANS = faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
 
 
@@ -60,6 +59,26 @@ class Defaults:
 DEFAULTS = Defaults()
 
 
+class Scan:
+    """How FAISS's index behind a rotation is searched: in lists or flat, codes in blocks of 4 bits or plain, sums of
+    centroids with a rounded norm in the code or without one."""
+
+    def __init__(self, index: faiss.Index) -> None:
+        self.index, self.inner = index, cast(Any, innermost(index))
+        self.lists, self.blocks = isinstance(self.inner, faiss.IndexIVF), isinstance(self.inner, BlockIndex)
+        self.by_distance, self.sums = self.inner.metric_type == faiss.METRIC_L2, hasattr(self.inner, "aq")
+        self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
+        decodes = self.sums and self.codec.search_type == faiss.AdditiveQuantizer.ST_decompress
+        self.without_norm = decodes and self.by_distance and not self.blocks
+        # FAISS's squared distances hold a rounded norm of the decoded row: no other score follows from them
+        self.rounds_norms = self.sums and self.by_distance and not decodes
+
+    @property
+    def products(self) -> bool:
+        """Whether FAISS adds entries of tables of plain product codes."""
+        return self.codec is not None and not self.sums and not self.blocks
+
+
 class SumTables:
     """Tables for the rows of one index, cached between searches; rebuilt when rows change. To save digits, the first
     centroid is subtracted from its codebook, the centres' mean from centres and queries."""
@@ -71,8 +90,8 @@ class SumTables:
         parts = quantizer.nsplits if isinstance(quantizer, faiss.ProductAdditiveQuantizer) else 1
         books = faiss.vector_to_array(inner.aq.codebooks).reshape(inner.aq.M, -1, inner.d // parts)
         self._books = (books - books[:, :1]).reshape(parts, -1, inner.d // parts)
-        inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
-        centres = inner.quantizer.reconstruct_n(0, inner.nlist) + first if inverted else first
+        self._lists = lists = inner if isinstance(inner, faiss.IndexIVFAdditiveQuantizer) else None
+        centres = first if lists is None else lists.quantizer.reconstruct_n(0, lists.nlist) + first
         self._first, self._middle = first, centres.mean(axis=0)
         self._centres = centres - self._middle
         self._rest: dict[int, np.ndarray] = {}
@@ -86,8 +105,8 @@ class SumTables:
         products = np.matmul(self._books, asked.reshape(len(Q), parts, width).transpose(1, 2, 0))
         tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
         visited = np.zeros((len(Q), 1), np.int64)
-        if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            visited = np.sort(_visited(inner, Q), axis=1)
+        if self._lists is not None:
+            visited = np.sort(_visited(self._lists, Q), axis=1)
         rows = {number: self._list(number) for number in np.unique(visited[visited >= 0]).tolist()}
 
         def answer(some: np.ndarray) -> faiss.ResultHeap:
@@ -113,8 +132,8 @@ class SumTables:
     def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and |r|^2 + 2 <c, r> (n,)."""
         inner, centre = self._inner, self._centres[number]
-        if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
-            codes, ids = _list_codes(inner, number)
+        if self._lists is not None:
+            codes, ids = _list_codes(self._lists, number)
         else:
             codes, ids = _flat_codes(inner), np.arange(inner.ntotal)
         if number not in self._rest:
@@ -184,50 +203,49 @@ def nearest(
     """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; with `lengths` of
     rows at their own length. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
     inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
-    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
-    if rescored and _rounds_norms(inner):
+    scan, asked = Scan(index), np.ascontiguousarray(Q, np.float32)
+    if rescored and scan.rounds_norms:
         lengths = None  # decoding the candidates would take longer than comparing more exact vectors
     wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
     if isinstance(index, faiss.IndexPreTransform):
         asked = index.chain.at(0).apply(asked)
     if allowed is None:
-        scores, positions = _of_all(inner, asked, k, kept, lengths is not None)
+        scores, positions = _of_all(scan, asked, k, kept, lengths is not None)
     else:
-        scores, positions = _among(inner, asked, k, allowed, kept)
+        scores, positions = _among(scan, asked, k, allowed, kept)
     if lengths is not None:
-        return lengths.ranked(index, asked, scores, positions, wanted, kept)
-    scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf  # FAISS has the largest float
+        return lengths.ranked(scan, asked, scores, positions, wanted, kept)
+    scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
 
-def _of_all(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
+def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
     """Search all rows; `ranked` if they will be ranked again."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        found = _without_norms(inner, Q, k, kept)
-        if ranked and isinstance(inner, faiss.IndexPQ) and _decoding_pays(len(Q), inner.pq.M, inner.d):
-            found = _flat(inner, Q, k, kept)
+        found = _without_norms(scan, Q, k, kept) if scan.without_norm else None
+        if ranked and scan.products and not scan.lists and _decoding_pays(len(Q), scan):
+            found = _flat(scan, Q, k, kept)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
-    scores, positions = found or inner.search(Q, k)
+    scores, positions = found or scan.inner.search(Q, k)
     # FAISS leaves out the term that is the same for all rows
-    if isinstance(inner, _SUM_SCANS) and inner.metric_type == faiss.METRIC_L2:
+    if scan.blocks and scan.sums and scan.by_distance:
         scores = np.maximum(scores + own, 0)
-    if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
-        failed = _failed(inner, Q, scores, positions)
+    if scan.blocks:
+        failed = _failed(scan, Q, scores, positions)
         if failed.any():
             some = Q[failed]
-            inverted = isinstance(inner, faiss.IndexIVF)
-            exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k, kept)
+            exact = _in_lists(scan, some, k, _visited(scan.inner, some)) if scan.lists else _flat(scan, some, k, kept)
             scores[failed], positions[failed] = exact
     return scores, positions
 
 
-def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
+def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
     """Search the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each
     query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
-    wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if isinstance(inner, faiss.IndexIVF) else len(allowed)
-    if len(allowed) <= wanted and not (isinstance(inner, faiss.IndexIVFPQ) and len(Q) < _FEW):
-        return _flat(inner, Q, k, kept, allowed)
-    inner = cast(faiss.IndexIVF, inner)
+    inner = scan.inner
+    wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if scan.lists else len(allowed)
+    if len(allowed) <= wanted and not (scan.lists and scan.products and len(Q) < _FEW):
+        return _flat(scan, Q, k, kept, allowed)
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
     counts = np.bincount(kept.places(inner)[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
@@ -239,8 +257,8 @@ def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept:
             break
         probed = min(inner.nlist, 2 * probed)
     lists[(before >= wanted) | (counts[lists] == 0)] = -1
-    if not isinstance(inner, faiss.IndexIVFPQ):
-        return _in_lists(inner, Q, k, lists, mask)
+    if not scan.products:
+        return _in_lists(scan, Q, k, lists, mask)
     bitmap, best = np.packbits(mask, bitorder="little"), faiss.ResultHeap(len(Q), k)
     some = faiss.SearchParametersIVF(sel=faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap)), nprobe=probed)
     asked, given, near, scores, ids = map(faiss.swig_ptr, (Q, lists, distances, best.D, best.I))
@@ -248,49 +266,45 @@ def _among(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept:
     return best.D, best.I
 
 
-def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Queries (q,) that the fast scan could not answer. FAISS (1.15.1) divides by the range of its table, which is 0
     where rows are equal, and by inner products leaves out rows of the lowest value."""
-    missing = (positions < 0).any(axis=1)
-    if isinstance(inner, faiss.IndexIVF) and missing.any():
+    inner, missing = scan.inner, (positions < 0).any(axis=1)
+    if scan.lists and missing.any():
         sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
         rows = np.array([*sizes, 0])[_visited(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
         missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
     return np.logical_or(missing, np.isnan(scores).any(axis=1))
 
 
-def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
-    """The result of `nearest` for queries (q, d') and sums of centroids without a norm, by "l2". None for other codes,
-    and where FAISS has tables itself."""
-    if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
+def _without_norms(scan: Scan, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
+    """The result of `nearest` for queries (q, d') and sums of centroids without a norm, by "l2". None where FAISS has
+    tables itself."""
+    inner = scan.inner
+    if not scan.lists and _decoding_pays(len(Q), scan):
+        return _flat(scan, Q, k, kept)
+    if scan.lists and not inner.by_residual:
         return None
-    if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
-        return None
-    inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
-    if inverted and not inner.by_residual:
-        return None
-    if not inverted and _decoding_pays(len(Q), inner.aq.M, inner.d):
-        return _flat(inner, Q, k, kept)
-    if inverted and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, inner.aq.M, inner.d):
-        return _in_lists(inner, Q, k, _visited(inner, Q))
+    if scan.lists and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, scan):
+        return _in_lists(scan, Q, k, _visited(inner, Q))
     return kept.once("tables", inner, lambda: SumTables(inner)).search(Q, k)
 
 
-def _decoding_pays(n_queries: int, n_codes: int, d: int) -> bool:
-    """Whether decoding rows once and forming products of d numbers is faster than adding `n_codes` table entries for
-    each query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
-    return n_queries * (_TABLE * n_codes - d) > _DECODING * d
+def _decoding_pays(n_queries: int, scan: Scan) -> bool:
+    """Whether decoding rows once and forming products of d numbers is faster than adding an entry of a table for each
+    code and query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
+    return n_queries * (_TABLE * scan.codec.M - scan.inner.d) > _DECODING * scan.inner.d
 
 
-def _flat(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept, allowed: np.ndarray | None = None) -> Found:
+def _flat(scan: Scan, Q: np.ndarray, k: int, kept: Kept, allowed: np.ndarray | None = None) -> Found:
     """Search all rows, or those at positions `allowed` (m,), decoded block by block."""
-    by_distance, allowed = inner.metric_type == faiss.METRIC_L2, np.arange(inner.ntotal) if allowed is None else allowed
-    best, size = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
+    inner, allowed = scan.inner, np.arange(int(scan.inner.ntotal)) if allowed is None else allowed
+    best, size = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), max(1, _BLOCK // inner.d)
     middle = np.zeros(inner.d, np.float32)
     for first in range(0, len(allowed), size):
         some = allowed[first : first + size]
-        rows = decoded(inner, some, kept)[0]
-        if by_distance and not first:
+        rows = decoded(scan, some, kept)[0]
+        if scan.by_distance and not first:
             middle = rows[0].copy()  # centred on one row, squares lose fewer digits
         distances, numbers = faiss.knn(Q - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
         best.add_result(distances, some[numbers])
@@ -303,12 +317,10 @@ def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
     return inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
 
 
-def _in_lists(
-    inner: faiss.IndexIVF, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None
-) -> Found:
+def _in_lists(scan: Scan, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None) -> Found:
     """Search the rows in the lists (q, n_probe) that the queries (q, d') visit; each list is decoded once. `wanted`
     (n,) bool marks the rows that may be answers; None for all."""
-    by_distance, codec = inner.metric_type == faiss.METRIC_L2, _codec(inner)
+    inner, by_distance = scan.inner, scan.by_distance
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
     best = faiss.ResultHeap(len(Q), k, keep_max=not by_distance)
@@ -319,7 +331,7 @@ def _in_lists(
         some, (codes, ids) = group // visited.shape[1], _list_codes(inner, number)
         if wanted is not None:
             codes, ids = codes[wanted[ids]], ids[wanted[ids]]
-        rows = codec.decode(np.ascontiguousarray(codes))
+        rows = scan.codec.decode(np.ascontiguousarray(codes))
         asked, centre = Q[some], inner.quantizer.reconstruct(number)
         if inner.by_residual:
             asked, rows = (asked - centre, rows) if by_distance else (asked, rows + centre)
@@ -345,22 +357,19 @@ def _flat_codes(inner: faiss.Index) -> np.ndarray:
     return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, -1)
 
 
-def _codec(inner: faiss.IndexIVF) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
-    return cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
-
-
-def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
+def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
     """Rows (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
-    if isinstance(inner, faiss.IndexFastScan):
-        return inner.reconstruct_batch(positions), block_codes(inner, positions)
-    if not isinstance(inner, faiss.IndexIVF):
+    inner = scan.inner
+    if not scan.lists:
+        if scan.blocks:
+            return inner.reconstruct_batch(positions), block_codes(inner, positions)
         own = _flat_codes(inner)[positions]
         return inner.sa_decode(own), own
-    codec, places = _codec(inner), kept.places(inner)[positions]
-    order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), codec.code_size), np.uint8)
+    places = kept.places(inner)[positions]
+    order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), scan.codec.code_size), np.uint8)
     for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
         codes[group] = _list_codes(inner, int(places[group[0], 0]), places[group, 1])[0]
-    rows = codec.decode(codes)
+    rows = scan.codec.decode(codes)
     if inner.by_residual:
         rows += inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64))
     return rows, codes
@@ -411,46 +420,42 @@ class Lengths(NamedTuple):
 
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their norm; (m, d + 1) with `norms`, as `at_norms`."""
-        turned = self._turned(index, positions, kept)
+        turned = self._turned(Scan(index), positions, kept)
         if not isinstance(index, faiss.IndexPreTransform):
             return turned
         A = matrix(index)
         return np.hstack([turned[:, : A.shape[1]] @ A.T, turned[:, A.shape[1] :]])
 
-    def ranked(
-        self, index: faiss.Index, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, kept: Kept
-    ) -> Found:
+    def ranked(self, scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, kept: Kept) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's."""
-        asked, by_distance = kept.real(index, Q), index.metric_type == faiss.METRIC_L2
-        inner = innermost(index)
-        scanned = isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan)
+        asked = kept.real(scan.index, Q)
         # norms that differ would multiply the rounding of a fast scan
-        if not _rounds_norms(inner) and not (scanned and self.norms is not None):
-            scores = self._stretched(index, asked, scores, positions, kept)
-            return best_of(scores, positions, k, by_distance)
+        if not scan.rounds_norms and not (scan.blocks and self.norms is not None):
+            scores = self._stretched(scan, asked, scores, positions, kept)
+            return best_of(scores, positions, k, scan.by_distance)
         scores = np.empty(positions.shape, np.float32)
         step = max(1, min(_QUERIES, _AT_LENGTH // max(1, positions.shape[1] * Q.shape[1])))
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
             own, numbers = np.unique(np.maximum(positions[some], 0), return_inverse=True)  # each row is decoded once
-            rows, numbers = self._turned(index, own, kept), numbers.reshape(positions[some].shape)
-            scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, by_distance)
-        return best_of(scores, positions, k, by_distance)
+            rows, numbers = self._turned(scan, own, kept), numbers.reshape(positions[some].shape)
+            scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, scan.by_distance)
+        return best_of(scores, positions, k, scan.by_distance)
 
     def _stretched(
-        self, index: faiss.Index, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, kept: Kept
+        self, scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, kept: Kept
     ) -> np.ndarray:
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
-        inner, centre = innermost(index), self._centre(index)
+        inner, centre = scan.inner, self._centre(scan.index)
         # e, |y - c| and r of each row; NaN for rows that were no candidates yet
         known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 3), np.nan, np.float32))
         own = np.maximum(positions, 0)
         new = np.unique(own[np.isnan(known[own, 1])])
         for first in range(0, len(new), _CHUNK):
-            known[new[first : first + _CHUNK]] = self._stretches(index, new[first : first + _CHUNK], kept)
+            known[new[first : first + _CHUNK]] = self._stretches(scan, new[first : first + _CHUNK], kept)
         stretch, size, rest = np.moveaxis(known[own].astype(np.float64), -1, 0)
-        if index.metric_type == faiss.METRIC_L2:
+        if scan.by_distance:
             apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]
             scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2 + rest
         else:
@@ -459,18 +464,18 @@ class Lengths(NamedTuple):
         with np.errstate(over="ignore"):  # where there was no row
             return scores.astype(np.float32)
 
-    def _stretches(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+    def _stretches(self, scan: Scan, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """e, |y - c| and r (m, 3) of the rows y at `positions` (m,)."""
-        decoded_rows = decoded(innermost(index), positions, kept)[0]
-        rows = kept.real(index, decoded_rows)
-        before = np.linalg.norm(rows - self._centre(index), axis=1)
+        decoded_rows = decoded(scan, positions, kept)[0]
+        rows = kept.real(scan.index, decoded_rows)
+        before = np.linalg.norm(rows - self._centre(scan.index), axis=1)
         if self.norms is None:
             after = np.full_like(before, cast(float, self.length))
             factor = np.divide(after, before, out=np.ones_like(before), where=before > 0)  # a row of zeros stays
             return np.column_stack([factor - 1, before, 0 * before])
         factor, left = stretches(before, self.norms.of(positions))
         # FAISS's distances have the column of a code's errors, of which queries have 0
-        errors = np.square(decoded_rows - bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
+        errors = np.square(decoded_rows - bias(scan.index)).sum(axis=1) - np.square(rows).sum(axis=1)
         return np.column_stack([factor - 1, before, left - factor * errors])
 
     def _centre(self, index: faiss.Index) -> np.ndarray:
@@ -479,16 +484,9 @@ class Lengths(NamedTuple):
             return np.zeros(1, np.float32)
         return self.norms.centre @ matrix(index) if isinstance(index, faiss.IndexPreTransform) else self.norms.centre
 
-    def _turned(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+    def _turned(self, scan: Scan, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d') behind the rotation, at their own length; without the bias there."""
-        rows = kept.real(index, decoded(innermost(index), positions, kept)[0])
+        rows = kept.real(scan.index, decoded(scan, positions, kept)[0])
         if self.norms is None:
             return at_length(rows, cast(float, self.length))
-        return at_norms(rows, self._centre(index), self.norms.of(positions))
-
-
-def _rounds_norms(inner: faiss.Index) -> bool:
-    """Whether FAISS's squared distances hold a rounded norm of the decoded row, from which no other score follows."""
-    if inner.metric_type != faiss.METRIC_L2 or not isinstance(inner, SumIndex | _SUM_SCANS):
-        return False
-    return inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress
+        return at_norms(rows, self._centre(scan.index), self.norms.of(positions))
