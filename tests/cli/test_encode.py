@@ -13,7 +13,7 @@ def test_encode_then_again(files: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     for i, rows in enumerate(np.array_split(X, 3)):
         np.save(tmp_path / "parts" / f"{i}.npy", rows)
-    assert run("compress", f"{files / 'data.npz'}:base", "--method", "lsh", "--bits", "24", "--out", tmp_path / "idx")
+    assert run("compress", f"{files / 'data.npz'}:base", "--method", "lsh", "--bytes", "3", "--out", tmp_path / "idx")
     args = (
         "encode",
         tmp_path / "parts" / "*.npy",

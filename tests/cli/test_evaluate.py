@@ -119,7 +119,7 @@ def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., 
 
 
 def test_the_report_of_bits_shows_their_loss(compressed: Callable[..., Path]) -> None:
-    folder = compressed("--method", "oge", "--bits", 8)
+    folder = compressed("--method", "oge", "--bytes", 1)
     assert run("report", folder).exit_code == 0
     page = (folder / "report.html").read_text()
     assert "loss on the training rows" in page
@@ -156,7 +156,7 @@ def test_all_recalls_are_of_the_one_search_that_is_printed(files: Path, compress
 
 def test_rows_of_the_base_are_asked_without_queries(files: Path, compressed: Callable[..., Path]) -> None:
     """No row counts as its own neighbour, and `compress` printed the same share."""
-    for options in ((), ("--ids", files / "ids.txt"), ("--method", "oge", "--bits", 8)):
+    for options in ((), ("--ids", files / "ids.txt"), ("--method", "oge", "--bytes", 1)):
         folder = compressed(*options)
         record = run_json("evaluate", folder, "--base", f"{files}/data.npz:base", "-k", 10)
         X = load(files)["base"].astype(np.float64)

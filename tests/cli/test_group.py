@@ -145,11 +145,11 @@ def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, mo
 
 
 def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -> None:
-    """compress --bits 32 on 8 columns said: type n_bits=8."""
+    """compress --bytes 4 on 8 columns said: type n_bits=8."""
     base = f"{files}/data.npz:base"
-    shown = run("compress", base, "--method", "itq", "--bits", 32, "--out", tmp_path / "o")
-    assert "--bits is 32" in shown.stderr
-    assert "type --bits 8 or use --method lsh" in shown.stderr
+    shown = run("compress", base, "--method", "itq", "--bytes", 4, "--out", tmp_path / "o")
+    assert "--bytes is 4" in shown.stderr
+    assert "type --bytes 1 or use --method lsh" in shown.stderr
     assert "n_bits" not in shown.stderr
     shown = run("compress", base, "--bytes", 9, "--out", tmp_path / "o")
     assert "--bytes is 9, more than the 8 columns of X; give at most 8" in shown.stderr

@@ -38,7 +38,7 @@ _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*
 _TEXT = ("--delimiter", "--encoding", "--comment")
 _EVERYWHERE = ("--quiet", "--verbose", "--log", *_TEXT, "--header", "--no-header")
 _OPTIONS = {  # of parameters in messages
-    "n_bytes": "--bytes", "n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids",
+    "n_bytes": "--bytes", "n_lists": "--coarse", "n_centroids": "--centroids",
     "keep_vectors": "--keep-vectors",
 }  # fmt: skip
 
@@ -130,8 +130,9 @@ def as_options(text: str) -> str:
     """A message of the library with options of the command line in place of parameters of its classes.
 
     >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
-    '--bits is 32; type --bits 11 or use --method lsh'
+    '--bytes is 4; type --bytes 1 or use --method lsh'
     """
+    text = re.sub(r"\bn_bits(=| is )(\d+)", lambda found: f"n_bytes{found[1]}{max(1, int(found[2]) // 8)}", text)
     text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
     for parameter, option in _OPTIONS.items():
         text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)

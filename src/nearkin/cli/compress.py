@@ -20,7 +20,6 @@ def compress(
     out: OutFolder,
     method: Annotated[str | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
-    bits: Annotated[int | None, typer.Option(min=1)] = None,
     centroids: int = 256,
     coarse: Annotated[int | None, typer.Option(min=1)] = None,
     train: File = None,
@@ -54,9 +53,8 @@ def compress(
     + method: best (a race of codes), product (the index keeps the row's norm in one of the bytes if that finds
       more neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
       product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best;
-      product for fewer than 1,000 rows, bits, other centroids, coarse cells or torchrun]
-    + n_bytes: Bytes of a code. [default: 16]
-    + bits: Bits of a code, for hashing methods.
+      product for fewer than 1,000 rows, other centroids, coarse cells or torchrun]
+    + n_bytes: Bytes of a code; eight bits each for hashing methods. [default: 16]
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
       the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
@@ -71,12 +69,12 @@ def compress(
       integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
-    size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
+    size = pipeline.methods.CodeSize(n_bytes, n_centroids=centroids, n_coarse=coarse)
     given = pipeline.inputs.open_given(vectors, ids=ids)
     source = None if train is None else nk.data.open_vectors(train)
     name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
     chosen = pipeline.methods.find_method(name)
-    if name == "signs" and n_bytes is None and bits is None:
+    if name == "signs" and n_bytes is None:
         size = replace(size, n_bits=given.file.shape[1])
     if method is None and name == pipeline.methods.BEST:
         minutes = pipeline.methods.MINUTES if minutes is None else minutes

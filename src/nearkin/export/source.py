@@ -50,7 +50,7 @@ class Source:
         if self.n_bits is None:
             raise ValueError(
                 f"{target} takes bits, and this index has metric {self.index.metric!r}; compress with a hashing method "
-                "(--method oge --bits 128), or export to lance"
+                "(--method oge --bytes 16), or export to lance"
             )
         return self.n_bits
 

@@ -68,8 +68,8 @@ def open_file(path: StrPath) -> VectorFile:
 
 def split_side(path: StrPath) -> tuple[Path, str | None]:
     """The folder and the side in "FOLDER:left" or "FOLDER:right"; None for a path alone."""
-    head, _, side = os.fspath(path).rpartition(":")
-    if not os.path.exists(path) and Path(head).is_dir():
+    head, colon, side = os.fspath(path).rpartition(":")
+    if colon and not os.path.exists(path) and Path(head).is_dir():
         return Path(head), check_choice(side, f"the side in {os.fspath(path)}", SIDES)
     return Path(path), None
 
