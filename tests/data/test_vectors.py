@@ -161,7 +161,7 @@ def bad_file(folder: Path, kind: str) -> str:
         "uneven.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p),
         "null.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
         "word.parquet": lambda p: pq.write_table(pa.table({"a": ["y"], "b": ["x"]}), p),
-        "what.dat": lambda p: p.write_text("1"),
+        "what.what": lambda p: p.write_text("1"),
     }
     make[kind](folder / kind)
     return str(folder / kind)
@@ -196,7 +196,7 @@ def bad_file(folder: Path, kind: str) -> str:
         ("uneven.parquet", "have lengths"),
         ("null.parquet", "has nulls"),
         ("word.parquet", "column 'a' is of type string, no number"),
-        ("what.dat", "it must be one of .npy"),
+        ("what.what", "it must be one of .npy"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(tmp_path: Path, kind: str, text: str) -> None:

@@ -177,7 +177,7 @@ NOT = {
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": "BatchEncoder join_processes export_index make_target best",
-    "reads files: the readers try it": "load describe",
+    "reads files: the readers try it": "load describe text_options",
 }
 
 

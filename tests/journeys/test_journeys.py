@@ -25,7 +25,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def done(*command: str) -> str:
     result = run(*command)
-    assert result.exit_code == 0, f"nearkin {shlex.join(command)}\n{result.output}"
+    verdicts = (0, 1) if command[0] == "watch" else (0,)  # 1: a drift, which a hundred new rows may show by chance
+    assert result.exit_code in verdicts, f"nearkin {shlex.join(command)}\n{result.output}"
     return result.stdout
 
 

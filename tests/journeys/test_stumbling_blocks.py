@@ -50,7 +50,9 @@ def test_exports_are_read_in_the_format_they_have(tmp_path: Path, ending: str) -
     pairs = nk.read_interactions(path)
     assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == (["ann", "bob"], [7, 9])
     assert pairs.weights.tolist() == [5.0, 2.5, 4.0]
-    assert nk.read_vectors(path).tolist() == [[7, 5], [9, 2.5], [7, 4]]  # the text is a column of ids
+    with pytest.raises(ValueError, match="is rating a coordinate"):
+        nk.read_vectors(path)
+    assert nk.read_vectors(f"{path}:item,rating").tolist() == [[7, 5], [9, 2.5], [7, 4]]  # the text is a column of ids
 
 
 def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:

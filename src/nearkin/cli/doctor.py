@@ -16,10 +16,9 @@ from nearkin.cli.screen import NEGATIVE, Screen, pairs, table, threads_used
 FAILED = "cannot be loaded"
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "faiss", "torch", "matplotlib")
 EXTRAS = {  # extra -> (its modules, what needs them)
-    "parquet": (("pyarrow",), "Parquet files in every command"),
     "excel": (("openpyxl",), "tables in .xlsx files"),
     "hdf5": (("h5py",), "vectors in .h5 files"),
-    "web": (("PIL", "starlette", "uvicorn", "pyarrow"), "explore, ask"),
+    "web": (("PIL", "starlette", "uvicorn"), "explore, ask"),
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),
     "ray": (("ray", "pandas", "pyarrow"), "nk.export.BatchEncoder in Ray Data"),

@@ -7,10 +7,8 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record, counted
-from nearkin._storage import check_target
 from nearkin.cli.options import File, Index, Neighbours, OutFolder, Overwrite, Seed, Vectors
 from nearkin.cli.screen import NEGATIVE, Screen, pairs
-from nearkin.metrics.trial import Difference
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
@@ -121,6 +119,8 @@ def rotate(
     made = pipeline.rotate.rotate_file(
         file, engine, out, queries=Q, center=center, random_state=seed, steps=steps, overwrite=overwrite
     )
+    from nearkin.metrics.trial import Difference  # loads NumPy, which --help must not
+
     made |= {"queries": queries, "center": center, "threads": screen.threads}
     recall = ", ".join(f"{in_words(name)} {share:.3f}" for name, share in made["recall"].items())
     shown = {
@@ -228,6 +228,8 @@ def bridge(
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
+        from nearkin._storage import check_target  # loads NumPy, which --help must not
+
         check_target(out, overwrite, [vectors, folder], folder=False)
         made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
         screen.finish(made, f"{counted(made['vectors'], 'vector')} mapped: {out}")

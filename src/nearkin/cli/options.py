@@ -12,7 +12,6 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from nearkin import pipeline
-from nearkin._storage import check_target
 from nearkin.cli.screen import Screen
 
 
@@ -106,6 +105,8 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
         if given.get("out") is not None and infos["out"].metavar == "FILE":
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             if "overwrite" in given:  # else the command resumes what is there
+                from nearkin._storage import check_target  # loads NumPy, which --help must not
+
                 check_target(given["out"], given["overwrite"], names, folder=False)
         command(Screen(as_json, threads), **given)
 

@@ -21,7 +21,6 @@ from nearkin.embedding import (
     SphereSweeps,
     Tower,
 )
-from nearkin.embedding.two_tower.estimator import _read_parameters
 from nearkin.embedding.two_tower.fitting import check_settings
 from nearkin.quantization import IndexingLayer
 
@@ -125,10 +124,3 @@ def test_the_given_module_is_not_trained() -> None:
     before = {name: value.clone() for name, value in index.state_dict().items()}
     nk.TwoTower(4, index=Indexed(index, 2.0), solver=Adam(max_iter=2), random_state=0).fit(PLAIN)
     assert all(torch.equal(value, before[name]) for name, value in index.state_dict().items())
-
-
-@pytest.mark.parametrize("written", ["sub-blocks", {"class": "SubBlocks", "grid": 4}])
-def test_a_saved_solver_that_left_is_read_as_auto(written: object) -> None:
-    given = {"left": None, "right": None, "index": None}
-    assert _read_parameters({"n_components": 4, "solver": written}, given)["solver"] == "auto"
-    assert _read_parameters({"n_components": 4, "solver": "als"}, given)["solver"] == "als"

@@ -214,7 +214,7 @@ def _layout(cut: Cut) -> _Layout:
 def _kind(name: str, cells: Sequence[str], first: bool) -> str:
     """As `Column.kind`, by some cells. Cells of numbers that are none have errors of their line."""
     try:
-        numbers = np.array(cells, np.float64)
+        numbers = np.array(["" if "_" in cell else cell for cell in cells], np.float64)  # NumPy reads 1_0 as 10
     except ValueError:
         words = [cell != "" and not is_number(cell) for cell in cells]
         is_text = all(words) or (first and words[0]) or (names_rows(name) and any(words))
