@@ -11,7 +11,7 @@ KEYS = {
     "search": "hits index k n_probe out oversample queries seconds threads",
     "evaluate": "1-recall@1 5-recall@5 bytes_per_vector compression distortion index k method n_probe oversample "
     "queries queries_per_second query_file searches seconds threads vectors",
-    "check": "bytes damaged files folder format_version kind others threads verified",
+    "check": "bytes damaged files folder format_version kind others threads",
     "sweep": "choice choice_with_vectors data frontier k metric out_of_time query_shift "
     "queries queries_are_rows rows_in_file seconds seed target threads trials wanted_per_second",
     "add": "folder seconds threads vectors vectors_before",
