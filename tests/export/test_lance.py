@@ -58,7 +58,7 @@ def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -
     for centroids in (16, 13, 200):
         quantizer = nk.ProductQuantizer(4, centroids, random_state=0, max_iter=2, init="pca").fit(X)
         index = Index.build(X, quantizer, ids=names, fast_scan=False)
-        record = export_index(index, Lance(tmp_path / "out"))
+        record = export_index(index, Lance(tmp_path / "out", overwrite=True))
         assert record["recall"] >= 0.95, centroids
         assert open_lance(tmp_path / "out").search(Q[:1], 1)[1][0, 0].startswith("row ")
 
@@ -70,7 +70,7 @@ def test_a_failed_check_leaves_what_was_there(X, Q, pq, tmp_path: Path, monkeypa
     search = LanceTable.search
     monkeypatch.setattr(LanceTable, "search", lambda self, Q, k: (None, search(self, Q, k)[1] * 0 + 5))
     with pytest.raises(RecallTooLowError, match=r"recall@10 0\.\d+ .*FAILED; nothing was published"):
-        export_index(Index.build(X[:2000], pq), Lance(tmp_path / "out"))
+        export_index(Index.build(X[:2000], pq), Lance(tmp_path / "out", overwrite=True))
     monkeypatch.undo()
     np.testing.assert_array_equal(open_lance(tmp_path / "out").search(Q)[1], before)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

@@ -146,12 +146,12 @@ def test_a_connection_lost_in_the_middle_of_the_copy_leaves_no_trace(bits, X, po
 
     before = rows(connection)
     with pytest.raises(ConnectionError, match="nothing was changed"):
-        export_index(bits, Pgvector(postgres, replace=replace), callback=cut)
+        export_index(bits, Pgvector(postgres, overwrite=replace), callback=cut)
     assert rows(connection) == before
     assert connection.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'nearkin\\_%'").fetchone() == (
         2 * replace,  # the old table's own indexes
     )
-    export_index(bits, Pgvector(postgres, replace=replace))
+    export_index(bits, Pgvector(postgres, overwrite=replace))
     assert rows(connection) == len(bits)
 
 

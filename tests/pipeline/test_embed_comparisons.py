@@ -97,7 +97,7 @@ def test_repeated_questions_are_held_out_together(tmp_path):
 
 
 def test_does_not_overwrite_another_folder(answers, tmp_path):
-    with pytest.raises(ValueError, match="is a folder with other content"):
+    with pytest.raises(ValueError, match="exists; give another name"):
         embed_comparisons(answers, out=tmp_path)
     assert answers.exists()
 

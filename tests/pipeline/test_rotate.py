@@ -105,6 +105,6 @@ def test_a_bridge_is_not_learned_for_a_folder_of_something_else(folder: Path, mo
     learned = []
     monkeypatch.setattr(nk.Bridge, "fit", lambda *given: learned.append(given))
     rows = open_vectors(folder / "X.npy")
-    with pytest.raises(ValueError, match="other content"):
+    with pytest.raises(ValueError, match="exists; give another name"):
         make_bridge(rows, rows, folder, nk.Bridge())
     assert not learned

@@ -24,9 +24,9 @@ def test_rounds_are_numbered_from_one_and_rows_as_they_are_get_better(rng: np.ra
     assert seen == [1, 2, 3, 4]
     assert errors[0] > errors[3] > 0
     np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
-    assert codebooks.shape == (splits, 2, 16, 8 // splits)
-    assert metric.shape == (splits, 8 // splits, 8 // splits)
-    assert share == 0
+    assert codebooks.shape == (splits, 2, 16, 8 // splits + 1)  # a column for the size of the error
+    assert metric.shape == (splits, 8 // splits + 1, 8 // splits + 1)
+    assert share == DEFAULTS.share
 
 
 def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
@@ -84,7 +84,7 @@ def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray,
         targets, codes = own.code(Z, 4, True)
         own.refit(targets, codes, 0.5, 0)
     codes = own.code(Z, 4, True)[1]
-    codebooks, metric, _ = own.settled()
+    codebooks, metric = own.settled()
     found = decode(codes, codebooks)
     error = np.linalg.norm(Z - found[:, :-1], axis=1)
     assert np.corrcoef(found[:, -1], error)[0, 1] > 0.5

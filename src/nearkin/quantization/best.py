@@ -112,8 +112,8 @@ def candidates(
     return sorted(found, key=lambda candidate: candidate.chain)
 
 
-def _with_norms(make: Callable[[], VectorCodes]) -> WithNorms:
-    return WithNorms(make())
+def _with_norms(make: Callable[[], Made]) -> WithNorms:
+    return WithNorms(cast(VectorCodes, make()))
 
 
 def _sums(units: int, d: int, settings: dict[str, Any]) -> list[Candidate]:
