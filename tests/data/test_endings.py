@@ -9,9 +9,10 @@ import pytest
 import nearkin as nk
 
 
-@pytest.mark.parametrize("name", ["ratings.dat", "u.data", "a.tab", "ratings.dat.gz"])
-def test_text_of_other_programs_is_read(tmp_path: Path, name: str) -> None:
-    mark = "::" if "dat" in Path(name).suffixes[0] and name[0] == "r" else "\t"
+@pytest.mark.parametrize(
+    ("name", "mark"), [("ratings.dat", "::"), ("u.data", "\t"), ("a.tab", "\t"), ("ratings.dat.gz", "::")]
+)
+def test_text_of_other_programs_is_read(tmp_path: Path, name: str, mark: str) -> None:
     text = "".join(f"{u % 7}{mark}{u % 5}{mark}4{mark}{978300760 + u}\n" for u in range(40)).encode()
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     assert nk.read_interactions(tmp_path / name).shape == (7, 5)

@@ -228,9 +228,7 @@ def bridge(
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
-        from nearkin._storage import check_target  # loads NumPy, which --help must not
-
-        check_target(out, overwrite, [vectors, folder], folder=False)
+        pipeline.outputs.check_target(out, overwrite, [vectors, folder], folder=False)
         made = pipeline.rotate.transform_file(file, nk.Bridge, folder, out, steps=steps)
         screen.finish(made, f"{counted(made['vectors'], 'vector')} mapped: {out}")
         return

@@ -105,9 +105,7 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
         if given.get("out") is not None and infos["out"].metavar == "FILE":
             names = [word for words in inputs.values() for word in words if isinstance(word, str)]
             if "overwrite" in given:  # else the command resumes what is there
-                from nearkin._storage import check_target  # loads NumPy, which --help must not
-
-                check_target(given["out"], given["overwrite"], names, folder=False)
+                pipeline.outputs.check_target(given["out"], given["overwrite"], names, folder=False)
         command(Screen(as_json, threads), **given)
 
     panels: dict[str, list[inspect.Parameter]] = {"Common": [], "Advanced": []}

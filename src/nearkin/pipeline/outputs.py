@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
+from nearkin._storage import check_target as check_target
 from nearkin._storage import regular_file, replacing, write_rows
 from nearkin._types import ArrayLike, Record
 from nearkin.index.hits import found, long_form
