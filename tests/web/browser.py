@@ -18,6 +18,9 @@ from starlette.applications import Starlette
 
 STARTED = 60.0  # seconds in which Firefox starts: without a home of its user it may stay silent for ever
 CHROMIUM, DRIVER = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium")), Path("/usr/bin/chromedriver")
+# whether a script or a style of the page has no answer of the server
+LOST = """performance.getEntriesByType("resource").some(
+    (one) => ["script", "link"].includes(one.initiatorType) && !one.responseStatus)"""
 
 
 @contextmanager
@@ -35,8 +38,17 @@ def opened_browser() -> Iterator[Any]:
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    class Chromium(webdriver.Chrome):
+        def get(self, url: str) -> None:
+            """Open a page, again where a script did not arrive: Chromium drops every request when a network changes."""
+            for _ in range(5):
+                super().get(url)
+                if not self.execute_script(f"return {LOST}"):
+                    break
+                complaints(self)  # of what is loaded again
+
     try:
-        driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+        driver = Chromium(options=options, service=Service(str(DRIVER)))
     except WebDriverException as error:  # a container that lets no browser start
         pytest.skip(f"the browser does not start here: {str(error).splitlines()[0]}")
     try:
