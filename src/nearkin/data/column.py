@@ -14,7 +14,7 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
+from pyarrow import compute
 
 from nearkin._fields import Extra
 from nearkin._pairs import Coded, check_exact, coded
@@ -45,7 +45,7 @@ class Column:
 
     Typed tables also hold floats of any width, bool and datetime64. What is missing is NaN, NaT, or empty text: a
     column of integers with nulls is float64. `cells` are these values, or Arrow's, which are converted when wanted:
-    strings are untyped text, a dictionary of strings is text.
+    strings are untyped text without blanks around it, a dictionary of strings is text.
     """
 
     name: str
@@ -60,19 +60,39 @@ class Column:
         return f"column {self.name!r} of {self.source}"
 
     @cached_property
+    def _whole(self) -> np.ndarray | None:
+        """Untyped text as integers, if it is."""
+        return integers(self.cells) if self._untyped else None
+
+    @property
+    def _untyped(self) -> bool:
+        return isinstance(self.cells, pa.Array) and pa.types.is_string(self.cells.type)
+
+    @cached_property
     def _typed(self) -> "np.ndarray | Coded":
         """The values, text by its distinct values."""
         if not isinstance(self.cells, pa.Array):
             return self.cells
-        return typed(self.cells) if pa.types.is_string(self.cells.type) else _plain(self.cells)
+        if not self._untyped:
+            return _plain(self.cells)
+        return coded(self.cells) if self._whole is None else self._whole
+
+    @property
+    def _texts(self) -> "tuple[np.ndarray | slice, pa.Array]":
+        """Some texts, all that occur, and for every cell its number among them."""
+        return (slice(None), self.cells) if self._untyped and self._whole is None else self.coded
 
     @cached_property
     def values(self) -> np.ndarray:
-        return self._typed.names[self._typed.codes] if isinstance(self._typed, Coded) else self._typed
+        if not isinstance(self._typed, Coded):
+            return self._typed
+        return self._typed.names.to_numpy(zero_copy_only=False)[self._typed.codes]
 
     def cell(self, row: int) -> object:
         """One value."""
-        return self._typed.names[self._typed.codes[row]] if isinstance(self._typed, Coded) else self._typed[row]
+        if not isinstance(self._typed, Coded):
+            return self._typed[row]
+        return self._typed.names[int(self._typed.codes[row])].as_py()
 
     @property
     def is_text(self) -> bool:
@@ -81,9 +101,9 @@ class Column:
     @cached_property
     def kind(self) -> str:
         """ "list", "string", "integer", "float", or another type, such as "struct" of nested objects."""
-        if isinstance(self.cells, pa.Array) and not pa.types.is_string(self.cells.type):
+        if isinstance(self.cells, pa.Array) and not self._untyped:
             return arrow_kind(self.cells.type)
-        if isinstance(self._typed, Coded):
+        if isinstance(self.cells, Coded) or (self._untyped and self._whole is None):
             return "string"
         if self._typed.dtype.kind == "O":
             types = {type(value).__name__ for value in self._typed.tolist() if value is not None}
@@ -99,10 +119,10 @@ class Column:
         if self.is_text:
             return coded(pa.array(self._typed, pa.string()))
         names, codes = np.unique(self._typed, return_inverse=True)
-        return Coded(codes.reshape(-1), names)
+        return Coded(codes.reshape(-1), pa.array(names))
 
     @property
-    def distinct(self) -> np.ndarray:
+    def distinct(self) -> pa.Array:
         """The distinct values (k,), of text in the order of their first cells."""
         return self.coded.names
 
@@ -133,11 +153,11 @@ class Column:
             if self.values.dtype.kind == "O":
                 return np.array([cell is None for cell in self.values.tolist()], bool)
             return self.values != self.values  # NaN and NaT
-        codes, names = self.coded
-        gone, empty = np.array([name in _MISSING_WORDS for name in names.tolist()], bool), names == ""
-        if gone.any() and not gone.all() and as_integers(names[~gone].tolist()) is not None:
+        codes, names = self._texts
+        gone, empty = _among(names, _MISSING_WORDS), _among(names, [""])
+        if gone.any() and not gone.all() and integers(names.filter(pa.array(~gone))) is not None:
             empty = empty | gone
-        return empty[codes] if empty.any() else np.zeros(len(self), bool)
+        return empty[codes]
 
     def numbers(self) -> np.ndarray:
         """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
@@ -173,30 +193,37 @@ class Column:
             return self._typed.astype(np.float64) if self._typed.dtype.kind == "f" else self._typed
         if not self.is_text:
             return None
-        codes, names = self.coded
-        empty = np.array([not name or name in _MISSING_WORDS for name in names.tolist()], bool)
-        numbers = as_decimals(names if empty.all() else names[~empty]) if len(names) else None
-        if numbers is None or empty.all():
+        codes, names = self._texts
+        known = ~_among(names, ["", *_MISSING_WORDS])
+        numbers = decimals(names.filter(pa.array(known)) if known.any() else names) if len(names) else None
+        if numbers is None or not known.any():
             return None if numbers is None else numbers[codes]
         out = np.full(len(names), np.nan)
-        out[~empty] = numbers
+        out[known] = numbers
         return out[codes]
 
     @property
     def is_numeric(self) -> bool:
         """Whether every cell is a number."""
-        return not self.is_text or as_decimals(self.distinct) is not None
+        return not self.is_text or decimals(self._texts[1]) is not None
 
     def times(self, pattern: str | None = None) -> np.ndarray:
         """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
-        self._complete("times", self.values == "" if self.is_text else self.gaps())
-        if self.values.dtype.kind == "M":
+        codes, names = self._texts if self.is_text else (slice(None), None)
+        self._complete("times", self.gaps() if names is None else _among(names, [""])[codes])
+        if names is None and self.values.dtype.kind == "M":
             return self.values
         found = self.maybe_numbers if pattern is None else None
         if found is not None:
             self._complete("times", np.isnan(found))
             return found
-        codes, names = self.coded
+        if names is None:
+            codes, names = self.coded
+        elif pattern is None:
+            for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):  # with the offset that every one then has
+                with suppress(pa.ArrowInvalid):
+                    names[:1].cast(kind)  # a cast that fails is slow
+                    return names.cast(kind).to_numpy(zero_copy_only=False)[codes]
         times = _parsed(list(map(str, names.tolist())), pattern)
         if isinstance(times, str):
             typed = " or ".join(f"'{self.name}={form}'" for form in self.date_forms() or ["%d.%m.%Y"])
@@ -214,9 +241,12 @@ class Column:
 
     def doubts(self) -> list[str]:
         """Words for a missing value that occur among text; they are reported since they may be names."""
-        words = _MISSING_WORDS & set(self.distinct.tolist()) if self.is_text else ()
+        if not self.is_text:
+            return []
+        codes, names = self._texts
+        found = names.filter(pa.array(_among(names, _MISSING_WORDS))).unique().to_pylist()
         return [
-            f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in sorted(words)
+            f"{_among(names, [word])[codes].sum()} cells of {self.name} read {word!r}, a name" for word in sorted(found)
         ]
 
     def take(self, keep: Chosen) -> "Column":
@@ -226,11 +256,13 @@ class Column:
         met = np.zeros(len(self._typed.names), bool)
         met[codes] = True
         codes = codes if met.all() else (np.cumsum(met) - 1)[codes]
-        return replace(self, cells=Coded(codes, self._typed.names[met]))
+        return replace(
+            self, cells=Coded(codes, self._typed.names if met.all() else self._typed.names.filter(pa.array(met)))
+        )
 
     def retyped(self) -> "Column":
         """The column after some cells went: integers, if all text that is left is."""
-        whole = as_integers(self.distinct.tolist()) if self.is_text else None
+        whole = integers(self.distinct) if self.is_text else None
         return self if whole is None else replace(self, cells=whole[self.coded.codes])
 
     def _complete(self, what: str, missing: np.ndarray) -> None:
@@ -259,28 +291,15 @@ def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:
 
 def text_column(name: str, cells: list[str]) -> Column:
     """The column of the cells of a text file."""
-    return Column(name, pa.array(cells, pa.string()))
+    return Column(name, compute.ascii_trim(pa.array(cells, pa.string()), " \t"))
 
 
-def typed(cells: pa.Array) -> "np.ndarray | Coded":
-    """Text (n,) as int64 or uint64 if every cell is an integer in canonical decimal ("7", not "07", "+7", "7.0"), else
-    by its distinct values, without the blanks around them."""
-    whole = _integers(cells)
-    if whole is not None:
-        return whole
-    found = cells.dictionary_encode()
-    names = found.dictionary.to_pylist()
-    plain = [name.strip(" \t") for name in names]
-    if plain == names:
-        return coded(found)
-    whole = _integers(pa.array(plain, pa.string()))
-    if whole is not None:
-        return whole[found.indices.to_numpy()]
-    own = pa.array(plain, pa.string()).dictionary_encode()
-    return Coded(own.indices.to_numpy()[found.indices.to_numpy()], as_text(own.dictionary.to_pylist()))
+def _among(names: pa.Array, words: Iterable[str]) -> np.ndarray:
+    return compute.is_in(names, pa.array(words, pa.string())).to_numpy(zero_copy_only=False)
 
 
-def _integers(cells: pa.Array) -> np.ndarray | None:
+def integers(cells: pa.Array) -> np.ndarray | None:
+    """Text (n,) as int64 or uint64 if every cell is an integer in canonical decimal: "7", not "07", "+7", "7.0"."""
     if not len(cells) or not _WHOLE.fullmatch(cells[0].as_py()):
         return None
     for kind in (pa.int64(), pa.uint64()):
@@ -301,17 +320,12 @@ def _letters(whole: np.ndarray) -> int:
 
 def _size(cells: pa.Array) -> int:
     """The bytes of all cells."""
-    return pa.compute.sum(pa.compute.binary_length(cells)).as_py()
+    return compute.sum(compute.binary_length(cells)).as_py()
 
 
 def as_text(values: Sequence[object]) -> np.ndarray:
     """Python values as an array of objects, (n,) whatever they are."""
     return np.fromiter(values, dtype=object, count=len(values))
-
-
-def as_integers(cells: list[str]) -> np.ndarray | None:
-    """The cells as int64 or uint64 if every one is an integer in canonical decimal, else None."""
-    return _integers(pa.array(cells, pa.string()))
 
 
 def as_64_bits(numbers: np.ndarray) -> np.ndarray:
@@ -320,22 +334,23 @@ def as_64_bits(numbers: np.ndarray) -> np.ndarray:
     return numbers if large else numbers.astype(np.int64)
 
 
-def as_decimals(values: np.ndarray) -> np.ndarray | None:
+def decimals(cells: pa.Array) -> np.ndarray | None:
     """Text (n,) as float64, or None if some value is no number. Numbers may have decimal commas or groups of thousands,
     as far as the column shows which; "1,234" alone may be either, and is none."""
-    try:
-        cells = pa.array(values, pa.string())
-        try:
-            return cells.cast(pa.float64()).to_numpy()
-        except pa.ArrowInvalid:
-            texts = cells.to_pylist()
-            style = number_style(texts)
-            if not style:
-                return None
-            bare = [re.sub(_GROUPS[style], "", text).replace(",", ".") for text in texts]
-            return pa.array(bare, pa.string()).cast(pa.float64()).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a column of lists
+    forms = (_PLAIN, _COMMA, _POINT)
+    if not all(any(form.fullmatch(cell) for form in forms) for cell in cells[:_FEW].to_pylist()):
+        return None  # a cast that fails is slow
+    with suppress(pa.ArrowInvalid):
+        return cells.cast(pa.float64()).to_numpy()
+    found = cells.dictionary_encode()
+    texts = found.dictionary.to_pylist()
+    style = number_style(texts)
+    if not style:
         return None
+    with suppress(pa.ArrowInvalid):
+        bare = [re.sub(_GROUPS[style], "", text).replace(",", ".") for text in texts]
+        return pa.array(bare, pa.string()).cast(pa.float64()).to_numpy()[found.indices.to_numpy()]
+    return None
 
 
 def number_style(cells: list[str]) -> str | None:
@@ -348,7 +363,7 @@ def number_style(cells: list[str]) -> str | None:
 
 
 def is_number(cell: str) -> bool:
-    """Whether one cell is a number, as `as_decimals` reads it."""
+    """Whether one cell is a number, as `decimals` reads it."""
     return number_style([cell]) is not None
 
 
@@ -408,7 +423,7 @@ def _listed(cell: str) -> list[Any] | None:
     with suppress(ValueError):
         return json.loads(f"[{inner}]")
     if all(map(is_number, words := inner.split())):
-        numbers = as_integers(words)
+        numbers = integers(pa.array(words, pa.string()))
         return list(map(float, words)) if numbers is None else numbers.tolist()
     with suppress(ValueError, SyntaxError):
         return list(ast.literal_eval(f"({inner},)"))

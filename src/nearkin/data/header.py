@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from nearkin._pairs import coded
 from nearkin.data.column import Column, is_number
 from nearkin.data.names import known
 from nearkin.data.text import WHOLE, Cut
@@ -44,20 +45,13 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
 
 def _stand_in(cells: list[str], column: Column) -> bool:
     """Whether one of the cells stands in a column of a text file."""
-    if column.is_text:
-        return not set(cells).isdisjoint(column.distinct.tolist())
     return compute.any(compute.is_in(column.cells, pa.array(cells))).as_py()
 
 
 def _fresh(body: list[Column]) -> int:
     """The number of rows none of whose cells occurs in another cell."""
-    coded = [column.coded for column in body]
-    counts = dict[object, int]()
-    for codes, names in coded:
-        for name, n in zip(names.tolist(), np.bincount(codes, minlength=len(names)).tolist(), strict=True):
-            counts[name] = counts.get(name, 0) + n
-    once = [np.array([counts[name] == 1 for name in names.tolist()])[codes] for codes, names in coded]
-    return int(np.all(once, axis=0).sum())
+    codes = coded(pa.concat_arrays([column.cells for column in body])).codes
+    return int((np.bincount(codes) == 1)[codes].reshape(len(body), -1).all(axis=0).sum())
 
 
 def names_vectors(cut: Cut) -> bool:

@@ -397,6 +397,8 @@ def read_cells(cut: Cut, lines: bytes, places: list[int], decimal: str | None = 
     columns = [column.combine_chunks() for column in table.columns]
     if mark == _STAND_IN and cut.quoted and decimal is None:
         columns = [compute.replace_substring(column, mark, cut.delimiter) for column in columns]
+    if decimal is None and (b" " in body or b"\t" in body):
+        columns = [compute.ascii_trim(column, " \t") for column in columns]
     return columns
 
 
