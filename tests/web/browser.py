@@ -38,6 +38,7 @@ def opened_browser() -> Iterator[Any]:
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+
     class Chromium(webdriver.Chrome):
         def get(self, url: str) -> None:
             """Open a page, again where a script did not arrive: Chromium drops every request when a network changes."""

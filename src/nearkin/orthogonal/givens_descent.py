@@ -118,10 +118,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
         more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
-        if more or group["n_matchings"] > 1 or X.ndim > 2:
+        if more or group["n_matchings"] > 1 or len(X) > 1:
             return False
-        if X.shape[0] < X.shape[1] or _rotates_columns(X, group):
-            X, G = X.mT, G.mT
+        X, G = (X[0].mT, G[0].mT) if _rotates_columns(X, group) else (X[0], G[0])
         if group["selection"] == "greedy":
             return _turn_heaviest(X, G, group["lr"])
         if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():

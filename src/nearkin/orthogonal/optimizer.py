@@ -41,9 +41,8 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 # sizes of matrices, in entries or side length, at which the faster way to compute the same step changes
 BATCHED = 64 * 64  # parameters of one shape up to this size are one batch
-# "taylor" of square matrices up to here is one compiled call. Its products are OpenBLAS's, which takes threads of its
-# own above this side: with another core busy, a step at d = 96 then took 60 ms in place of .1 (2026-11-24)
-COMPILED = 80 * 80
+# "taylor" and "newton-schulz" up to here are one compiled call on one thread; larger products deserve torch's threads
+COMPILED = 128 * 128
 PRODUCTS = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
@@ -251,17 +250,20 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         G, state = p.grad, self.state[p]
         if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad:
             return False
-        if group["maximize"] or group["layout"] != "matrix" or not for_kernels(p):
+        if not for_kernels(p):
             return False
+        X, G = as_tall(p.detach(), group["layout"]), as_tall(-G if group["maximize"] else G, group["layout"])
         state["step"] = state.get("step", 0) + 1
-        if self._move_compiled(p.detach(), G, group, state):
+        if self._move_compiled(X, G, group, state):
+            if X.data_ptr() != p.data_ptr():  # a kernel whose channels are last in memory
+                p.detach().copy_(from_tall(X, p, group["layout"]))
             increment_version(p)
             return True
         state["step"] -= 1
         return False
 
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-        """`_move` in place by compiled loops, of X and G (..., d, k) in the CPU's memory; `_compiled_step` has more."""
+        """`_move` in place by compiled loops, of X and G (b, d, k), d >= k, of any strides in the CPU's memory."""
         del X, G, group, state
         return False
 

@@ -90,11 +90,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
             )
 
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-        often = group["stabilize_every"]
-        taylor = _retraction(X, group) == "taylor" and not group.get("capturable")
-        if not taylor or not is_small(X) or not G.is_contiguous() or (often and state["step"] % often == 0):
-            return False
-        return descend_small(X, G, group, state)
+        often, name = group["stabilize_every"], "taylor" if X.shape[-2] == X.shape[-1] else "newton-schulz"
+        fits = _retraction(X, group) == name and not group.get("capturable") and is_small(X)
+        return fits and not (often and state["step"] % often == 0) and descend_small(X, G, group, state)
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):

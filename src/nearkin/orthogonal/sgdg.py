@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from nearkin._compile import cached_njit
+from nearkin._compile import cached_njit, one_thread
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
@@ -75,12 +75,17 @@ class SGDG(AbstractOrthogonalOptimizer):
             )
 
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-        if X.ndim > 2 or X.dtype != torch.float32 or not is_small(X) or not G.is_contiguous():
+        if len(X) > 1 or X.shape[-2] > X.shape[-1] or X.dtype != torch.float32 or not is_small(X):
             return False
+        whole, G = X[0], G[0].contiguous()
+        X = whole.contiguous()
         V = state.get("momentum", torch.zeros_like(X)) if group["momentum"] else X[:0]
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), np.float32)
-        moved = _cayley_step(X.numpy(), G.numpy(), V.numpy(), numbers, signs_array(len(X), X.dtype))
+        with one_thread(X.shape[0] ** 3):
+            moved = _cayley_step(X.numpy(), G.numpy(), V.numpy(), numbers, signs_array(len(X), X.dtype))
+        if moved and X is not whole:
+            whole.copy_(X)
         if moved and group["momentum"]:
             state["momentum"] = V
         return moved
