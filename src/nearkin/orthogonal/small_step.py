@@ -42,7 +42,7 @@ def descend_small(
     d, k = X.shape[-2:]
     rows_first = X.contiguous()
     x, g = rows_first.numpy().reshape(-1, d, k), G.contiguous().numpy().reshape(-1, d, k)
-    shapes = {name: x.shape if len(x) > 1 else x.shape[1:] for name in names}
+    shapes: dict[str, tuple[int, ...]] = {name: x.shape if len(x) > 1 else x.shape[1:] for name in names}
     if d > k and betas is not None:
         shapes["second_moment"] = x.shape[:1]
     for name in names:
