@@ -3,7 +3,7 @@
     python -m benchmarks                          every subject, quick (make bench)
     python -m benchmarks --full                   the long ones (make bench FULL=1); hours
     python -m benchmarks hashing ordinal          some subjects; with --full, their long ones
-    python -m benchmarks two_tower --scaling      one subject by its own options (two_tower --help lists them)
+    python -m benchmarks two_tower --seeds 1      one subject by its own options (two_tower --help lists them)
     python -m benchmarks orthogonal tasks --help  one part of a subject: a module of its folder
     python -m benchmarks --report                 nothing is run: the report alone, from the JSON that is there
     python -m benchmarks --pages                  write the tables of README.md and docs/ from benchmarks/results
@@ -70,12 +70,12 @@ def parse() -> argparse.Namespace:
 
 
 def asks_one_subject(words: list[str]) -> bool:
-    """Whether a subject's name is followed by one of its parts, or by an option that a pass does not have."""
+    """Whether a subject's name is followed by a word that is no subject, or by an option that a pass does not have."""
     if len(words) < 2 or words[0] not in SUBJECTS:
         return False
     flags = [word.partition("=")[0] for word in words[1:] if word.startswith("-")]
-    part = words[1] not in SUBJECTS and SUBJECTS[words[0]].has_part(words[1])
-    return part or any(flag not in PASS for flag in flags)
+    own = not words[1].startswith("-") and words[1] not in SUBJECTS  # a part, or what a subject is asked for
+    return own or any(flag not in PASS for flag in flags)
 
 
 def elsewhere(folder: Path) -> dict[str, str]:
@@ -102,7 +102,9 @@ def run(subject: Subject, options: argparse.Namespace, folder: Path) -> list[str
 def start(command: list[str], variables: dict[str, str] | None = None) -> int:
     """Run a module of the benchmarks in a process of its own, one thread unless it asks for more; its exit status."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", **(variables or {})}
-    return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.part", *command], cwd=ROOT, env=environment, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

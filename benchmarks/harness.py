@@ -1,9 +1,11 @@
 """What the benchmarks share: timing in turn, data by name, results as JSON with the machine they come from."""
 
+import json
 import os
 import platform
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.options import RESULTS, ROOT
 from benchmarks.stored import write_json
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _IN_A_ROW = 5  # calls before it is another's turn
 
 
@@ -51,6 +54,22 @@ def cpu_seconds(function: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
     result = function()
     return time.process_time() - start, result
+
+
+def by_peer(python: Path | None, script: Path, arrays: dict[str, np.ndarray], *words: Any) -> dict[str, Any]:
+    """The JSON line that a script prints with the peers' Python, given a folder with data.npz and words, and its
+    found.npy; a note where that cannot run."""
+    if python is None:
+        return {"note": "not installed"}
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/data.npz", **arrays)  # pyright: ignore[reportArgumentType]
+        command = [python, script, folder, *map(str, words)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | ONE_THREAD)
+        if done.returncode:
+            return {"note": f"not installed or failed: {(done.stderr.splitlines() or [''])[-1]}"}
+        row = json.loads(done.stdout.splitlines()[-1])
+        found = {file.stem: np.load(file) for file in Path(folder).glob("*.npy")}
+        return row | ({"found": found["found"]} if "found" in found else {"each": found} if found else {})
 
 
 def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

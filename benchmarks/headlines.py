@@ -39,7 +39,7 @@ def _codes(results: Results) -> Iterator[list[str]]:
 
 def _pairs(results: Results) -> Iterator[list[str]]:
     """gowalla by the published protocol, 64 numbers a row: our default, all pairs, and the strongest rival."""
-    rows = (results.read("two_tower") or {}).get("public", {}).get("gowalla", {})
+    rows = {row["way"]: row for row in results.read("two_tower_public") or [] if row["set"] == "gowalla"}
     ours, shortest = rows.get("the default, k = 64"), rows.get("all pairs, k = 64")
     sampled = [name for name in rows if name in RIVALS or name == "LightGCN"]
     if ours and shortest and sampled:
@@ -61,7 +61,7 @@ def _without_vectors(rows: dict[str, dict[str, float]]) -> str:
 
 
 def _comparisons(results: Results) -> Iterator[list[str]]:
-    found = (results.read("ordinal_speed") or {}).get("rows", [])
+    found = results.read("ordinal_speed") or []
     for row in [r for r in found if r["loss"] == "ste" and r.get("cblearn") and r["n"] == 1000]:
         ours, peer = row["plain"], row["cblearn"]
         yield [
@@ -75,10 +75,10 @@ def _comparisons(results: Results) -> Iterator[list[str]]:
 
 def _bits(results: Results) -> Iterator[list[str]]:
     """Labels of network features: OgE fitted with the training rows' labels, and FAISS's ITQ."""
-    found = (results.read("hashing") or {}).get("labels", {})
+    found = results.read("hashing_labels") or []
 
     def mean(method: str) -> float | None:
-        values = [row["map"] for key, row in found.items() if key.startswith(f"network|{method}|32|")]
+        values = [row["map"] for row in found if (row["set"], row["method"], row["bits"]) == ("network", method, 32)]
         return statistics.mean(values) if values else None
 
     ours, default, peer = (mean(name) for name in ("OgE, with labels", "OgE", "FAISS ITQ"))
@@ -94,8 +94,9 @@ def _bits(results: Results) -> Iterator[list[str]]:
 def _orthogonal(results: Results) -> Iterator[list[str]]:
     """Our default's time over that of the strongest rival's rule, task by task."""
     shares = {}
-    for task, record in (results.read("orthogonal_tasks") or {}).items():
-        ours, peer = (record["methods"].get(name, {}).get("seconds") for name in ("riemannian auto", "POGO's rule"))
+    seconds = {(row["task"], row["method"]): row["seconds"] for row in results.read("orthogonal_tasks") or []}
+    for task in dict.fromkeys(task for task, _ in seconds):
+        ours, peer = (seconds.get((task, name)) for name in ("riemannian auto", "POGO's rule"))
         if ours and peer and math.isfinite(ours) and math.isfinite(peer):  # infinite: not within the time
             shares[task] = ours / peer
     if shares:

@@ -1,6 +1,7 @@
 """What a table is, and how its cells are written."""
 
 import math
+import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from benchmarks.stored import read_json
 
 RESULTS = Path(__file__).parent / "results"  # of the full pass, which README and docs quote
+
+Groups = dict[tuple[Any, ...], list[dict[str, Any]]]  # what rows agree in: the rows, one a seed
 
 
 @dataclass
@@ -53,3 +56,18 @@ def number(value: Any, digits: int = 3) -> str:
 def ratio(peer: float | None, ours: float | None) -> str:
     """How many times faster than the peer we are."""
     return "-" if not peer or not ours or not math.isfinite(peer) or not math.isfinite(ours) else f"{peer / ours:.3g}x"
+
+
+def grouped(rows: list[dict[str, Any]], *keys: str) -> Groups:
+    """Rows by what they agree in, in the order of the first."""
+    groups: Groups = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def mean(rows: list[dict[str, Any]], measure: str, digits: int = 1, *, spread: bool = False) -> str:
+    """The mean over seeds, with the standard deviation; a dash for what was not measured."""
+    values = [row[measure] for row in rows if row.get(measure) is not None]
+    more = f" ± {statistics.pstdev(values):.{digits}f}" if spread and len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{more}" if values else "-"

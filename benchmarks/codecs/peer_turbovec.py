@@ -9,7 +9,9 @@ from turbovec import TurboQuantIndex
 
 folder, bits = sys.argv[1], int(sys.argv[2])
 with np.load(f"{folder}/data.npz") as data:
-    learned, searched, queries = (np.ascontiguousarray(data[name], np.float32) for name in data.files)
+    learned, searched, queries = (
+        np.ascontiguousarray(data[name], np.float32) for name in ("learned", "searched", "queries")
+    )
 index = TurboQuantIndex(dim=searched.shape[1], bit_width=bits)
 start = time.process_time()
 index.calibrate(np.ascontiguousarray(learned[:: max(1, len(learned) // 4096)]))

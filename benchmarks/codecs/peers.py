@@ -1,8 +1,5 @@
 """FAISS's codecs as good as they can be made, and ScaNN in the peers' environment."""
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +7,9 @@ from typing import Any
 import faiss
 import numpy as np
 
-from benchmarks.codecs.problems import Problem
-from benchmarks.quantization.peers import faiss_opq
+from benchmarks.codecs.problems import NEIGHBOURS, Problem
+from benchmarks.harness import by_peer
+from nearkin.metrics import recall_k_at_k
 
 Add = Callable[[np.ndarray], object]
 Made = Iterator[tuple[str, faiss.Index, Add]]  # name, trained empty index, and what adds rows to it
@@ -93,6 +91,23 @@ def _factory(X: np.ndarray, name: str, text: str) -> Made:
     yield name, index, index.add
 
 
+def faiss_opq(X: np.ndarray, M: int, bits: int, start: str, n_iter: int | None) -> Any:
+    """A trained OPQ + PQ index; `start` "identity", or FAISS's own "random" one, `n_iter` None for its default."""
+    d = X.shape[1]
+    opq = faiss.OPQMatrix(d, M)
+    if n_iter is not None:
+        opq.niter = n_iter
+    if start == "identity":
+        faiss.copy_array_to_vector(np.eye(d, dtype=np.float32).ravel(), opq.A)
+        opq.is_trained = True
+    inner = faiss.IndexPQ(d, M, bits)
+    index = faiss.IndexPreTransform(opq, inner)
+    opq.train(X)  # by hand: an index does not train a transform that says it is trained
+    inner.train(opq.apply(X))
+    index.is_trained = True
+    return index
+
+
 def _opq(X: np.ndarray, name: str, n_bytes: int, start: str, rounds: int) -> Made:
     index = faiss_opq(X, n_bytes, 8, start, rounds)
     yield name, index, index.add
@@ -118,14 +133,10 @@ def _product_residual(X: np.ndarray, n_splits: int, n_codebooks: int) -> Made:
         yield f"FAISS PRQ {n_splits} x {n_codebooks}, beam {beam}", index, index.add
 
 
-def scann(python: Path | None, problem: Problem, columns_per_code: int) -> dict[str, Any]:
-    """ScaNN's 4-bit anisotropic codes, by the peers' Python; it learns from the rows that it searches."""
-    if python is None:
-        return {"note": "not installed"}
-    with tempfile.TemporaryDirectory() as name:
-        np.savez(f"{name}/data.npz", searched=problem.searched, queries=problem.queries)
-        command = [python, Path(__file__).with_name("peer_scann.py"), name, str(columns_per_code)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
-            return {"note": f"not installed or failed: {done.stderr.splitlines()[-1] if done.stderr else ''}"}
-        return {**json.loads(done.stdout.splitlines()[-1]), "found": np.load(f"{name}/found.npy")}
+def scann(python: Path | None, problem: Problem, columns: int) -> dict[str, Any]:
+    """ScaNN's 4-bit codes of so many columns, by the peers' Python; it learns from the rows that it searches."""
+    arrays = {"searched": problem.searched, "queries": problem.queries}
+    row = by_peer(python, Path(__file__).with_name("peer_scann.py"), arrays, columns)
+    if "found" in row:
+        row["recall"] = recall_k_at_k(row.pop("found"), problem.truth, NEIGHBOURS)
+    return {"codec": "ScaNN", **row}

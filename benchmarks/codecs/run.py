@@ -15,7 +15,9 @@ says so. Results are one JSON a set; what is run again replaces its rows.
 """
 
 import time
+from argparse import Namespace
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import faiss
@@ -25,9 +27,9 @@ import nearkin as nk
 from benchmarks.codecs import ours, peers
 from benchmarks.codecs.limits import within
 from benchmarks.codecs.problems import NEIGHBOURS, QUERIES, SETS, Problem, load
-from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import RESULTS, parser, peer_python
-from benchmarks.table import Results
+from benchmarks.harness import cpu_seconds
+from benchmarks.jobs import Job, command
+from benchmarks.options import peer_python
 from nearkin._faiss import innermost, nearest_codes, nearest_rows
 from nearkin.linalg.norms import Norms
 from nearkin.metrics import recall_k_at_k
@@ -116,54 +118,33 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
     return record
 
 
-def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, Any]]:
-    """The rows of one set at one size."""
-    d, n_bytes = problem.d, size(problem.d, bits)
-    made: list[tuple[str, Any]] = []
-    if "ours" in given.who:
-        fits = ours.codecs(n_bytes, problem)
-        made += [(name, lambda fit=fit: judge_ours(fit, problem)) for name, fit in fits.items()]
-    if "faiss" in given.who:
-        codecs = peers.faiss_codecs(d, n_bytes)
-        made += [(name, lambda make=make: judge(make, problem)) for name, make in codecs]
-    if "length" in given.who and problem.metric == "l2":
-        made += [(name, lambda m=make: judge_at_length(m, problem)) for name, make in peers.faiss_sums(n_bytes)]
-    for name, work in made:
-        if given.codecs and not name.startswith(tuple(given.codecs)):
-            continue
-        for row in within(given.limit, work):
-            yield {"codec": name, **row}
-    if "scann" in given.who and 4 / bits == round(4 / bits) and (bits * d / 4) % 1 == 0:
-        row = peers.scann(peer_python(given.peers), problem, round(4 / bits))
-        if "found" in row:
-            row["recall"] = recall_k_at_k(row.pop("found"), problem.truth, NEIGHBOURS)
-        yield {"codec": "ScaNN", **row}
+def made(problem: Problem, n_bytes: int, who: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The codecs of one set at one size, and what measures each."""
+    if "ours" in who:
+        for name, fit in ours.codecs(n_bytes, problem).items():
+            yield name, partial(judge_ours, fit, problem)
+    if "faiss" in who:
+        for name, make in peers.faiss_codecs(problem.d, n_bytes):
+            yield name, partial(judge, make, problem)
+    if "length" in who and problem.metric == "l2":
+        for name, make in peers.faiss_sums(n_bytes):
+            yield f"{name}, byte of length", partial(judge_at_length, make, problem)
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for name in ("sift",) if given.quick else given.sets:
+        problem = load(name, given.data)
+        for bits in (0.25,) if given.quick else given.bits:
+            for codec, work in made(problem, size(problem.d, bits), given.who):
+                if codec.startswith(given.codecs):
+                    key = {"data": name, "bits": bits, "asked": codec}
+                    yield f"codecs_{name}", Job(key, partial(within, given.limit, work))
+            columns = 4 / bits  # of a 4-bit code
+            if "scann" in given.who and columns == round(columns) and problem.d % columns == 0:
+                work = partial(peers.scann, peer_python(given.peers), problem, round(columns))
+                yield f"codecs_{name}", Job({"data": name, "bits": bits, "asked": "ScaNN"}, work)
 
 
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    options.add_argument("--bits", nargs="+", type=float, default=BITS, help="bits a column")
-    options.add_argument("--who", nargs="+", choices=WHO, default=WHO)
-    options.add_argument("--codecs", nargs="+", metavar="NAME", help="only those whose names begin so")
-    options.add_argument("--limit", type=int, default=300, help="CPU seconds of one codec at one size")
-    given = options.parse_args()
-    limit_threads(given.threads)
-    for name in ("sift",) if given.quick else given.sets:
-        problem, file = load(name, given.data), f"codecs_{name}"
-        settings: dict[str, Any] = {"learned": len(problem.learned), "searched": len(problem.searched)}
-        settings |= {"queries": QUERIES, "limit": given.limit}
-        for bits in (0.25,) if given.quick else given.bits:
-            for row in measured(problem, bits, given):
-                row = {"data": name, "bits": bits, **row}
-                rows = [old for old in Results(RESULTS).read(file) or [] if _key(old) != _key(row)]
-                save(file, [*rows, row], **settings, threads=given.threads, data=given.data)
-                print(time.strftime("%H:%M"), row, flush=True)
-
-
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["data"], row["bits"], row["codec"]
-
-
-if __name__ == "__main__":
-    main()
+    settings = {"queries": QUERIES, "neighbours": NEIGHBOURS}
+    command(__doc__, jobs, settings, sets=SETS, bits=BITS, who=WHO, codecs="", limit=300)

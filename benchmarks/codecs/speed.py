@@ -1,6 +1,6 @@
 """Neighbours kept against queries a second among 10^5 and 10^6 rows: ours, FAISS's own factory strings, and ScaNN.
 
-    python -m benchmarks codecs speed --only "ours, residual" --only "FAISS IVF,PQ16"
+    python -m benchmarks codecs speed --only "ours, residual" "FAISS IVF,PQ16"
     python -m benchmarks codecs speed --million --threads 2
     python -m benchmarks codecs speed --figure
 
@@ -11,10 +11,8 @@ as many lists as the one before. "exact after" re-ranks 100 candidates by the ro
 are of the processor with one thread and by the clock with more: keep the machine quiet for these.
 """
 
-import json
-import subprocess
-import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -25,8 +23,9 @@ import faiss
 import numpy as np
 
 from benchmarks import drawing
-from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import RESULTS, parser, peer_python
+from benchmarks.harness import by_peer, cpu_seconds
+from benchmarks.jobs import Job, Row, command
+from benchmarks.options import RESULTS, peer_python
 from benchmarks.table import Results
 from nearkin import Index, ProductQuantizer
 from nearkin.contracts import VectorCodes
@@ -106,20 +105,13 @@ def scann(
     python: Path | None, rows: np.ndarray, Q: np.ndarray, truth: np.ndarray, lists: int, threads: int, *, exact: bool
 ) -> dict[str, Any]:
     """ScaNN's tree and codes, by the peers' Python; it learns from rows that it searches."""
-    if python is None:
-        return {"note": "not installed"}
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/data.npz", searched=rows, queries=Q)
-        script = Path(__file__).with_name("peer_scann_tree.py")
-        numbers = lists, LEARNED, CANDIDATES if exact else 0, threads, *PROBES
-        command = [python, script, folder, *map(str, numbers)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
-            return {"note": f"not installed or failed: {(done.stderr.splitlines() or [''])[-1]}"}
-        row = json.loads(done.stdout.splitlines()[-1])
-        for point in row["points"]:
-            point["recall"] = recall_k_at_k(np.load(f"{folder}/{point['probes']}.npy"), truth, NEIGHBOURS)
-        return row
+    numbers = 4, lists, LEARNED, CANDIDATES if exact else 0, threads, *PROBES
+    script = Path(__file__).with_name("peer_scann.py")
+    row = by_peer(python, script, {"searched": rows, "queries": Q}, *numbers)
+    found = row.pop("each", {})
+    for point in row.get("points", []):
+        point["recall"] = recall_k_at_k(found[str(point["probes"])], truth, NEIGHBOURS)
+    return row
 
 
 _DRAWN = {  # ours, the best rival, others in grey
@@ -166,36 +158,30 @@ def draw(rows: list[dict[str, Any]]) -> Path:
     return drawing.save(figure, "codecs_speed")
 
 
+def measured(name: str, parts: tuple[np.ndarray, ...], lists: int, given: Namespace) -> Row:
+    """The row of one code."""
+    learned, rows, Q, truth = parts
+    if name.startswith("ScaNN"):
+        return scann(peer_python(given.peers), rows, Q, truth, lists, given.threads, exact="exact" in name)
+    search, row = made(name.replace("ours, ", "ours "), learned[:LEARNED], rows, lists)
+    return row | {"points": list(points(search, Q, truth, given.threads))}
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    size = "codecs_speed_million" if given.million else "codecs_speed"
+    file = size if given.threads == 1 else f"{size}_{given.threads}t"
+    wanted = () if given.figure else given.only[:1] if given.quick else given.only
+    if wanted:
+        with np.load(given.data / "sift_bsds.npz") as z:
+            learned, rows, Q = (np.ascontiguousarray(z[part], np.float32) for part in ("learn", "base", "query"))
+        rows = million(rows) if given.million else rows
+        parts = learned, rows, Q, faiss.knn(Q, rows, NEIGHBOURS)[1]
+    for name in wanted:
+        yield file, Job({"codec": name}, partial(measured, name, parts, SIZES[size], given))
+
+
 def main() -> None:
     ours = [f"ours, {name}" for name in (*OURS, *(f"{name}, exact after" for name in EXACT))]
-    names = [*ours, *(f"FAISS {text}" for text in FACTORY), "ScaNN", "ScaNN, exact after"]
-    options = parser(__doc__)
-    options.add_argument("--only", action="append", choices=names, help="one of the codes; may be given again")
-    options.add_argument("--million", action="store_true", help="search 10^6 rows, nine tenths of them made")
-    options.add_argument("--figure", action="store_true", help="run nothing, draw")
-    given = options.parse_args()
-    limit_threads(given.threads)
-    size = "codecs_speed_million" if given.million else "codecs_speed"
-    file, lists = size if given.threads == 1 else f"{size}_{given.threads}t", SIZES[size]
-    wanted = [] if given.figure else given.only or names[:1] if given.quick else given.only or names
-    with np.load(given.data / "sift_bsds.npz") as z:
-        learned, rows, Q = (np.ascontiguousarray(z[part], np.float32) for part in ("learn", "base", "query"))
-    if wanted:
-        rows = million(rows) if given.million else rows
-        truth = faiss.knn(Q, rows, NEIGHBOURS)[1]
-    for name in wanted:
-        if name.startswith("ScaNN"):
-            row = scann(peer_python(given.peers), rows, Q, truth, lists, given.threads, exact="exact" in name)
-        else:
-            search, row = made(name.replace("ours, ", "ours "), learned[:LEARNED], rows, lists)
-            row["points"] = list(points(search, Q, truth, given.threads))
-        row = {"codec": name, **row}
-        kept = [old for old in Results(RESULTS).read(file) or [] if old["codec"] != name]
-        found = sorted([*kept, row], key=lambda row: names.index(row["codec"]))
-        save(file, found, learned=LEARNED, rows=len(rows), lists=lists, threads=given.threads, data=given.data)
-        print(time.strftime("%H:%M"), row, flush=True)
+    names = (*ours, *(f"FAISS {text}" for text in FACTORY), "ScaNN", "ScaNN, exact after")
+    command(__doc__, jobs, {"learned": LEARNED}, only=names, million=False, figure=False)
     print(draw(Results(RESULTS).read("codecs_speed") or []))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,13 @@
 """Codes of every kind at every size, ours beside FAISS's and ScaNN's."""
 
 from collections.abc import Iterable
+from statistics import mean
 from typing import Any
 
 import numpy as np
 from scipy.stats import ttest_rel
 
-from benchmarks.codecs import training
+from benchmarks.codecs.pairs import WAYS
 from benchmarks.codecs.problems import SETS
 from benchmarks.table import Results, Table, number
 
@@ -40,13 +41,9 @@ def tables(results: Results) -> Iterable[Table]:
         return
     yield _best(found)
     yield _every(found)
-    yield from training.tables(results)
     pairs = results.read("codecs_pairs")
     if pairs:
         yield _pairs(pairs)
-    tails = results.read("codecs_tails")
-    if tails:
-        yield _tails(tails)
     axes = results.read("codecs_axes")
     if axes:
         yield _axes(axes)
@@ -116,8 +113,7 @@ def _pairs(found: list[Row]) -> Table:
         "codecs-pairs",
         "Answers among the ten nearest by codes: sentences ask for glosses, glosses for the nearest other",
         [
-            "queries", "bytes", "seeds", "OPQ", "queries mapped", "PairMap", "IndexingLayer", "PairMap above OPQ", "p",
-            "layer above OPQ", "p", "PairMap: CPU s", "layer: CPU s",
+            "queries", "bytes", "seeds", "OPQ", "queries mapped", "PairMap", "PairMap above OPQ", "p", "PairMap: CPU s",
         ],
         "codecs_pairs",
     )  # fmt: skip
@@ -125,29 +121,12 @@ def _pairs(found: list[Row]) -> Table:
         {(row["data"], row["bytes"]) for row in found}, key=lambda key: (key[0] != "sentences", key[1])
     ):
         rows = [row for row in found if (row["data"], row["bytes"]) == (data, size)]
-        ways = {way: [row[way] for row in rows] for way in ("OPQ", "queries mapped", "PairMap", "IndexingLayer")}
-        cells = [data, str(size), str(len(rows)), *(number(_mean(values)) for values in ways.values())]
-        for way in ("PairMap", "IndexingLayer"):
-            cells.append(f"{100 * (_mean(ways[way]) - _mean(ways['OPQ'])):+.1f} points")
-            same = len(rows) == 1 or ways[way] == ways["OPQ"]
-            cells.append("-" if same else number(float(ttest_rel(ways[way], ways["OPQ"]).pvalue), 2))
-        table.rows.append(
-            [*cells, *(number(_mean([row[name] for row in rows])) for name in ("seconds", "layer_seconds"))]
-        )
-    return table
-
-
-def _tails(found: list[Row]) -> Table:
-    table = Table(
-        "codecs-tails",
-        "Neighbours kept by codes alone (recall 10@10) of rows with heavy tails, 10,000 rows of 32 columns",
-        ["rows", "codes", "ours by default", "its scan", "exact scan of the same codes", "FAISS", "recall"],
-        "codecs_tails",
-    )
-    for row in found:
-        kept = [number(row[name]) for name in ("default", "exact", "faiss")]
-        scan = "fast" if row["fast"] else "exact"
-        table.rows.append([row["kind"], row["codes"], kept[0], scan, kept[1], row["faiss_codec"], kept[2]])
+        ways = {way: [row[way] for row in rows] for way in WAYS}
+        cells = [data, str(size), str(len(rows)), *(number(mean(values)) for values in ways.values())]
+        cells.append(f"{100 * (mean(ways['PairMap']) - mean(ways['OPQ'])):+.1f} points")
+        same = len(rows) == 1 or ways["PairMap"] == ways["OPQ"]
+        cells.append("-" if same else number(float(ttest_rel(ways["PairMap"], ways["OPQ"]).pvalue), 2))
+        table.rows.append([*cells, number(mean(row["seconds"] for row in rows))])
     return table
 
 
@@ -190,7 +169,3 @@ def _speed(results: Results) -> Table:
                 ]  # fmt: skip
                 table.rows.append([rows, str(threads), row["codec"], *cells])
     return table
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

@@ -6,24 +6,23 @@
 
 Without values a number is halved and doubled, a limit of rows halved, and some have their own values in `OTHERS`. A row
 is one of two problems on different data: the figure in points, and the CPU seconds of a fit, at the default and at the
-other values (one thread, one to five seeds). Differences below about .5 are noise. Writes results/defaults.json.
+other values (one thread, one to five seeds). Differences below about .5 are noise.
 """
 
 import ast
 import importlib
-import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nearkin
 from benchmarks.defaults.fields import HALVED, OTHERS, problems_of
 from benchmarks.defaults.problems import PROBLEMS
-from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import RESULTS, parser
-from benchmarks.table import Results
+from benchmarks.harness import cpu_seconds
+from benchmarks.jobs import Job, Row, command
 
 SRC = Path(nearkin.__file__).parent
 
@@ -103,34 +102,25 @@ def figure(problem: str, data: Path, seeds: int) -> tuple[float, float]:
 at_defaults = cache(figure)
 
 
-def measured(field: Field, values: tuple[Any, ...], data: Path, seeds: int | None) -> Iterator[dict[str, Any]]:
-    """A row for each problem of a field."""
-    for problem in problems_of(str(field)):
-        n = seeds or PROBLEMS[problem].seeds
-        points, seconds = at_defaults(problem, data, n)
-        row = {"field": str(field), "value": repr(field.value), "problem": problem, "unit": PROBLEMS[problem].unit}
-        row |= {"seeds": n, "figure": points, "seconds": seconds, "others": {}}
-        for value in values:
-            if value != field.value:
-                with field.moved(value):
-                    found, taken = figure(problem, data, n)
-                row["others"][repr(value)] = [found, taken]
-        yield row
+def measured(field: Field, values: tuple[Any, ...], problem: str, data: Path, seeds: int) -> Row:
+    """The figure at the default and at the other values."""
+    points, seconds = at_defaults(problem, data, seeds)
+    row: Row = {"value": repr(field.value), "unit": PROBLEMS[problem].unit, "seeds": seeds, "figure": points}
+    row |= {"seconds": seconds, "others": {}}
+    for value in values:
+        if value != field.value:
+            with field.moved(value):
+                row["others"][repr(value)] = list(figure(problem, data, seeds))
+    return row
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for field, values in wanted(given.fields or (["quantization.additive.memory=0"] if given.quick else [])):
+        for problem in problems_of(str(field)):
+            seeds = 1 if given.quick else given.seeds or PROBLEMS[problem].seeds
+            work = partial(measured, field, values, problem, given.data, seeds)
+            yield "defaults", Job({"field": str(field), "problem": problem}, work)
 
 
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("fields", nargs="*", metavar="FIELD", help="MODULE, MODULE.FIELD or MODULE.FIELD=VALUE,VALUE")
-    options.add_argument("--seeds", type=int, help="runs of each problem (default: the problem's own number)")
-    given = options.parse_args()
-    limit_threads(given.threads)
-    for field, values in wanted(given.fields or (["quantization.additive.memory=0"] if given.quick else [])):
-        for row in measured(field, values, given.data, 1 if given.quick else given.seeds):
-            key = (row["field"], row["problem"])
-            rows = [old for old in Results(RESULTS).read("defaults") or [] if (old["field"], old["problem"]) != key]
-            save("defaults", [*rows, row], threads=given.threads, data=given.data)
-            print(time.strftime("%H:%M"), row, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    command(__doc__, jobs, {}, "fields", seeds=0)

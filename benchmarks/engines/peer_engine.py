@@ -1,4 +1,4 @@
-"""One engine's own codes searched from end to end, by a Python that has the engine: `peer_engine.py CODEC FOLDER`.
+"""One engine's own codes searched from end to end, by a Python that has the engine: `peer_engine.py FOLDER CODEC`.
 
 FOLDER/data.npz holds rows X (n, d) and queries Q (m, d) float32. Writes FOLDER/found.npy (m, 10), and prints one line
 of JSON. An engine that is not installed is a note.
@@ -101,7 +101,7 @@ CODECS = {
 }
 
 if __name__ == "__main__":
-    package, search = CODECS[sys.argv[1]]
-    data = np.load(f"{sys.argv[2]}/data.npz")
-    np.save(f"{sys.argv[2]}/found.npy", search(data["X"], data["Q"]))
+    package, search = CODECS[sys.argv[2]]
+    data = np.load(f"{sys.argv[1]}/data.npz")
+    np.save(f"{sys.argv[1]}/found.npy", search(data["X"], data["Q"]))
     print(json.dumps({"version": version(package)}))

@@ -13,22 +13,21 @@ queries are unlike the rows (sentences), 1,000 other queries judge the rotations
 and Lance's product codes, which begin at random, are the mean of three indexes.
 """
 
-import json
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
 
 from benchmarks.codecs.problems import NEIGHBOURS, Problem, load, other_queries
 from benchmarks.engines.peer_engine import CODECS as PEERS
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import RESULTS, parser, peer_python
-from benchmarks.table import Results
+from benchmarks.harness import by_peer
+from benchmarks.jobs import Job, Row, command
+from benchmarks.options import peer_python
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
 from nearkin.linalg.haar import haar_orthogonal
@@ -77,7 +76,9 @@ def problem_of(name: str, folder: Path) -> Problem:
 def searched(name: str, X: np.ndarray, Q: np.ndarray, peers: Path) -> tuple[np.ndarray | None, str]:
     """The rows (m, 10) that the engine finds, None where it cannot run, and its version or why not."""
     if name in PEERS:
-        return _by_peer(name, X, Q, peers)
+        script = Path(__file__).with_name("peer_engine.py")
+        row = by_peer(peer_python(peers), script, {"X": X, "Q": Q}, name)
+        return row.get("found"), row.get("version", row.get("note", ""))
     if CODECS[name].factory == "sign":
         index = faiss.IndexBinaryFlat(X.shape[1])
         index.add(np.packbits(X > 0, axis=1))
@@ -88,69 +89,45 @@ def searched(name: str, X: np.ndarray, Q: np.ndarray, peers: Path) -> tuple[np.n
     return index.search(Q, NEIGHBOURS)[1], faiss.__version__
 
 
-def _by_peer(name: str, X: np.ndarray, Q: np.ndarray, peers: Path) -> tuple[np.ndarray | None, str]:
-    python = peer_python(peers)
-    if python is None:
-        return None, "not installed"
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/data.npz", X=X, Q=Q)
-        command = [python, Path(__file__).with_name("peer_engine.py"), name, folder]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
-            return None, f"not installed or failed: {(done.stderr.splitlines() or [''])[-1]}"
-        return np.load(f"{folder}/found.npy"), json.loads(done.stdout.splitlines()[-1])["version"]
+def fitted(problem: Problem, learned: str, others: np.ndarray | None) -> tuple[Rotation, float]:
+    """The rotation for a codec, and CPU seconds; `others` are queries too."""
+    start = time.process_time()
+    learned = f"pq{problem.d // 16}" if learned == "pq" else learned
+    rotation = Rotation(learned, center=learned == "sign", random_state=0).fit(problem.learned, queries=others)
+    return rotation, time.process_time() - start
 
 
-def measured(problem: Problem, others: np.ndarray | None, names: list[str], peers: Path) -> Iterator[dict[str, Any]]:
-    """A row for every codec: recall by rotation, what the learned one is, and its seconds; `others` are queries too."""
+def measured(problem: Problem, rotations: Callable[[str], tuple[Rotation, float]], name: str, peers: Path) -> Row:
+    """Recall of a codec by rotation, what the learned one is, and its seconds."""
     d = problem.d
     randoms = [haar_orthogonal(d, d, random_state=1 + i).numpy().astype(np.float32) for i in range(DRAWS)]
-    fitted: dict[str, tuple[Rotation, float]] = {}
-    for name in names:
-        learned = CODECS[name].learned
-        learned = f"pq{d // 16}" if learned == "pq" else learned
-        if learned not in fitted:
-            start = time.process_time()
-            rotation = Rotation(learned, center=learned == "sign", random_state=0)
-            rotation.fit(problem.learned, queries=others)
-            fitted[learned] = rotation, time.process_time() - start
-        rotation, seconds = fitted[learned]
-        row: dict[str, Any] = {"codec": name, "chosen": rotation.chosen_, "fit_seconds": seconds}
-        again = DRAWS if name in RANDOM else 1
-        plain, turned = [lambda rows: rows] * again, [rotation.transform] * again
-        for way, turns in zip(ROTATIONS, (plain, [lambda rows, R=R: rows @ R for R in randoms], turned), strict=True):
-            kept = []
-            for turn in turns:
-                X, Q = (np.ascontiguousarray(turn(part)) for part in (problem.searched, problem.queries))
-                found, row["version"] = searched(name, X, Q, peers)
-                if found is None:
-                    break
-                kept.append(recall_k_at_k(found, problem.truth, NEIGHBOURS))
-            else:
-                row[way] = float(np.mean(kept))
-        yield row
+    rotation, seconds = rotations(CODECS[name].learned)
+    row: Row = {"chosen": rotation.chosen_, "fit_seconds": seconds}
+    again = DRAWS if name in RANDOM else 1
+    plain, turned = [lambda rows: rows] * again, [rotation.transform] * again
+    for way, turns in zip(ROTATIONS, (plain, [lambda rows, R=R: rows @ R for R in randoms], turned), strict=True):
+        kept = []
+        for turn in turns:
+            X, Q = (np.ascontiguousarray(turn(part)) for part in (problem.searched, problem.queries))
+            found, row["version"] = searched(name, X, Q, peers)
+            if found is None:
+                break
+            kept.append(recall_k_at_k(found, problem.truth, NEIGHBOURS))
+        else:
+            row[way] = float(np.mean(kept))
+    return row
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for name in ("sift",) if given.quick else given.sets:
+        problem = problem_of(name, given.data)
+        rotations = cache(partial(fitted, problem, others=None if "words" in name else other_queries(name, given.data)))
+        for codec in ("FAISS binary", "FAISS SQ4") if given.quick else given.codecs:
+            yield (
+                "engines",
+                Job({"data": name, "codec": codec}, partial(measured, problem, rotations, codec, given.peers)),
+            )
 
 
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    options.add_argument("--codecs", nargs="+", choices=tuple(CODECS), default=tuple(CODECS))
-    given = options.parse_args()
-    limit_threads(given.threads)
-    for name in ("sift",) if given.quick else given.sets:
-        problem = problem_of(name, given.data)
-        others = None if "words" in name else other_queries(name, given.data)
-        names = ["FAISS binary", "FAISS SQ4"] if given.quick else given.codecs
-        for row in measured(problem, others, names, given.peers):
-            row = {"data": name, **row}
-            rows = [old for old in Results(RESULTS).read("engines") or [] if _key(old) != _key(row)]
-            save("engines", [*rows, row], learned=LEARNED, searched=SEARCHED, threads=given.threads, data=given.data)
-            print(time.strftime("%H:%M"), row, flush=True)
-
-
-def _key(row: dict[str, Any]) -> tuple[str, str]:
-    return row["data"], row["codec"]
-
-
-if __name__ == "__main__":
-    main()
+    command(__doc__, jobs, {"learned": LEARNED, "searched": SEARCHED}, sets=SETS, codecs=tuple(CODECS))

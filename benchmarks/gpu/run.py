@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 
 from benchmarks.harness import save
 from benchmarks.options import parser
 from benchmarks.orthogonal import language_model
-from benchmarks.orthogonal.methods import PogoRule, Step, from_gradient, our_steps
+from benchmarks.orthogonal.methods import Maker, PogoRule, Step, from_gradient, our_steps
 from benchmarks.orthogonal.sgdg import SGDG
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.linalg.haar import haar_orthogonal
@@ -31,7 +30,6 @@ from nearkin.orthogonal import GivensDescent, RiemannianDescent
 
 LIMIT = 2.0  # seconds of a step
 FIGURE_4 = ("GCD-R", "GCD-G", "GCD-S", "Cayley")
-Maker = Callable[[Tensor, Tensor], Step]
 
 
 def clock(device: str) -> float:
@@ -110,13 +108,12 @@ def all_pairs(device: str, size: int, k: int, seconds: float) -> dict[str, float
 
 def rotations(device: str, small: bool, cache: Path) -> dict[str, Any]:
     """The language model's rows: what is not learned, SGDG and ours."""
-    arguments = argparse.Namespace(
+    given = argparse.Namespace(
         device=device, small=small, smaller=False, quick=False, cache=cache, bits=language_model.BITS,
         steps=language_model.STEPS, seeds=5, methods="SGDG;riemannian;riemannian, Adam",
     )  # fmt: skip
-    found: dict[str, Any] = {}
-    for name in language_model.measure(arguments, found):
-        print(language_model.line(name, found[name]), flush=True)
+    found = {name: work() for name, work in language_model.rows_of(given)}
+    print({name: row["runs"][-1]["loss"] for name, row in found.items()}, flush=True)
     return found
 
 
@@ -141,7 +138,3 @@ def main() -> None:
     }
     print(f"{time.perf_counter() - start:.0f} s")
     save("gpu", results, small=small, device=arguments.device)
-
-
-if __name__ == "__main__":
-    main()

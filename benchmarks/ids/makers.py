@@ -58,14 +58,6 @@ def semantic_id(X: np.ndarray, levels: int, codes: int, seed: int) -> Made:
     return counted(nearest, ((X - np.asarray(encoder.decode(nearest))) ** 2).sum(1).mean())
 
 
-def drawn(X: np.ndarray, levels: int, codes: int, seed: int) -> Made:
-    """Different ids at random: what ids without meaning give."""
-    generator = np.random.default_rng(seed)
-    numbers = generator.choice(codes**levels, len(X), replace=False)
-    ids = np.column_stack([numbers // codes**level % codes for level in range(levels)])
-    return Made(ids, ids, (float("nan"), float("nan")))
-
-
 def counted(nearest: np.ndarray, error: float) -> Made:
     """Ids made different by a counter as one more code."""
     _, key = np.unique(nearest, axis=0, return_inverse=True)
@@ -81,7 +73,6 @@ MAKERS: dict[str, Maker] = {
     "FAISS residual, counter": faiss_residual,
     "residual k-means, counter": plain_kmeans,
     "semantic-id, counter": semantic_id,
-    "at random": drawn,
 }
 
 

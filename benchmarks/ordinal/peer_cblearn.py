@@ -1,8 +1,8 @@
 """Run by the peer's own Python (cblearn pins NumPy 1.26): fit one loss and keep the time of every iteration.
 
-    python peer_cblearn.py problem.npz loss limit_seconds > record.json
+    python peer_cblearn.py folder loss limit_seconds
 
-problem.npz holds train (m, 3), test (t, 3), n, p. L-BFGS calls back after each iteration; the points are kept and
+folder/data.npz holds train (m, 3), test (t, 3), n, p. L-BFGS calls back after each iteration; the points are kept and
 judged after the fit, so that judging costs no measured time.
 """
 
@@ -17,7 +17,7 @@ import cblearn.embedding._soe as soe
 import cblearn.embedding._ste as ste
 import numpy as np
 
-train, test, n, p = (np.load(sys.argv[1])[name] for name in ("train", "test", "n", "p"))
+train, test, n, p = (np.load(f"{sys.argv[1]}/data.npz")[name] for name in ("train", "test", "n", "p"))
 loss, limit = sys.argv[2], float(sys.argv[3])
 n, p = int(n), int(p)
 seen = []
@@ -70,7 +70,6 @@ print(
             "iterations": len(seen),
             "seconds": total,
             "error": error(seen[-1][1]),
-            "curve": curve,
         }
     )
 )

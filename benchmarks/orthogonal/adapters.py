@@ -6,7 +6,7 @@ One rotation: forward and backward of 256 vectors with d = 512, all in turn, at 
 PyTorch's own layers learns the characters of the standard library; then it is frozen, and rotations of the inputs of
 its feed-forward layers learn the same text with lower and upper case exchanged. Every adapter takes the learning rate
 of the grid with the least loss after 200 steps of seed 0, then runs on fresh seeds. Memory is what autograd keeps for
-one backward. Writes results/orthogonal_adapters.json.
+one backward.
 """
 
 import copy
@@ -14,15 +14,18 @@ import importlib
 import importlib.util
 import sys
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import parser, peer_packages
+from benchmarks.jobs import Job, Row, command
+from benchmarks.options import peer_packages
 from benchmarks.orthogonal.run import step_times
 from benchmarks.orthogonal.transformer import LETTERS, characters, sequences
 from nearkin.linalg.orthonormal import orthogonality_error
@@ -43,7 +46,7 @@ def peft_blocks(module: Any) -> Tensor:
     return module._cayley_batch(module.weight.detach(), module.block_size, module.use_cayley_neumann)
 
 
-def one_rotation(d: int, block: int, norm: float, seconds: float, *, peft: bool) -> dict[str, dict[str, float]]:
+def one_rotation(d: int, block: int, norm: float, seconds: float, *, peft: bool) -> list[Row]:
     """Milliseconds of forward and backward, and ||R^T R - I||_F / sqrt(block), for Q of this spectral norm (about)."""
     made: dict[str, Any] = {"BlockRotation": BlockRotation(d, block)}
     if peft:
@@ -63,7 +66,7 @@ def one_rotation(d: int, block: int, norm: float, seconds: float, *, peft: bool)
         steps[name] = step
     times = step_times(steps, seconds)
     blocks = {n: m.rotations() if isinstance(m, BlockRotation) else peft_blocks(m) for n, m in made.items()}
-    return {n: {"ms": 1e3 * times[n], "error": orthogonality_error(R.detach())} for n, R in blocks.items()}
+    return [{"method": n, "ms": 1e3 * times[n], "error": orthogonality_error(R.detach())} for n, R in blocks.items()]
 
 
 class Model(nn.Module):
@@ -160,35 +163,30 @@ def adapted(base: nn.Module, name: str, texts: tuple[Tensor, Tensor], steps: int
     return {"before": before, "loss": after, "seconds": seconds, "kept": memory, "drift": drift}
 
 
-def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--steps", type=int, default=2000)
-    options.add_argument("--seeds", type=int, default=1, help="fresh ones")
-    arguments = options.parse_args()
-    limit_threads(arguments.threads)
-    folder = peer_packages(arguments.peers)
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    folder = peer_packages(given.peers)
     sys.path += [str(folder)] if folder else []
     peft = importlib.util.find_spec("peft") is not None
-    results: dict[str, Any] = {"rotation": {}, "transformer": {}}
-    for block in BLOCKS[:2] if arguments.quick else BLOCKS:
-        for norm in (0.3, 1.0, 3.0):
-            row = one_rotation(512, block, norm, 0.2 if arguments.quick else 1.5, peft=peft)
-            results["rotation"][f"{block}, |Q| = {norm:g}"] = row
-            print(block, norm, {n: f"{r['ms']:.2f} ms, {r['error']:.1e}" for n, r in row.items()}, flush=True)
+    for block, norm in product(BLOCKS[:2] if given.quick else BLOCKS, (0.3, 1.0, 3.0)):
+        work = partial(one_rotation, 512, block, norm, 0.2 if given.quick else 1.5, peft=peft)
+        yield "orthogonal_rotation", Job({"block": f"{block}, |Q| = {norm:g}"}, work)
     text, held_out = characters()
     torch.manual_seed(0)
     base = Model()
-    learn(base, text, 30 if arguments.quick else 600, 2e-3, 0)
+    learn(base, text, 30 if given.quick else 600, 2e-3, 0)
     texts = (exchanged(text), exchanged(held_out))
-    steps, seeds = (10, 1) if arguments.quick else (arguments.steps, arguments.seeds)
     for name in ADAPTERS if peft else list(ADAPTERS)[:1]:
-        grid = {lr: adapted(base, name, texts, max(1, steps // 10), lr, 0)["loss"] for lr in GRID}
-        lr = min(grid, key=lambda lr: grid[lr] if grid[lr] == grid[lr] else float("inf"))
-        runs = [adapted(base, name, texts, steps, lr, seed) for seed in range(1, seeds + 1)]
-        results["transformer"][name] = {"lr": lr, "grid": grid, "steps": steps, "runs": runs}
-        print(name, lr, runs, flush=True)
-        save("orthogonal_adapters", results, threads=arguments.threads)
+        work = partial(chosen, base, name, texts, 10 if given.quick else given.steps, given.seeds)
+        yield "orthogonal_adapters", Job({"method": name}, work)
 
 
-if __name__ == "__main__":
-    main()
+def chosen(base: nn.Module, name: str, texts: tuple[Tensor, Tensor], steps: int, seeds: int) -> Row:
+    """The learning rate with the least loss after a tenth of the steps, and runs on fresh seeds."""
+    grid = {lr: adapted(base, name, texts, max(1, steps // 10), lr, 0)["loss"] for lr in GRID}
+    lr = min(grid, key=lambda lr: grid[lr] if grid[lr] == grid[lr] else float("inf"))
+    runs = [adapted(base, name, texts, steps, lr, seed) for seed in range(1, seeds + 1)]
+    return {"lr": lr, "grid": grid, "steps": steps, "runs": runs}
+
+
+def main() -> None:
+    command(__doc__, jobs, {}, steps=2000, seeds=1)

@@ -1,6 +1,4 @@
-"""Figures from the JSON: a step against its size, loss against time, drift."""
-
-from pathlib import Path
+"""Figures from the JSON: a step against its size, loss against time."""
 
 import matplotlib
 
@@ -8,33 +6,36 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import NullFormatter
 
+from benchmarks.options import FIGURES
+from benchmarks.table import grouped
 
-def draw_steps(results: dict, path: Path) -> None:
+
+def draw_steps(rows: list[dict], name: str) -> None:
+    results = {key[0]: {row["method"]: row for row in own} for key, own in grouped(rows, "size").items()}
     squares = sorted((int(size.split("x")[0]), size) for size in results if len(set(size.split("x"))) == 1)
-    if len(squares) < 2:
-        return
     figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
     for name in results[squares[0][1]]:
         points = [(d, results[size][name]["ms"]) for d, size in squares if name in results[size]]
         axes.loglog(*zip(*points, strict=True), marker="o", ms=3, label=name)
     axes.set(xlabel="d", ylabel="ms per step, from a given gradient", title="One step on O(d)")
     axes.legend(fontsize=6, ncols=2)
-    figure.savefig(path, dpi=130)
+    figure.savefig(FIGURES / f"{name}.png", dpi=130)
 
 
-def draw_tasks(results: dict, path: Path) -> None:
-    rows = -(-len(results) // 4)
-    figure, panels = plt.subplots(rows, 4, figsize=(17, 3.8 * rows), layout="constrained", squeeze=False)
-    methods = {method: row["ours"] for record in results.values() for method, row in record["methods"].items()}
+def draw_tasks(found: list[dict]) -> None:
+    results = {key[0]: rows for key, rows in grouped(found, "task").items()}
+    lines = -(-len(results) // 4)
+    figure, panels = plt.subplots(lines, 4, figsize=(17, 3.8 * lines), layout="constrained", squeeze=False)
+    methods = {row["method"]: row["ours"] for row in found}
     styles = {
         method: {"color": plt.cm.tab20(i % 20), "ls": "-" if ours else "--", "lw": 1.2}
         for i, (method, ours) in enumerate(methods.items())
     }
-    for axes, (name, record) in zip(panels.flat, results.items(), strict=False):
-        for method, row in record["methods"].items():
+    for axes, (name, rows) in zip(panels.flat, results.items(), strict=False):
+        for row in rows:
             if row["curve"]:
-                axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
-        axes.axhline(record["target"], color="k", lw=0.5)
+                axes.loglog(*zip(*row["curve"], strict=True), **styles[row["method"]])
+        axes.axhline(rows[0]["target"], color="k", lw=0.5)
         axes.set(xlabel="CPU seconds", title=name)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.yaxis.set_minor_formatter(NullFormatter())
@@ -43,20 +44,20 @@ def draw_tasks(results: dict, path: Path) -> None:
     panels[0][0].set_ylabel("loss")
     lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
     figure.legend(handles=lines, loc="outside right center", fontsize=8)
-    figure.savefig(path, dpi=110)
+    figure.savefig(FIGURES / "orthogonal_tasks.png", dpi=110)
 
 
-def draw_language_model(results: dict, path: Path) -> None:
+def draw_language_model(found: list[dict], name: str) -> None:
     """Mean loss of the seeds against mean CPU time; what is not learned as horizontal lines."""
     plt.close("all")
     figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
     peers = ("SGDG", "POGO")
-    for name, row in results.items():
-        runs = row["runs"]
+    for row in found:
+        method, runs = row["rotations"], row["runs"]
         if "lr" not in row:
             axes.axhline(sum(run["loss"] for run in runs) / len(runs), color="k", ls=":", lw=0.8)
             axes.annotate(
-                name,
+                method,
                 (1, sum(run["loss"] for run in runs) / len(runs)),
                 xycoords=("axes fraction", "data"),
                 ha="right",
@@ -68,12 +69,16 @@ def draw_language_model(results: dict, path: Path) -> None:
         means = [
             [sum(point[i] for point in points) / len(points) for i in (0, 1)] for points in zip(*curves, strict=True)
         ]
-        style = {"ls": "--" if name.startswith(peers) else "-", "lw": 1.2, "marker": "o" if "half" in name else None}
-        axes.plot(*zip(*means, strict=True), label=name, ms=2.5, **style)
+        style = {
+            "ls": "--" if method.startswith(peers) else "-",
+            "lw": 1.2,
+            "marker": "o" if "half" in method else None,
+        }
+        axes.plot(*zip(*means, strict=True), label=method, ms=2.5, **style)
     axes.set(
         xlabel="CPU seconds of gradients and steps",
         ylabel="loss on held-out text, nats a character",
         title="Rotations R1 and R2 of a rounded language model",
     )
     figure.legend(loc="outside right upper", fontsize=7)
-    figure.savefig(path, dpi=130)
+    figure.savefig(FIGURES / f"{name}.png", dpi=130)

@@ -24,10 +24,6 @@ SETTINGS: dict[str, list[tuple[int, int, int]]] = {  # (d, k, how many)
     "MNIST": [(784, 100, 1), (100, 100, 1)],
     "CIFAR": [(9 * c, c, 36) for c in (16, 32, 64)],
 }
-PAPER = {  # Table 1, in 10^4
-    "paper: exact-ort": [">1600", ">12800", ">200", ">49K"],
-    "paper: stoch-ort (s = 2)": ["<68", "<272", "<8.5", "<2K"],
-}
 METHODS = {
     "flow s=2": lambda p: StochasticFlow(p, 1e-4, scale="none"),
     "givens random": lambda p: GivensDescent(p, 1e-4, "random"),
@@ -72,13 +68,4 @@ def main() -> None:
         name: {setting: sum(n * counted(name, d, k) for d, k, n in shapes) for setting, shapes in SETTINGS.items()}
         for name in METHODS
     }
-    print(f"{'operations a step, in 10^4':28}" + "".join(f"{setting:>10}" for setting in SETTINGS))
-    for name, row in sorted(rows.items(), key=lambda item: item[1]["ES-400"]):
-        print(f"{name:28}" + "".join(f"{value / 1e4:10.0f}" for value in row.values()))
-    for name, values in PAPER.items():
-        print(f"{name:28}" + "".join(f"{value:>10}" for value in values))
     print(save("orthogonal_flops", rows, shapes=SETTINGS))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,20 +1,20 @@
 """Rotations of a language model at 4 bits: loss and perplexity against time, ours beside SGDG, Hadamard and none.
 
     python -m benchmarks orthogonal language_model                       # half an hour of one thread
-    python -m benchmarks orthogonal language_model --methods SGDG,none   # these rows anew
+    python -m benchmarks orthogonal language_model --methods "SGDG;riemannian"   # and what is not learned
+    python -m benchmarks orthogonal language_model --bits 3              # or --smaller: d = 64 and two layers
     python -m benchmarks orthogonal language_model --small --device cpu  # seconds
 
 A network of transformer.py is trained once (kept in --cache). Its weights and activations are rounded to 4 bits, and
 the rotations R1 (residual stream) and R2 (each head) are learned through the rounding, from random Hadamard matrices,
 by the loss on the training text. Every method has the same grid of step lengths, judged on seed 0 with a quarter of the
 steps; then five fresh seeds, a cosine down to zero, `STEPS` steps. The clock counts gradient and step and stops while
-the loss on the judging text is taken. Writes results/orthogonal_language_model.json and docs/figures.
+the loss on the judging text is taken.
 """
 
-import argparse
 import math
-import statistics
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,12 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import FIGURES, RESULTS, parser
+from benchmarks.jobs import Job, command
+from benchmarks.options import RESULTS
 from benchmarks.orthogonal.figures import draw_language_model
 from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
-from benchmarks.stored import read_json
+from benchmarks.table import Results
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
@@ -169,62 +169,44 @@ def fixed(task: Task, seeds: int) -> dict[str, Any]:
     return {name: {"runs": [{"loss": value} for value in values]} for name, values in rows.items()}
 
 
-def line(name: str, row: dict[str, Any]) -> str:
-    losses = [run["loss"] for run in row["runs"]]
-    mean, sd = statistics.mean(losses), statistics.stdev(losses) if len(losses) > 1 else 0.0
-    text = f"{name:36}{mean:8.4f}{sd:8.4f}{math.exp(mean):11.4f}"
-    if "lr" not in row:
-        return text
-    seconds, stepping = (statistics.mean(run[key] for run in row["runs"]) for key in ("seconds", "stepping"))
-    error = max(run["orthogonality"] for run in row["runs"])
-    return f"{text}{seconds:9.2f}{stepping:9.3f}{row['lr']:8.3g}{error:10.1e}"
+def task_of(given: Namespace) -> tuple[Task, int, int]:
+    """The task, and numbers of steps and seeds."""
+    small = given.small or given.quick
+    shape, batch, judged = (SMALL, 4, 8) if small else (SMALLER, 8, 64) if given.smaller else (Shape(), 2, 24)
+    task = Task(shape, Path(given.cache), given.device, batch, judged, given.bits)
+    return task, *((6, 2) if small else (given.steps, given.seeds))
 
 
-def parse() -> argparse.Namespace:
-    options = parser(__doc__)
-    options.add_argument("--methods", help="only those whose name is one of these words, separated by semicolons")
-    options.add_argument("--steps", type=int, default=STEPS)
-    options.add_argument("--seeds", type=int, default=5)
-    options.add_argument("--smaller", action="store_true", help="d = 64 and two layers in place of 256 and four")
-    options.add_argument("--bits", type=int, default=BITS)
-    options.add_argument("--small", action="store_true", help="a tiny network and few steps")
-    options.add_argument("--device", default="cpu")
-    options.add_argument("--cache", type=Path, default=CACHE, help="where the trained network is kept")
-    options.add_argument("--figures", type=Path, default=FIGURES)
-    return options.parse_args()
-
-
-def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
-    """Fill `found` with the rows asked for, naming each."""
-    small = arguments.small or arguments.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (SMALLER, 8, 64) if arguments.smaller else (Shape(), 2, 24)
-    steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
-    task = Task(shape, arguments.cache, arguments.device, batch, judged, arguments.bits)
+def rows_of(given: Namespace) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """The rows asked for by their names, and what measures each."""
+    task, steps, seeds = task_of(given)
     for name, row in fixed(task, seeds).items():
-        found[name] = row
-        yield name
-    asked = arguments.methods.split(";") if arguments.methods else None
+        yield name, lambda row=row: row
+    found: dict[str, dict[str, Any]] = {}
+    asked = given.methods.split(";")
     for method in METHODS:
-        if asked is None or method.name in asked:
-            found[method.name] = compete(task, method, found, steps, seeds)
-            yield method.name
+        if given.methods == "" or method.name in asked:
+
+            def measured(method: Method = method) -> dict[str, Any]:
+                found[method.name] = compete(task, method, found, steps, seeds)
+                return found[method.name]
+
+            yield method.name, measured
+
+
+def source(given: Namespace) -> str:
+    """The name of the JSON and of the figure."""
+    if given.smaller:
+        return f"{NAME}_d64"
+    return f"{NAME}_{given.bits}bits" if given.bits != BITS else NAME
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for name, work in rows_of(given):
+        yield source(given), Job({"rotations": name}, work)
 
 
 def main() -> None:
-    arguments = parse()
-    limit_threads(arguments.threads)
-    arguments.figures.mkdir(parents=True, exist_ok=True)
-    name = NAME + ("_quick" if arguments.small or arguments.quick else "_d64" if arguments.smaller else "")
-    name += f"_{arguments.bits}bits" if arguments.bits != BITS and not arguments.smaller else ""
-    file = RESULTS / f"{name}.json"
-    found: dict[str, Any] = read_json(file)["results"] if file.exists() else {}
-    settings = {"bits": arguments.bits, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}
-    print(f"{'':36}{'loss':>8}{'sd':>8}{'perplexity':>11}{'seconds':>9}{'stepping':>9}{'lr':>8}{'|RtR-I|':>10}")
-    for row in measure(arguments, found):
-        save(name, found, **settings)
-        print(line(row, found[row]), flush=True)
-    draw_language_model(found, arguments.figures / f"{name}.png")
-
-
-if __name__ == "__main__":
-    main()
+    options = {"methods": "", "steps": STEPS, "seeds": 5, "bits": BITS, "cache": str(CACHE), "device": "cpu"}
+    for name in command(__doc__, jobs, {"grid": list(GRID)}, smaller=False, small=False, **options):
+        draw_language_model(Results(RESULTS).read(name), name)

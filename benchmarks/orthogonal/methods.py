@@ -143,9 +143,10 @@ def add_peers(folder: Path | None) -> list[str]:
 
 
 Step = Callable[[], None]
+Maker = Callable[[Tensor, Tensor], Step]  # from X and its gradient
 
 
-def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Callable[[Tensor, Tensor], Step]:
+def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Maker:
     """One step of an optimizer from a given gradient, uphill and downhill in turn: always the same one would arrive."""
 
     def make(X: Tensor, G: Tensor) -> Step:
@@ -162,7 +163,7 @@ def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Callable[[Tenso
     return make
 
 
-def our_steps(lr: float) -> dict[str, Callable[[Tensor, Tensor], Step]]:
+def our_steps(lr: float) -> dict[str, Maker]:
     """Our methods by name, as makers of steps from (X, gradient); first the defaults, by their plain calls."""
     steps = {
         "riemannian auto": from_gradient(lambda p: orthogonal_optimizer(p, lr)),
@@ -179,7 +180,7 @@ def our_steps(lr: float) -> dict[str, Callable[[Tensor, Tensor], Step]]:
     return steps
 
 
-def peer_steps(lr: float, packages: list[str]) -> dict[str, Callable[[Tensor, Tensor], Step]]:
+def peer_steps(lr: float, packages: list[str]) -> dict[str, Maker]:
     """The peers by name, as makers of steps from (X, gradient)."""
     steps = {
         "POGO's rule": from_gradient(lambda p: PogoRule(p, lr)),
@@ -198,7 +199,7 @@ def peer_steps(lr: float, packages: list[str]) -> dict[str, Callable[[Tensor, Te
     return steps
 
 
-def geoopt_step(manifold: str, lr: float) -> Callable[[Tensor, Tensor], Step]:
+def geoopt_step(manifold: str, lr: float) -> Maker:
     return from_gradient(lambda p: geoopt_sgd(p, lr, 0.0, manifold))
 
 
@@ -221,7 +222,7 @@ def geotorch_orthogonal(layer: nn.Module) -> None:
     importlib.import_module("geotorch").orthogonal(layer, "weight")
 
 
-def _parametrized(register: Callable[[nn.Module], None], lr: float) -> Callable[[Tensor, Tensor], Step]:
+def _parametrized(register: Callable[[nn.Module], None], lr: float) -> Maker:
     def make(X: Tensor, G: Tensor) -> Step:
         peer, gradients = Parametrized(X, register, lr), [G, -G]
 

@@ -1,34 +1,32 @@
-"""Cost of one step from a given gradient: every method and every peer in one run, in turn (A B A B), one thread or two.
+"""Cost of one step from a given gradient: every method and every peer in one run, in turn (A B A B).
 
     python -m benchmarks orthogonal run --quick
-    python -m benchmarks orthogonal --sizes 64x64,512x512,2048x2048,1024x64,4096x64 --threads 1
-    OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default python -m benchmarks orthogonal run --kind SSE
+    python -m benchmarks orthogonal --sizes 64x64 1024x64 --methods riemannian,POGO
 
 The gradient is Gaussian and lr such that a step's skew matrix has norm 0.1 (spectral, estimated); matrix exponentials
-and Newton-Schulz steps cost more at larger norms. `share` is the counted
-arithmetic per second over that of this machine's matrix product of the same size, measured in the same run; for steps
-that a single pass over the memory makes (`ONE_PASS`) it is their bytes per second over those of a plain copy. Writes
-results/orthogonal.json and, beside it, a figure. A cheap step is not a fast method: see tasks.py.
+and Newton-Schulz steps cost more at larger norms. `share` is the counted arithmetic per second over that of this
+machine's matrix product of the same size, measured in the same run; for steps that a single pass over the memory makes
+(`ONE_PASS`) it is their bytes per second over those of a plain copy. A cheap step is not a fast method: see tasks.py.
 """
 
-import argparse
 import math
 import time
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 
 import torch
 
-from benchmarks.harness import limit_threads
-from benchmarks.options import drawing_parser, peer_packages
+from benchmarks.jobs import Job, Row, command
+from benchmarks.options import RESULTS, peer_packages
 from benchmarks.orthogonal.figures import draw_steps
-from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
-from benchmarks.stored import read_json, write_json
+from benchmarks.orthogonal.methods import Maker, Step, add_peers, our_steps, peer_steps
+from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
-SIZES = "16x16,32x32,64x64,128x128,256x256,512x512,1024x1024,2048x2048,4096x4096,1024x64,4096x64"
-KIND_SIZES = "64x64,512x512,1024x1024"  # on a kind of CPU that is not this machine's own
+SIZES = (*(f"{2**power}x{2**power}" for power in range(4, 13)), "1024x64", "4096x64")
 ONE_PASS = ("givens random", "flow s=2", "plain copy")
-SLOW = ("geotorch", "torch parametrization, matrix_exp")
 
 
 def flops(name: str, d: int, k: int) -> float | None:
@@ -87,36 +85,31 @@ def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
     return {name: sorted(values)[len(values) // 4] for name, values in times.items()}
 
 
-def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool, words: list[str]) -> dict[str, dict]:
+def makers(d: int, k: int, packages: list[str]) -> dict[str, Maker]:
+    """What can be measured at this size within the time."""
+    lr = NORM / (2 * math.sqrt(2 * d) if d == k else 2 * math.sqrt(d))  # over the norm of a Gaussian Omega
+    left_out = {"flow s=d/log d", "givens greedy", "givens random, columns"} if d > k else set()
+    left_out |= {"geotorch", "torch parametrization, matrix_exp"} if max(d, k) > 512 else set()
+    if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
+        left_out.add("torch parametrization, cayley")
+    found = {**our_steps(lr), **peer_steps(lr, packages)}
+    return {name: make for name, make in found.items() if name not in left_out}
+
+
+def measured(d: int, k: int, seconds: float, packages: list[str], words: tuple[str, ...]) -> Iterator[Row]:
+    """A row for each method whose name holds one of the words."""
     X = haar_orthogonal(d, k, random_state=0)
     G = torch.randn(d, k, generator=torch.Generator().manual_seed(1))
-    lr = NORM / (2 * math.sqrt(2 * d) if d == k else 2 * math.sqrt(d))  # over the norm of a Gaussian Omega
-    makers = {**our_steps(lr), **peer_steps(lr, packages)}
-    if d > k:
-        makers = {
-            name: make
-            for name, make in makers.items()
-            if name not in ("flow s=d/log d", "givens greedy", "givens random, columns")
-        }
-    if not slow:
-        makers = {
-            name: make for name, make in makers.items() if name not in ("geotorch", "torch parametrization, matrix_exp")
-        }
-    if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
-        makers.pop("torch parametrization, cayley")
-    steps = {name: make(X, G) for name, make in makers.items() if any(word in name for word in words)}
+    steps = {name: make(X, G) for name, make in makers(d, k, packages).items() if any(word in name for word in words)}
     copied = torch.empty_like(X)
     steps["plain copy"] = lambda: copied.copy_(X)
-    times = step_times(steps, seconds)
     products, copies = rates(d, k)
-    rows = {}
-    for name, value in times.items():
+    for name, value in step_times(steps, seconds).items():
         counted = flops(name, d, k)
         share = counted and counted / value / products
         if name in ONE_PASS:  # X and G are read, and X is read again and written; a copy reads and writes
             share = (8 if name == "plain copy" else 16) * d * k / value / copies
-        rows[name] = {"ms": 1e3 * value, "mflop": counted and counted / 1e6, "share": share}
-    return rows
+        yield {"method": name, "ms": 1e3 * value, "mflop": counted and counted / 1e6, "share": share}
 
 
 def rates(d: int, k: int) -> tuple[float, float]:
@@ -127,57 +120,14 @@ def rates(d: int, k: int) -> tuple[float, float]:
     return 2 * d * k * k / times["product"], 8 * d * k / times["copy"]
 
 
-def table(size: str, rows: dict[str, dict]) -> str:
-    geoopt = rows.get("geoopt SGD, euclidean", {}).get("ms")
-    torch_map = rows.get("torch parametrization, cayley", {}).get("ms", float("nan"))
-    lines = [f"\n{size:34}{'ms':>10}{'x geoopt':>10}{'x torch':>10}{'Mflop':>10}{'share':>8}"]
-    for name, row in sorted(rows.items(), key=lambda item: item[1]["ms"]):
-        ratio = f"{geoopt / row['ms']:.1f}" if geoopt else "-"
-        mflop = f"{row['mflop']:.1f}" if row["mflop"] else "-"
-        share = f"{row['share']:.0%}" if row["share"] else "-"
-        lines.append(f"{name:34}{row['ms']:10.3f}{ratio:>10}{torch_map / row['ms']:10.1f}{mflop:>10}{share:>8}")
-    return "\n".join(lines)
-
-
-def parse() -> argparse.Namespace:
-    options = drawing_parser(__doc__)
-    options.add_argument("--sizes", help="such as 64x64,1024x64")
-    options.add_argument("--kind", default="", help="name of a kind of CPU that the environment chose, as in small.py")
-    options.add_argument("--seconds", type=float, default=6.0, help="per size")
-    options.add_argument(
-        "--methods", default="", help="only those whose name holds one of these words, comma separated"
-    )
-    options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
-    return options.parse_args()
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    packages = add_peers(peer_packages(given.peers))
+    for size in ("64x64", "256x256", "1024x64") if given.quick else given.sizes:
+        seconds = 0.5 if given.quick else given.seconds
+        work = partial(measured, *map(int, size.split("x")), seconds, packages, tuple(given.methods.split(",")))
+        yield f"orthogonal_{given.threads}t", Job({"size": size}, work)
 
 
 def main() -> None:
-    arguments = parse()
-    limit_threads(arguments.threads)
-    packages = add_peers(peer_packages(arguments.peers))
-    sizes = arguments.sizes or (KIND_SIZES if arguments.kind else SIZES)
-    sizes = "64x64,256x256,1024x64" if arguments.quick else sizes
-    seconds = 0.5 if arguments.quick else arguments.seconds
-    peers = ", ".join(packages) or "geoopt, geotorch missing"
-    print(f"threads: {arguments.threads}; torch {torch.__version__}; peers: {peers}")
-    mark = "_quick" if arguments.quick else f"_{arguments.kind}" if arguments.kind else ""
-    name = f"orthogonal{mark}_{arguments.threads}t"
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    file = arguments.out / f"{name}.json"
-    results = read_json(file)["sizes"] if file.exists() else {}
-    for size in sizes.split(","):
-        d, k = map(int, size.split("x"))
-        words = arguments.methods.split(",")
-        rows = measure(d, k, seconds, packages, arguments.slow or max(d, k) <= 512, words)
-        results[size] = results.get(size, {}) | rows
-        print(table(size, results[size]), flush=True)
-        record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
-        write_json(file, record)
-    if arguments.kind:
-        return
-    arguments.figures.mkdir(parents=True, exist_ok=True)
-    draw_steps(results, arguments.figures / f"{name}.png")
-
-
-if __name__ == "__main__":
-    main()
+    for name in command(__doc__, jobs, {"norm": NORM}, sizes=SIZES, seconds=6.0, methods=""):
+        draw_steps(Results(RESULTS).read(name), name)

@@ -2,85 +2,80 @@
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks.table import Results, Table, number
 
+Row = dict[str, Any]
+
 
 def tables(results: Results) -> Iterable[Table]:
-    found = results.read("orthogonal_1t") or results.read("orthogonal_quick_1t")
+    found = results.read("orthogonal_1t")
     if found:
-        sizes = list(found["sizes"])
-        names = list(dict.fromkeys(name for size in sizes for name in found["sizes"][size]))
-        table = Table(
-            "orthogonal-step", "One step from a given gradient, CPU ms, one thread", ["method", *sizes], "orthogonal_1t"
+        columns, title = (
+            list(dict.fromkeys(row["size"] for row in found)),
+            "One step from a given gradient, CPU ms, one thread",
         )
-        table.rows = [
-            [name, *(number((found["sizes"][size].get(name) or {}).get("ms")) for size in sizes)] for name in names
-        ]
-        yield table
-    yield from kinds({kind: results.read(f"orthogonal_{kind}_1t") for kind in ("AVX-512", "AVX2", "SSE")})
-    yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
-    yield from tasks(results.read("orthogonal_tasks_2t") or {}, threads=2)
+        yield crossed("orthogonal-step", title, "orthogonal_1t", found, columns, "size", lambda row: number(row["ms"]))
+    found = results.read("orthogonal_tasks")
+    if found:
+        yield tasks(found)
     for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
-        yield from language_model(name, results.read(name) or {})
-    yield from small(results.read("orthogonal_small") or {})
-    yield from adapters(results.read("orthogonal_adapters") or {})
+        yield from language_model(name, results.read(name) or [])
+    found = results.read("orthogonal_rotation")
+    if found:
+        title = "Block rotations, d = 512, 256 vectors: CPU ms of forward and backward (error of R)"
+        columns = list(dict.fromkeys(row["block"] for row in found))
+        cell = lambda row: f"{number(row['ms'])} ({row['error']:.0e})"  # noqa: E731
+        yield crossed("orthogonal-rotation", title, "orthogonal_rotation", found, columns, "block", cell)
+    found = results.read("orthogonal_adapters")
+    if found:
+        yield adapters(found)
 
 
-def kinds(found: dict[str, Any]) -> Iterable[Table]:
-    """One step by the kind of CPU, beside a plain copy."""
-    found = {kind: record["sizes"] for kind, record in found.items() if record}
-    if not found:
-        return
-    columns = [f"{size}, {kind}" for kind, sizes in found.items() for size in sizes]
-    title = "One step by the kind of CPU: ms, one thread (plain copies of the matrix)"
-    table = Table("orthogonal-step-kinds", title, ["method", *columns], f"orthogonal_{next(iter(found))}_1t")
-    blocks = [rows for sizes in found.values() for rows in sizes.values()]
-    for name in dict.fromkeys(name for rows in blocks for name in rows):
-        times = [(rows.get(name, {}).get("ms"), rows["plain copy"]["ms"]) for rows in blocks]
-        table.rows.append([name, *(f"{number(ms)} ({number(ms / copy)})" if ms else "-" for ms, copy in times)])
-    yield table
+def crossed(
+    name: str, title: str, source: str, found: list[Row], columns: list[str], across: str, cell: Callable[[Row], str]
+) -> Table:
+    """A line a method, a column a value of `across`."""
+    table = Table(name, title, ["method", *columns], source)
+    cells = {(row["method"], row[across]): cell(row) for row in found}
+    for method in dict.fromkeys(row["method"] for row in found):
+        table.rows.append([method, *(cells.get((method, column), "-") for column in columns)])
+    return table
 
 
-def tasks(found: dict[str, dict], threads: int = 1) -> Iterable[Table]:
-    """One table of all tasks: CPU ms to the target and, in brackets, how many times faster than POGO's rule, with the
-    lowest and highest ratio of five seeds or more."""
-    if not found:
-        return
-    name, of = ("orthogonal_tasks", "") if threads == 1 else (f"orthogonal_tasks_{threads}t", f" of {threads} threads")
-    table = Table(
-        name.replace("_", "-"),
-        f"Loss against time: CPU ms{of} to the target (times POGO's rule)",
-        ["method", *found],
-        name,
+def tasks(found: list[Row]) -> Table:
+    """CPU ms to the target of all tasks and, in brackets, how many times faster than POGO's rule, with the lowest and
+    highest ratio of five seeds or more."""
+    names = list(dict.fromkeys(row["task"] for row in found))
+    title, note = (
+        "Loss against time: CPU ms to the target (times POGO's rule)",
         '"no": not within the time; a dash: not run.',
     )
-    cells: dict[str, dict[str, str]] = {}
+    table = Table("orthogonal-tasks", title, ["method", *names], "orthogonal_tasks", note)
+    pogo = {row["task"]: row for row in found if row["method"] == "POGO's rule"}
     wins: dict[str, float] = {}
-    for task, record in found.items():
-        pogo = record["methods"].get("POGO's rule", {}).get("seconds") or math.inf
-        for name, row in record["methods"].items():
-            seconds = row.get("seconds") or math.inf
-            reached = math.isfinite(seconds)
-            faster = f" ({pogo / seconds:.2f}{_span(row, record)})" if reached and math.isfinite(pogo) else ""
-            cells.setdefault(name, {})[task] = f"{number(1e3 * seconds)}{faster}" if reached else "no"
-            wins[name] = wins.get(name, 0) + (pogo / seconds if faster else 0)
-    for name in sorted(cells, key=lambda name: -wins[name]):
-        table.rows.append([name, *(cells[name].get(task, "-") for task in found)])
-    yield table
+    cells: dict[tuple[str, str], str] = {}
+    for row in found:
+        peer = pogo.get(row["task"], {})
+        seconds, theirs = row.get("seconds") or math.inf, peer.get("seconds") or math.inf
+        reached = math.isfinite(seconds)
+        faster = f" ({theirs / seconds:.2f}{_span(row, peer)})" if reached and math.isfinite(theirs) else ""
+        cells[row["method"], row["task"]] = f"{number(1e3 * seconds)}{faster}" if reached else "no"
+        wins[row["method"]] = wins.get(row["method"], 0) + (theirs / seconds if faster else 0)
+    for method in sorted(wins, key=lambda method: -wins[method]):
+        table.rows.append([method, *(cells.get((method, name), "-") for name in names)])
+    return table
 
 
-def _span(row: dict[str, Any], record: dict[str, Any]) -> str:
+def _span(row: Row, peer: Row) -> str:
     """Lowest and highest ratio of POGO's time to the row's, seed by seed."""
-    pairs = list(zip(record["methods"]["POGO's rule"]["all"], row["all"], strict=False))
-    ratios = [peer / own if math.isfinite(own) else 0.0 for peer, own in pairs]
-    alone = len(ratios) < 5 or row is record["methods"]["POGO's rule"]
-    return "" if alone else f", {min(ratios):.2f}-{max(ratios):.2f}"
+    ratios = [p / own if math.isfinite(own) else 0.0 for p, own in zip(peer["all"], row["all"], strict=False)]
+    return "" if len(ratios) < 5 or row is peer else f", {min(ratios):.2f}-{max(ratios):.2f}"
 
 
-def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
+def language_model(name: str, found: list[Row]) -> Iterable[Table]:
     """Loss and perplexity of the rounded network, and CPU seconds to SGDG's final loss."""
     if not found:
         return
@@ -89,12 +84,12 @@ def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
     title = f"Rotations of a rounded language model{shape}"
     table = Table(name.replace("_", "-"), title, columns, name, "Means of the seeds; the error is the largest.")
     target = _best_sgdg(found)
-    for name, row in found.items():
+    for row in found:
         runs = row["runs"]
         losses = [run["loss"] for run in runs]
         spread = statistics.stdev(losses) if len(losses) > 1 else 0.0
         mean = statistics.mean(losses)
-        cells = [name, f"{mean:.4f}", f"{spread:.4f}", f"{math.exp(mean):.3f}"]
+        cells = [row["rotations"], f"{mean:.4f}", f"{spread:.4f}", f"{math.exp(mean):.3f}"]
         if "lr" in row:
             took, stepping = (statistics.mean(run[key] for run in runs) for key in ("seconds", "stepping"))
             reached = time_to(_mean_curve(runs), target)
@@ -104,9 +99,9 @@ def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
     yield table
 
 
-def _best_sgdg(found: dict[str, Any]) -> float:
+def _best_sgdg(found: list[Row]) -> float:
     """The lower of SGDG's mean final losses, with and without momentum."""
-    rows = [row for name, row in found.items() if name.startswith("SGDG") and "half" not in name]
+    rows = [row for row in found if row["rotations"].startswith("SGDG") and "half" not in row["rotations"]]
     return min((statistics.mean(run["loss"] for run in row["runs"]) for row in rows), default=math.nan)
 
 
@@ -123,45 +118,13 @@ def time_to(curve: list[list[float]], target: float) -> float:
     return next((spent for spent, loss in curve if loss <= target), math.inf)
 
 
-def small(found: dict[str, dict[str, Any]]) -> Iterable[Table]:
-    """Milliseconds to the target on small matrices and the ratio to POGO's rule, by task and kind of CPU."""
-    if not found:
-        return
-    title = "Small matrices: median CPU ms to the target (POGO's rule over it: median, lowest and highest of the seeds)"
-    columns = ["method", *(f"{task}, {kind}" for kind, tasks in found.items() for task in tasks)]
-    note = "POGO's rule is an infinite number where it did not reach the target in time."
-    table = Table("orthogonal-small", title, columns, "orthogonal_small", note)
-    names = dict.fromkeys(name for tasks in found.values() for rows in tasks.values() for name in rows)
-    for name in names:
-        cells = []
-        for rows in (rows for tasks in found.values() for rows in tasks.values()):
-            times = rows.get(name, {}).get("seconds")
-            pogo = rows.get("POGO's rule", {}).get("seconds")
-            if not times or not pogo:
-                cells.append("-")
-                continue
-            ratios = sorted(p / t for t, p in zip(times, pogo, strict=True) if not math.isinf(t))
-            spread = f" ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else ""
-            cells.append(number(1e3 * statistics.median(times)) + ("" if name == "POGO's rule" else spread))
-        table.rows.append([name, *cells])
-    yield table
-
-
-def adapters(found: dict[str, Any]) -> Iterable[Table]:
-    """Orthogonal fine-tuning: one rotation by its block size and norm, and a small transformer."""
-    if found.get("rotation"):
-        title = "Block rotations, d = 512, 256 vectors: CPU ms of forward and backward (error of R)"
-        table = Table("orthogonal-rotation", title, ["method", *found["rotation"]], "orthogonal_adapters")
-        for name in next(iter(found["rotation"].values())):
-            rows = [row[name] for row in found["rotation"].values()]
-            table.rows.append([name, *(f"{number(row['ms'])} ({row['error']:.0e})" for row in rows)])
-        yield table
-    if found.get("transformer"):
-        title = "Orthogonal fine-tuning of a small transformer, 2,000 steps"
-        columns = ["method", "lr", "loss before", "loss after", "CPU s", "MB kept for backward", "error of R"]
-        table = Table("orthogonal-adapters", title, columns, "orthogonal_adapters", "Means over fresh seeds.")
-        for name, row in found["transformer"].items():
-            mean = {key: statistics.mean(run[key] for run in row["runs"]) for key in row["runs"][0]}
-            cells = [number(row["lr"]), f"{mean['before']:.3f}", f"{mean['loss']:.3f}", number(mean["seconds"])]
-            table.rows.append([name, *cells, f"{mean['kept'] / 1e6:.2f}", f"{mean['drift']:.0e}"])
-        yield table
+def adapters(found: list[Row]) -> Table:
+    """Orthogonal fine-tuning of a small transformer."""
+    title = "Orthogonal fine-tuning of a small transformer, 2,000 steps"
+    columns = ["method", "lr", "loss before", "loss after", "CPU s", "MB kept for backward", "error of R"]
+    table = Table("orthogonal-adapters", title, columns, "orthogonal_adapters", "Means over fresh seeds.")
+    for row in found:
+        mean = {key: statistics.mean(run[key] for run in row["runs"]) for key in row["runs"][0]}
+        cells = [number(row["lr"]), f"{mean['before']:.3f}", f"{mean['loss']:.3f}", number(mean["seconds"])]
+        table.rows.append([row["method"], *cells, f"{mean['kept'] / 1e6:.2f}", f"{mean['drift']:.0e}"])
+    return table

@@ -1,29 +1,30 @@
 """Loss against time: how long every method and every peer takes to one target, on ten tasks.
 
     python -m benchmarks orthogonal tasks
-    python -m benchmarks orthogonal tasks --tasks ica,sorting --methods "riemannian qr,POGO"     # replaces these rows
+    python -m benchmarks orthogonal tasks --tasks ica sorting --methods "riemannian qr,POGO"     # replaces these rows
 
 Every method gets the same budget on two seeds, of which the later time counts (with one, the choice was luck): without
 momentum, with 0.5 and 0.9, a walk over step lengths in factors of 4 from the task's starting value, then factors of 2
 beside the best: at most 17 pairs of runs. Then it runs on fresh seeds, and the median time to the target counts. The
 clock covers gradient and step and stops for the full loss; it counts the process' seconds, which no busy neighbour
-lengthens; on two threads it is the sum over both. A point off the manifold (by more than 1e-2) ends the run. Who
+lengthens. A point off the manifold (by more than 1e-2) ends the run. Who
 chooses a default anew chooses it on `CHOSEN_ON` and reports `HELD_OUT`. Steps of Adam and VAdam are lr / 16 long.
-Writes results/orthogonal_tasks.json (on two threads orthogonal_tasks_2t.json) and docs/figures/orthogonal_tasks.png.
 """
 
-import argparse
 import statistics
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.harness import limit_threads
-from benchmarks.options import drawing_parser, peer_packages
+from benchmarks.jobs import Job, Row, command
+from benchmarks.options import RESULTS, peer_packages
 from benchmarks.orthogonal.figures import draw_tasks
 from benchmarks.orthogonal.held_out import copying, diagonalisation, ica, sorting
 from benchmarks.orthogonal.methods import (
@@ -37,7 +38,7 @@ from benchmarks.orthogonal.methods import (
     torch_orthogonal,
 )
 from benchmarks.orthogonal.problems import Problem, batch, conv, heads, mlp, pca, procrustes
-from benchmarks.stored import read_json, write_json
+from benchmarks.table import Results
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 
@@ -207,52 +208,22 @@ def possible(method: Method, problem: Problem) -> bool:
     return method.parametrized is None or all(X.shape[0] <= 512 or X.shape[0] == X.shape[1] for X in problem.starts)
 
 
-def table(name: str, rows: dict[str, dict], target: float) -> str:
-    pogo = rows.get("POGO's rule", {"seconds": float("nan")})["seconds"]
-    lines = [f"\n{name}, target {target:.4g}{'':12}{'ms':>10}{'x POGO':>8}{'lr':>10}{'momentum':>9}{'loss':>10}"]
-    for method, row in sorted(rows.items(), key=lambda item: (item[1]["seconds"], item[1]["last_loss"])):
-        ratio = f"{pogo / row['seconds']:.2f}" if row["seconds"] < float("inf") else "-"
-        settings = f"{row['lr']:10.4g}{row['momentum']:9.1f}{row['last_loss']:10.4g}"
-        lines.append(f"{method:34}{row['seconds'] * 1e3:10.1f}{ratio:>8}{settings}")
-    return "\n".join(lines)
+def measured(name: str, method: Method, given: Namespace) -> Row:
+    share, seeds = (1 / 3, 1) if given.quick else (given.share, given.seeds)
+
+    def task(seed: int) -> Problem:
+        return TASKS[name](seed, given.data)
+
+    return {"target": task(0).target, **compete(task, method, share, seeds)}
 
 
-def parse() -> argparse.Namespace:
-    options = drawing_parser(__doc__)
-    options.add_argument("--tasks", default=",".join(TASKS))
-    options.add_argument("--methods", help="only those whose name holds one of these words, comma separated")
-    options.add_argument("--share", type=float, default=0.4, help="of each task's longest run")
-    options.add_argument("--seeds", type=int, default=3, help="fresh ones")
-    return options.parse_args()
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    words = given.methods.split(",")
+    for name, method in product(given.tasks, methods(add_peers(peer_packages(given.peers)))):
+        if any(word in method.name for word in words) and possible(method, TASKS[name](0, given.data)):
+            yield "orthogonal_tasks", Job({"task": name, "method": method.name}, partial(measured, name, method, given))
 
 
 def main() -> None:
-    arguments = parse()
-    limit_threads(arguments.threads)
-    found = methods(add_peers(peer_packages(arguments.peers)))
-    if arguments.methods:
-        found = [m for m in found if any(word in m.name for word in arguments.methods.split(","))]
-    share, seeds = (1 / 3, 1) if arguments.quick else (arguments.share, arguments.seeds)
-    for folder in (arguments.out, arguments.figures):
-        folder.mkdir(parents=True, exist_ok=True)
-    suffix = "_quick" if arguments.quick else "" if arguments.threads == 1 else f"_{arguments.threads}t"
-    file = arguments.out / f"orthogonal_tasks{suffix}.json"
-    results = read_json(file) if file.exists() else {}
-    for name in arguments.tasks.split(","):
-
-        def task(seed: int, name: str = name) -> Problem:
-            return TASKS[name](seed, arguments.data)
-
-        problem = task(0)
-        record = results.setdefault(name, {"target": problem.target, "threads": arguments.threads, "methods": {}})
-        for method in found:
-            if possible(method, problem):
-                record["methods"][method.name] = row = compete(task, method, share, seeds)
-                print(f"  {method.name:28}{row['seconds'] * 1e3:10.1f} ms  loss {row['last_loss']:.4g}", flush=True)
-            write_json(file, results)
-        print(table(name, record["methods"], problem.target), flush=True)
-    draw_tasks(results, arguments.figures / file.with_suffix(".png").name)
-
-
-if __name__ == "__main__":
-    main()
+    command(__doc__, jobs, {}, tasks=tuple(TASKS), methods="", share=0.4, seeds=3)
+    draw_tasks(Results(RESULTS).read("orthogonal_tasks"))

@@ -10,7 +10,7 @@ import torch
 
 import nearkin as nk
 from benchmarks.harness import median_ms
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 
 
 @dataclass(frozen=True)

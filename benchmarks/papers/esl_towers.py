@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 import nearkin as nk
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from benchmarks.two_tower.problems import read
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.two_tower.gradient import AbstractAllPairs

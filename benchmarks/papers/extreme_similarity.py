@@ -1,7 +1,5 @@
 """ESL (extreme similarity learning): its costs, eqs. 15 and 28, and what it says of convergence.
 
-    python -m benchmarks.papers.extreme_similarity
-
 The text at hand ends inside section 3.4, before the experiments: there are claims to judge, and no curves.
 """
 
@@ -10,7 +8,7 @@ from statistics import mean, pstdev
 from typing import Any
 
 from benchmarks.papers.judging import relative, told
-from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 
 TITLE = "ESL"
@@ -18,13 +16,21 @@ SAMPLED = ("in-batch softmax", "sampled bce")
 WHOLE = ("als", "gauss-newton, alternating", "gauss-newton, joint", "adam, random start", "l-bfgs")
 
 
+def solvers(results: Results) -> dict[str, dict[str, Any]]:
+    """Data -> way -> its row."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in results.read("two_tower_solvers") or []:
+        found.setdefault(row["set"], {})[row["way"]] = row
+    return found
+
+
 def cost(results: Results) -> Figure:
     """One gradient in O(m + n), beside all m n pairs, beside one value."""
-    name, source = "Eqs. 15, 28: cost", "two_tower"
-    rows = [row for row in (results.read(source) or {}).get("scaling", []) if "m" in row]
+    name, source = "Eqs. 15, 28: cost", "two_tower_scaling"
+    rows = results.read(source)
     if not rows:
-        return not_measured(name, "Run `python -m benchmarks two_tower --scaling`.")
-    brute = [row for row in rows if "brute force" in row]
+        return not_measured(name, "Run `python -m benchmarks two_tower scaling`.")
+    brute = [row for row in rows if row.get("brute force")]
 
     def slope(part: str, first: dict, last: dict) -> float:
         return math.log(last[part] / first[part]) / math.log(last["m"] / first["m"])
@@ -61,8 +67,8 @@ def cost(results: Results) -> Figure:
 
 def all_pairs(results: Results) -> Figure:
     """All pairs against sampled ones (section 1)."""
-    name, source = "Section 1: all pairs", "two_tower"
-    found = results.read(source) or {}
+    name, source = "Section 1: all pairs", "two_tower_solvers"
+    found = solvers(results)
     claims, shown = [], []
     for data in ("ml100k", "gowalla"):
         rows = found.get(data, {})
@@ -87,8 +93,8 @@ def all_pairs(results: Results) -> Figure:
 
 def convergence(results: Results) -> Figure:
     """Which solvers are efficient."""
-    name, source = "Section 6: convergence", "two_tower"
-    found = results.read(source) or {}
+    name, source = "Section 6: convergence", "two_tower_solvers"
+    found = solvers(results)
     claims = [
         Claim(f"{data}: NDCG@100 after CPU s", "", "; ".join(
             f"{way} {rows[way]['ndcg@100']:.3f} ({rows[way]['seconds']:.1f} s)" for way in WHOLE if way in rows))
@@ -150,7 +156,7 @@ def nonlinear(results: Results) -> Figure:
         steps = round(mean_of(rows, "steps"))
         shown = f"{spread(rows)}; objective {mean_of(rows, 'objective'):.4f} after {steps} steps"
         claims.append(Claim(f"{solver}: test NDCG@100", "", shown))
-    tables = (results.read("two_tower") or {}).get("ml100k", {}).get("als")
+    tables = solvers(results).get("ml100k", {}).get("als")
     if tables:
         shown = f"{tables['ndcg@100']:.3f} ± {tables['ndcg@100 std']:.3f}"
         claims.append(Claim("for comparison: ALS on id tables, the same splits", "", shown))
@@ -163,6 +169,3 @@ def nonlinear(results: Results) -> Figure:
 
 
 FIGURES: Paper = (cost, all_pairs, all_pairs_networks, nonlinear, convergence)
-
-if __name__ == "__main__":
-    show(TITLE, FIGURES)

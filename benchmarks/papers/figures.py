@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchmarks.options import FIGURES
-from benchmarks.papers.scq_printed import by_factor, mean_of
+from benchmarks.papers.scq import by_factor, mean_of
 from benchmarks.table import RESULTS, Results
 
 matplotlib.use("Agg")
@@ -179,7 +179,7 @@ def svrg_figure_4(found: list[dict]) -> None:
     figure, panels = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained", sharex=True, sharey=True)
     styles = {"svrg-sbb": "-", "svrg-sbb0": "--", "svrg": "-", "sgd": "-"}
     for axes, loss in zip(panels.flat, losses, strict=True):
-        for row in (row for row in found if row["loss"] == loss):
+        for row in (row for row in found if row["loss"] == loss and row["solver"] in styles):
             x, style = row["passes"] * np.arange(len(row["median"])), styles[row["solver"]]
             axes.plot(x, row["median"], style, label=row["solver"])
         axes.set(title=loss, xlim=(0, 60))
@@ -214,7 +214,3 @@ def main() -> None:
         if all(found):
             draw(*found)
             plt.close("all")
-
-
-if __name__ == "__main__":
-    main()

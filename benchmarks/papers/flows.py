@@ -1,7 +1,4 @@
-"""Stochastic flows on O(d): Tables 1, 2, Figures 3 to 6 and Theorem 5.1 (sections 5, 6, appendices 9.2, 9.3).
-
-python -m benchmarks.papers.flows
-"""
+"""Stochastic flows on O(d): Tables 1, 2, Figures 3 to 6 and Theorem 5.1 (sections 5, 6, appendices 9.2, 9.3)."""
 
 from collections import Counter
 from statistics import mean
@@ -11,7 +8,7 @@ import numpy as np
 
 from benchmarks.papers import theory_rows
 from benchmarks.papers.judging import Gap, interval, paired, told, unpaired
-from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 from nearkin._fields import counted
 
@@ -203,7 +200,7 @@ def best_steps(found: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[float
 
 
 @from_json("Fig. 4", "papers_flows_mlp", "python -m benchmarks.papers --run flows_mlp")
-def figure_4_printed(found: Any) -> Findings:
+def figure_4(found: Any) -> Findings:
     """A tanh network on MNIST, its hidden layer alone kept orthogonal."""
     claims, gaps = of_mlp(found, 0.5)
     rows = {row["method"]: row for row in found}
@@ -244,17 +241,6 @@ def of_mlp(found: list[dict[str, Any]], margin: float) -> tuple[list[Claim], dic
           for method, row in rows.items()),
     ]  # fmt: skip
     return claims, gaps
-
-
-@from_json("Fig. 4, both layers", "papers_mlp", "python -m benchmarks.papers --run mlp", ours=True)
-def figure_4(found: Any) -> Findings:
-    """A tanh network on MNIST, both of its layers kept orthogonal."""
-    claims, gaps = of_mlp(found, 1)
-    why = (
-        f"{found[0]['images']:,} images, {found[0]['epochs']} epochs, three seeds, not paired, one grid for all step "
-        "lengths. The first layer, 784 x 100, can only turn and fits less; two layers have no gradients to rescue."
-    )
-    return claims, why, f"Both layers held: the flow is {told(gaps['vanilla SGD'], *POINTS)} of vanilla training."
 
 
 @from_json("Fig. 5", "papers_flows_convnet", "python -m benchmarks.papers --run flows_convnet")
@@ -357,9 +343,6 @@ def theorem(found: Any) -> Findings:
 
 
 FIGURES: Paper = (
-    *(table_1, table_2, figure_3, figure_4_printed, figure_4, figure_5, figure_6),
+    *(table_1, table_2, figure_3, figure_4, figure_5, figure_6),
     *(theorem, theory_rows.flows),
 )
-
-if __name__ == "__main__":
-    show(TITLE, FIGURES)

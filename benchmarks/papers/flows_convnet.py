@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
+from benchmarks.jobs import Job, Row
 from benchmarks.papers.flows_mlp import climb
-from benchmarks.papers.jobs import Job, Row
 from examples.plain_convnet import digits, learn, network
 
 

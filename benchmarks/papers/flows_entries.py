@@ -12,7 +12,7 @@ from pathlib import Path
 import gymnasium
 import torch
 
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from examples import evolution_strategies
 from nearkin.linalg.skew import right_skew
 

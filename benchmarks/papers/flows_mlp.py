@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import nearkin as nk
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from examples.orthogonal_mlp import accuracy, network
 
 HIDDEN, BATCH, MOMENTUM = 2, 128, 0.9

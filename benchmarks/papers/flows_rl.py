@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from examples.evolution_strategies import estimate
 from nearkin.linalg.orthonormal import nearest_orthogonal
 

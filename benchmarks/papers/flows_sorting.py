@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import torch
 
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from examples.sorting_flow import sorted_share
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal.matching import round_robin

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import StochasticFlow

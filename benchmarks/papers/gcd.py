@@ -1,7 +1,4 @@
-"""GCD (Givens coordinate descent): Figures 2 to 4 and Table 1 (sections 3.1, 3.2, appendix B).
-
-python -m benchmarks.papers.gcd
-"""
+"""GCD (Givens coordinate descent): Figures 2 to 4 and Table 1 (sections 3.1, 3.2, appendix B)."""
 
 from statistics import mean, median, stdev
 from typing import Any
@@ -9,20 +6,19 @@ from typing import Any
 from scipy.stats import f
 
 from benchmarks.papers import theory_rows
-from benchmarks.papers.gcd_joint import figure_3, figure_3_printed, table_1, table_1_printed
+from benchmarks.papers.gcd_joint import figure_3, table_1
 from benchmarks.papers.judging import Gap, relative, told
-from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 
 TITLE = "GCD"
 SIMILAR = 2.0  # per cent: two distortions are "similar" if the whole interval of their gap lies within
 LAMBDA = 1e-4  # the paper's, in section 3.1
-EXACT = "python -m benchmarks quantization --parts convergence"
 ABOUT = 1.5  # "about 5 times" is 5 times within this factor, at the median n
 
 
 @from_json("Fig. 2 (a)", "papers_gcd_figure_2", "python -m benchmarks.papers --run gcd_figure_2")
-def figure_2a_printed(found: Any) -> Findings:
+def figure_2a(found: Any) -> Findings:
     """Convergence of Algorithm 2 as printed: five steps of lambda a round, one codebook update."""
     lines: dict[tuple[str, float], list[list[float]]] = {}
     every = max(row["rows"] for row in found)
@@ -67,7 +63,7 @@ def figure_2a_printed(found: Any) -> Findings:
               ("GCD-G", 2 * LAMBDA)),
         similar("overlapping pairs do not harm GCD-R", ("GCD-R, overlapping", LAMBDA), ("GCD-R", LAMBDA),
                 "little effect"),
-        Claim("Cayley does not converge as fast", "slower", "no printed step: the row of exact angles has ours"),
+        Claim("Cayley does not converge as fast", "slower", "no printed step"),
         *(
             Claim(f"{rule}: distortion by lambda", "1e-4", rows(rule))
             for rule in ("GCD-G", "GCD-R", "GCD-G, overlapping")
@@ -105,7 +101,7 @@ def spread_claim(text: str, paper: str, first: list[float], second: list[float])
 
 
 @from_json("Fig. 2 (b, c)", "papers_gcd_figure_2", "python -m benchmarks.papers --run gcd_figure_2")
-def figure_2bc_printed(found: Any) -> Findings:
+def figure_2bc(found: Any) -> Findings:
     """Spread over seeds and small data, OPQ from both starts."""
     ends: dict[tuple[str, int], list[float]] = {}
     for row in sorted(found, key=lambda row: row["seed"]):
@@ -134,52 +130,6 @@ def figure_2bc_printed(found: Any) -> Findings:
         f"the identity, {small['OPQ, random start']:,.0f} from a random one."
     )
     return claims, why, decides
-
-
-@from_json("Fig. 2 (a), exact angles", "quantization_convergence", EXACT, ours=True)
-def figure_2a(found: Any) -> Findings:
-    """Convergence of the updates on fixed vectors."""
-    lines: dict[str, list] = found["lines"]
-    end = {method: line[-1][1] for method, line in lines.items()}
-
-    def beside(text: str, method: str, other: str, paper: str = "similar curves") -> Claim:
-        return Claim(text, paper, ended(relative([end[method]], [end[other]])))
-
-    rounds = {
-        method: next((k for k, (_, value) in enumerate(lines[method], 1) if value <= end["givens-greedy"]), None)
-        for method in ("givens-greedy", "cayley")
-    }
-    claims = (
-        beside("GCD-G converges as OPQ", "givens-greedy", "procrustes"),
-        beside("GCD-S converges as OPQ", "givens-steepest", "procrustes"),
-        beside("GCD-G converges as GCD-S", "givens-greedy", "givens-steepest"),
-        beside("GCD-R is worse than GCD-G", "givens-random", "givens-greedy", "worse"),
-        Claim("Cayley is slower than GCD-G: rounds to GCD-G's final distortion", "slower",
-              f"{rounds['cayley'] or 'not reached'} against {rounds['givens-greedy']}"),
-    )  # fmt: skip
-    why = (
-        "sift_bsds for SIFT1M, exact angles and 3 x 5 blocks a round where Figure 2 has five steps of lambda; one run "
-        "a method, so nothing is judged. Our Cayley begins at A = 0 in every round and takes its step length from the "
-        "curvature; the paper does not give its own step."
-    )
-    late, early = rounds["cayley"], rounds["givens-greedy"]
-    return claims, why, f"One run: Cayley needs {late} rounds for what GCD-G has after {early}."
-
-
-@from_json("Fig. 2 (b, c), exact angles", "quantization_convergence", EXACT, ours=True)
-def figure_2bc(found: Any) -> Findings:
-    """Spread over ten runs, and small data."""
-    spread = {key: [run[-1] for run in runs] for key, runs in found["spread"].items()}
-    claims = [
-        spread_claim(f"GCD-G varies less than OPQ, {share} of the rows", "significantly lower variance",
-                     spread[f"givens-greedy, {share}"], spread[f"procrustes, {share}"])
-        for share in ("100%", "10%")
-    ]  # fmt: skip
-    gap = relative(spread["givens-greedy, 10%"], spread["procrustes, 10%"])
-    claims.append(Claim("GCD-G is better than OPQ on 10 % of the rows", "better", ended(gap), gap.behind))
-    seeds = len(spread["procrustes, 10%"])
-    why = f"As above, {seeds} seeds with separate rows and first centroids; both methods start from the identity."
-    return claims, why, f"Both start from the identity: on 10 % of the rows GCD-G {ended(gap)}."
 
 
 def figure_4a(results: Results) -> Figure:
@@ -247,11 +197,4 @@ def figure_4b(updates: Any) -> Findings:
     return claims, why, decides
 
 
-FIGURES: Paper = (
-    *(figure_2a_printed, figure_2bc_printed, figure_2a, figure_2bc),
-    *(figure_3_printed, table_1_printed, figure_3, table_1),
-    *(figure_4a, figure_4b, theory_rows.gcd),
-)
-
-if __name__ == "__main__":
-    show(TITLE, FIGURES)
+FIGURES: Paper = (figure_2a, figure_2bc, figure_3, table_1, figure_4a, figure_4b, theory_rows.gcd)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
 from nearkin.quantization.codebooks import assign, decode
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.end_to_end.problems import read
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent
 

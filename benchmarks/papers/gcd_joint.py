@@ -1,4 +1,4 @@
-"""GCD: Figure 3 and Table 1, as printed and in our own regime (section 3.2)."""
+"""GCD: Figure 3 and Table 1 (section 3.2)."""
 
 from collections.abc import Iterable
 from statistics import mean
@@ -16,7 +16,6 @@ MOVIELENS = {  # Table 1, p@100 and r@100 in per cent
     "GCD-G": (7.83, 35.89),
     "GCD-S": (7.94, 36.35),
 }
-ROTATIONS = ("end_to_end_ml100k", "python -m benchmarks end_to_end --parts rotations", "rotations")
 PRINTED = ("papers_gcd_figure_3", "python -m benchmarks.papers --run gcd_figure_3")
 HIGHER = ("points higher", "points lower", "")  # words of a gap
 LAST = 20  # distortions whose mean is judged
@@ -55,7 +54,7 @@ def beside(found: list[Any], data: str, d: int, pairs: Iterable[tuple[str, str]]
 
 
 @from_json("Fig. 3", *PRINTED)
-def figure_3_printed(found: Any) -> Findings:
+def figure_3(found: Any) -> Findings:
     """Distortion while towers, index and rotation learn in mini-batches, one plain lambda for all rules."""
     runs = runs_of(found, "ml100k", 64)
     short, long = sorted({rate for _, rate in runs})[:2]
@@ -85,7 +84,7 @@ def figure_3_printed(found: Any) -> Findings:
 
 
 @from_json("Table 1", *PRINTED)
-def table_1_printed(found: Any) -> Findings:
+def table_1(found: Any) -> Findings:
     """Retrieval at the end of the same runs."""
     runs = runs_of(found, "ml100k", 64)
     rate = min(rate for _, rate in runs)
@@ -123,44 +122,3 @@ def decided(recall: dict[str, list[float]]) -> str:
     return (
         f"GCD-S's r@100 against the frozen rotation's: {told(gap, *HIGHER)}; the latter's seeds lie {spread:.2f} apart."
     )
-
-
-@from_json("Fig. 3, full batches", *ROTATIONS, ours=True)
-def figure_3(found: Any) -> Findings:
-    """Distortion while towers and index learn together."""
-    last = {method: curve[-1] for method, curve in found["curves"].items()}
-    pairs = [(rule, "frozen") for rule in ("Cayley", "GCD-R", "GCD-G", "GCD-S")]
-    pairs += [("GCD-G", "GCD-R"), ("GCD-S", "GCD-G"), ("GCD-S", "Cayley")]
-    claims = [
-        Claim(f"{one} and {other}", "", told(relative([-last[one]], [-last[other]]), "below", "above"))
-        for one, other in pairs
-    ]
-    why = (
-        "ml100k, one seed's curves, so nothing is judged; 120 full-batch steps of random towers of 64 dimensions, the "
-        "index of 8 x 4 bits started after five of them, Adam-like moments that divide by the size of the selected "
-        "entries. By the division every rule turns by the same angle, so that the steepest pairs overshoot."
-    )
-    up, down = (100 * (last[rule] / last["frozen"] - 1) for rule in ("GCD-S", "GCD-G"))
-    return claims, why, f"One seed: GCD-S ends {up:.0f} % above the frozen rotation, GCD-G {-down:.0f} % below."
-
-
-@from_json("Table 1, full batches", *ROTATIONS, ours=True)
-def table_1(found: Any) -> Findings:
-    """Retrieval after training with every rotation."""
-    rows = sorted(found["rows"], key=lambda row: row["seed"])
-    ours = {
-        rule: {key: [100 * row[key] for row in rows if row["rotation"] == rule]
-               for key in ("precision@100", "recall@100")}
-        for rule in MOVIELENS
-    }  # fmt: skip
-    claims = [
-        Claim(f"{rule}: p@100 / r@100, %", f"{p:.2f} / {r:.2f}",
-              f"{mean(ours[rule]['precision@100']):.2f} / {mean(ours[rule]['recall@100']):.2f}")
-        for rule, (p, r) in MOVIELENS.items()
-    ]  # fmt: skip
-    recall = {rule: values["recall@100"] for rule, values in ours.items()}
-    why = (
-        f"As the row above, {len(recall['frozen'])} seeds, the last ten pairs of each history. The index starts early, "
-        "on towers that have hardly learned; started on finished towers the rules differ by less than the seeds do."
-    )
-    return [*claims, *best_of(recall)], why, decided(recall)

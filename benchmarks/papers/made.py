@@ -17,31 +17,30 @@ from benchmarks.stored import read_json
 from benchmarks.subjects import SUBJECTS
 from benchmarks.table import Table
 
-OWN = {  # the papers' own experiments: module, data
-    "gcd_figure_2": ("gcd_figure_2", "sift_bsds.npz"),
-    "gcd_figure_3": ("gcd_figure_3", "ml100k.npz, gowalla.npz"),
-    "scq_seconds": ("scq_whole", "mnist.npz"),
-    "scq_gist": ("scq_whole", "cifar10_gist512.npz"),
-    "scq_scale": ("scq_whole", "mnist.npz"),
-    "scq_table_2": ("scq_whole", "mnist.npz"),
-    "value_and_gradient": ("esl_cost", "random"),
-    "esl_towers": ("esl_towers", "ml100k.npz"),
-    "eurodist": ("svrg_maps", "eurodist.csv"),
-    "music": ("svrg_maps", "music_triplets.npz"),
-    "svrg_draws": ("svrg_draws", "random"),
-    "svrg_figure_2": ("svrg_figure_2", "random"),
-    "svrg_retrieval": ("svrg_retrieval", "mnist.npz"),
-    "flows_counts": ("flows_counts", "none"),
-    "flows_theorem": ("flows_theorem", "random"),
-    "entries": ("flows_entries", "gymnasium"),
-    "flows_sorting": ("flows_sorting", "random"),
-    "flows_convnet": ("flows_convnet", "scikit-learn's digits"),
-    "flows_mlp": ("flows_mlp", "mnist.npz"),
-    "mlp": ("flows_both_layers", "mnist.npz"),
-    "theory": ("theory", "random, mnist.npz"),
-    "flows_rl": ("flows_rl", "gymnasium"),
+OWN = {  # the papers' own experiments: module, what makes its jobs, data
+    "gcd_figure_2": ("gcd_figure_2", "jobs", "sift_bsds.npz"),
+    "gcd_figure_3": ("gcd_figure_3", "jobs", "ml100k.npz, gowalla.npz"),
+    "scq_seconds": ("scq_whole", "seconds", "mnist.npz"),
+    "scq_gist": ("scq_whole", "gist", "cifar10_gist512.npz"),
+    "scq_scale": ("scq_whole", "scale", "mnist.npz"),
+    "scq_table_2": ("scq_whole", "table_2", "mnist.npz"),
+    "value_and_gradient": ("esl_cost", "jobs", "random"),
+    "esl_towers": ("esl_towers", "jobs", "ml100k.npz"),
+    "eurodist": ("svrg_maps", "eurodist", "eurodist.csv"),
+    "music": ("svrg_maps", "music", "music_triplets.npz"),
+    "svrg_draws": ("svrg_draws", "jobs", "random"),
+    "svrg_figure_2": ("svrg_figure_2", "jobs", "random"),
+    "svrg_retrieval": ("svrg_retrieval", "jobs", "mnist.npz"),
+    "flows_counts": ("flows_counts", "jobs", "none"),
+    "flows_theorem": ("flows_theorem", "jobs", "random"),
+    "entries": ("flows_entries", "jobs", "gymnasium"),
+    "flows_sorting": ("flows_sorting", "jobs", "random"),
+    "flows_convnet": ("flows_convnet", "jobs", "scikit-learn's digits"),
+    "flows_mlp": ("flows_mlp", "jobs", "mnist.npz"),
+    "theory": ("theory", "jobs", "random, mnist.npz"),
+    "flows_rl": ("flows_rl", "jobs", "gymnasium"),
 }
-SHARED = ("benchmarks.harness", "benchmarks.options", "benchmarks.table", "benchmarks.papers.jobs")  # say no figure
+SHARED = ("benchmarks.harness", "benchmarks.options", "benchmarks.table", "benchmarks.jobs")  # say no figure
 
 
 @dataclass(frozen=True)
@@ -61,24 +60,18 @@ class Source:
     def commits(self) -> dict[str, int]:
         """Commit -> how many rows were made by it; those that name none count as the file's."""
         record = self.record()
-        if parts := record.get("commits"):
-            return Counter(parts[other.part] for other in OTHERS if other.source == self.name)
-        whole = record.get("commit") or record.get("machine", {}).get("commit", "")
-        rows, counts = record.get("results"), dict[str, int]()
-        for row in rows if isinstance(rows, list) else [{}]:
-            made = row.get("commit", whole) if isinstance(row, dict) else whole
-            counts[made] = counts.get(made, 0) + 1
-        return counts
+        whole, rows = record.get("commit", ""), record.get("results")
+        return Counter(row.get("commit", whole) for row in (rows if isinstance(rows, list) else [{}]))
 
 
 def sources() -> Iterator[Source]:
     """Every JSON that the papers' pages quote."""
-    for name, (module, data) in OWN.items():
+    for name, (module, _, data) in OWN.items():
         yield Source(f"papers_{name}", f"papers --run {name}", f"benchmarks.papers.{module}", data)
     for name in dict.fromkeys(other.source for other in OTHERS):
         commands = [other.command for other in OTHERS if other.source == name]
         subject, *words = commands[0].split()
-        yield Source(name, "; ".join(commands), SUBJECTS[subject].command(words)[0])
+        yield Source(name, "; ".join(commands), f"benchmarks.{SUBJECTS[subject].command(words)[0]}")
 
 
 def table() -> Table:

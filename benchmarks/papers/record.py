@@ -98,7 +98,8 @@ def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]
     ):
         table = Table(f"paper-{short}{ending}", f"{title}: {heading}", columns, "")
         table.rows = [[f.name, f"**{f.verdict}**", f.score, f.decides, f.source] for f in chosen]
-        yield table
+        if table.rows:
+            yield table
     protocol = Table(
         f"paper-{short}-protocol", f"{title}: data, sizes, departures", ["figure", "protocol"], "", listed=True
     )

@@ -50,12 +50,12 @@ def parse() -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> bool:
     """Measure what is asked for; whether all of it is done."""
-    from benchmarks.papers.experiments import RUNS, run_own  # needs torch, FAISS, gymnasium; reading does not
+    from benchmarks.papers.experiments import OWN, run_own  # needs torch, FAISS, gymnasium; reading does not
 
-    unknown = set(options.run) - RUNS.keys()
+    unknown = set(options.run) - OWN.keys()
     if unknown:
-        raise SystemExit(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}")
-    until, names = time.monotonic() + 60 * options.minutes, options.run or list(RUNS)
+        raise SystemExit(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(OWN)}")
+    until, names = time.monotonic() + 60 * options.minutes, options.run or list(OWN)
     done = run_own(names, options.data, small=options.small, again=options.again, until=until)
     if done and not options.run and not options.own:
         done = run_others(options.data, small=options.small, again=options.again, until=until)
@@ -71,7 +71,7 @@ def main() -> None:
         print("\n".join(lines or ["No row is older than the modules that made it."]))
         return
     if options.small and "NEARKIN_RESULTS" not in os.environ:  # the pages' figures stay as they are
-        sys.exit(start(["benchmarks.papers", *sys.argv[1:]], {"NEARKIN_RESULTS": str(RESULTS / "quick")}))
+        sys.exit(start(["papers.run", *sys.argv[1:]], {"NEARKIN_RESULTS": str(RESULTS / "quick")}))
     done = options.run is None or run(options)
     if options.small:
         print(f"{'All' if done else 'Not all'} of it ran; toy sizes say nothing and are not judged: {RESULTS}")
@@ -79,7 +79,3 @@ def main() -> None:
         show(PAPERS[name].TITLE, PAPERS[name].FIGURES, RESULTS)
     if not done:
         sys.exit("Not all is measured; the same command goes on from here.")
-
-
-if __name__ == "__main__":
-    main()

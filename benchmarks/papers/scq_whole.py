@@ -21,7 +21,7 @@ from benchmarks.hashing.judge import spherical_histograms
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.rivals import BinaryAutoencoder, KMeansHash, SphericalHashing
 from benchmarks.hashing.run import CACHE
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from nearkin.metrics import hamming_histograms
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.jobs import Job, Row
 from benchmarks.ordinal.problems import TARGET, synthetic
-from benchmarks.ordinal.table1 import M, N, P, solvers
-from benchmarks.papers.jobs import Job, Row
-from benchmarks.papers.svrg_draws import LOSSES, STARTS
+from benchmarks.papers.svrg_draws import LOSSES, STARTS, M, N, P, published_step
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -41,12 +40,10 @@ FULL, SMALL = Size(), Size(2, 6)
 
 def methods(loss: str) -> dict[str, tuple[Any, int, str]]:
     """Name -> (solver, gradient passes an epoch, start)."""
-    published = solvers(loss)
-    step = published["sgd published step"][0].step
     return {
         "batch": (GradientDescent(step=BATCH_STEP), 1, "U(0, 1)"),
-        "SGD": (SGD(step=step, decay=0.0), 1, "U(0, 1)"),
-        "SVRG": (published["svrg published step"][0], 3, "U(0, 1)"),
+        "SGD": (SGD(step=published_step("sgd", loss), decay=0.0), 1, "U(0, 1)"),
+        "SVRG": (SVRG(step=published_step("svrg", loss)), 3, "U(0, 1)"),
         "SVRG-SBB_0": (SVRG(epsilon=0.0, capped=False), 3, "U(0, 1)"),
         "SVRG-SBB": (SVRG(epsilon=2.5, capped=False), 3, "U(0, 1)"),
         **{f"SVRG-SBB, batches of {b}": (SVRG(epsilon=2.5, capped=False, batch_size=b), 3, "U(0, 1)") for b in BATCHES},

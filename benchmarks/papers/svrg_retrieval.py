@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.ordinal.problems import comparisons_from_labels
-from benchmarks.ordinal.retrieval import images, judge, regressed
-from benchmarks.ordinal.table1 import PUBLISHED, USUAL
-from benchmarks.papers.jobs import Job, Row
+from benchmarks.jobs import Job, Row
 from benchmarks.papers.svrg_ablations import SBB_0, GramObjective, gram_points, project_gram
+from benchmarks.papers.svrg_draws import published_step
 from benchmarks.papers.svrg_figure_2 import BATCH_STEP
+from nearkin._types import Seed
 from nearkin.contracts import Run
+from nearkin.data import flip_answers
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.records import Comparisons
 from nearkin.solvers import SGD, SVRG, GradientDescent
 
 NOISES = (0.05, 0.1)
@@ -51,7 +53,7 @@ FULL, SMALL = Size(), Size((3, 6, 12, 30), 12, 1, 1, 2000)
 
 def solvers(loss: str, n: int, answers: int) -> dict[str, tuple[Any, int]]:
     """Name -> (solver, gradient passes an epoch); published steps are per term."""
-    steps = {name: PUBLISHED[name].get(loss, USUAL[name]) * answers / n for name in USUAL}
+    steps = {name: published_step(name, loss, answers, n) for name in ("svrg", "sgd")}
     return {
         "batch": (GradientDescent(step=BATCH_STEP), 1),
         "batch, SVRG's step": (GradientDescent(step=steps["svrg"] / answers), 1),
@@ -114,6 +116,57 @@ def keep(rows: list[Row], checked: tuple[int, ...], passes: int, shown: Any, epo
         return
     squared = ((features[:300, None].astype(np.float64) - features[None, :300]) ** 2).sum(axis=2)
     gamma = 1 / float(np.median(squared[np.triu_indices(300, 1)]))
-    found = judge("", 0.0, X, y, regressed(features, X, fresh, gamma, ALPHA), asked, 0.0)
+    found = judge(X, y, regressed(features, X, fresh, gamma, ALPHA), asked)
     kept = {key: round(found[key], 4) for key in ("map", "precision@60", "recall@40", "recall@60", "recall@100")}
     rows.append({"passes": epoch * passes} | kept)
+
+
+def images(path: Path, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """60 images of each digit to learn from and 40 others to ask with, as 50 principal components."""
+    file = np.load(path)
+    rng = np.random.default_rng(seed)
+    chosen = [rng.permutation(np.flatnonzero(file["y_train"] == digit))[:100] for digit in range(10)]
+    rows = np.concatenate([part[:60] for part in chosen]), np.concatenate([part[60:] for part in chosen])
+    X = [file["X_train"][part].astype(np.float64) / 255 for part in rows]
+    mean = X[0].mean(axis=0)
+    _, _, axes = np.linalg.svd(X[0] - mean, full_matrices=False)
+    train, test = ((part - mean) @ axes[:50].T for part in X)
+    return train.astype(np.float32), file["y_train"][rows[0]], test.astype(np.float32), file["y_train"][rows[1]]
+
+
+def comparisons_from_labels(y: np.ndarray, count: int, *, noise: float = 0.0, random_state: Seed = None) -> Comparisons:
+    """Random triplets (i, j, k) with i and j of one class and k of another (SVRG-SBB section 5.4).
+
+    y (n,) are labels of objects 0 ... n - 1; `noise` is the share with j and k exchanged.
+    """
+    _, label, size = np.unique(y, return_inverse=True, return_counts=True)
+    rng = np.random.default_rng(random_state)
+    order = np.argsort(label, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(size)])
+    rank = np.empty(len(y), np.int64)  # of an object within its class
+    rank[order] = np.arange(len(y)) - starts[label[order]]
+    i = rng.choice(np.flatnonzero(size[label] >= 2), count)
+    other = (rank[i] + rng.integers(1, size[label[i]])) % size[label[i]]
+    j = order[starts[label[i]] + other]
+    far = rng.integers(0, len(y) - size[label[i]])  # counts the objects outside the class, in `order`
+    k = order[np.where(far < starts[label[i]], far, far + size[label[i]])]
+    return flip_answers(Comparisons(np.stack([i, j, k], axis=1), np.arange(len(y))), noise, random_state=rng)
+
+
+def regressed(features: np.ndarray, X: np.ndarray, fresh: np.ndarray, gamma: float, alpha: float) -> np.ndarray:
+    """Points of `fresh` features by kernel ridge regression on the other points X."""
+    mean = X.mean(axis=0)
+    return KernelRidge(alpha=alpha, kernel="rbf", gamma=gamma).fit(features, X - mean).predict(fresh) + mean
+
+
+def judge(base: np.ndarray, y: np.ndarray, queries: np.ndarray, asked: np.ndarray) -> Row:
+    """MAP over the whole ranking, precision and recall at K, of the base images ranked for every query."""
+    distance = ((queries[:, None].astype(np.float64) - base[None]) ** 2).sum(axis=2)
+    hit = y[np.argsort(distance, axis=1, kind="stable")] == asked[:, None]
+    found = np.cumsum(hit, axis=1)
+    precision = found / np.arange(1, len(y) + 1)
+    row = {"map": float(((precision * hit).sum(axis=1) / hit.sum(axis=1)).mean())}
+    for k in (20, 40, 60, 100):
+        row[f"precision@{k}"] = float(precision[:, k - 1].mean())
+        row[f"recall@{k}"] = float((found[:, k - 1] / found[:, -1]).mean())
+    return row

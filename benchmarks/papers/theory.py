@@ -18,8 +18,8 @@ from scipy.linalg import expm
 
 import nearkin as nk
 from benchmarks.hashing.problems import Features
+from benchmarks.jobs import Job, Row
 from benchmarks.papers.flows_theorem import matchings
-from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.scq_whole import KINDS, measured, validation
 from benchmarks.papers.svrg_ablations import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows

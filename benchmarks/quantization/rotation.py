@@ -119,7 +119,3 @@ def main() -> None:
             )
     path = save("rotation", {"update_ms": costs, "streaming": streams}, threads=options.threads, quick=options.quick)
     print(f"\n{path}")
-
-
-if __name__ == "__main__":
-    main()

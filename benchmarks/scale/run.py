@@ -134,7 +134,7 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
     for _ in range(turns):
         for size in SIZES:
             output, _, _ = launch(
-                size, ["-m", "benchmarks.scale.run", "--worker", str(scale), "--repeats", str(repeats)]
+                size, ["-m", "benchmarks.part", "scale.run", "--worker", str(scale), "--repeats", str(repeats)]
             )
             runs[size].append(json.loads(output.splitlines()[-1]))
     record: dict = {"peak_gb": {size: max(run["peak_gb"] for run in runs[size]) for size in SIZES}, "tasks": {}}
@@ -176,18 +176,8 @@ def large(n: int, folder: Path) -> dict:
     del X
     record: dict = {"rows": n, "file_gb": path.stat().st_size / 2**30, "processes": {}}
     for size in SIZES:
-        options = [
-            "--bytes",
-            "8",
-            "--method",
-            "givens-greedy",
-            "--threads",
-            "1",
-            "--json",
-            "--overwrite",
-            "--out",
-            str(folder / "idx"),
-        ]
+        options = ["--bytes", "8", "--method", "givens-greedy", "--threads", "1", "--json", "--overwrite"]
+        options += ["--out", str(folder / "idx")]
         output, wall, peak = launch(size, ["-m", "nearkin", "compress", str(path), *options])
         seconds = json.loads(output.splitlines()[-1])["seconds"]
         record["processes"][size] = {"wall_seconds": wall, "peak_gb": peak, "steps": seconds}
@@ -217,7 +207,3 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             results["large"] = large(int(1e7 * scale), Path(folder)) | {"load_before": load}
     save(name, results, quick=given.quick, threads_per_process=1)
-
-
-if __name__ == "__main__":
-    main()

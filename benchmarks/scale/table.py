@@ -1,4 +1,4 @@
-"""Several processes, and engines elsewhere."""
+"""Several processes."""
 
 from collections.abc import Iterable
 
@@ -30,20 +30,4 @@ def tables(results: Results) -> Iterable[Table]:
         table.rows = [
             [p, number(run["wall_seconds"]), f"{run['peak_gb']:.2f}"] for p, run in large["processes"].items()
         ]
-        yield table
-    lance = (results.read("export") or {}).get("lance")
-    if lance:
-        table = Table(
-            "export-lance",
-            f"Lance, {lance['bytes']} bytes, {lance['lists']} lists, {lance['probes']} probed",
-            ["parts", "CPU s to learn and build", "recall@10", "refined", "queries a second"],
-            "export",
-        )
-        ours, own = lance["ours"], lance["lances_own"]
-        for name, row, cpu in (
-            ("nearkin's", ours, ours["learn_cpu_s"] + ours["export_cpu_s"]),
-            ("its own", own, own["learn_and_build_cpu_s"]),
-        ):
-            recalls = [f"{row[key]:.3f}" for key in ("recall_at_10", "recall_at_10_refine_4")]
-            table.rows.append([name, number(cpu), *recalls, number(row["queries_per_s"])])
         yield table

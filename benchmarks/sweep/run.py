@@ -124,7 +124,3 @@ def main() -> None:
         bench = Remembering(Bench(X, X, Q, truth, "l2"), folder)
         rows = run(bench, X.shape[1], len(Q), args.draws)
         save(f"sweep_{name}", rows, set=name, rows=len(X), queries=len(Q), seen=SEEN, target=TARGET, draws=args.draws)
-
-
-if __name__ == "__main__":
-    main()

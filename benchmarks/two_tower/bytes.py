@@ -1,11 +1,14 @@
 """Recall@20 against the bytes of a right: exact tables, compressed after training, and learned with the index.
 
 By the published protocol. An exact row of k numbers takes 4 k bytes; the index has one byte a subspace or a codebook.
-One teacher, as `solver="joint"` trains it, serves all sizes of its loss.
+One teacher, as `solver="joint"` trains it, serves all sizes of its loss. `--after`: compressed after training only.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,12 @@ import numpy as np
 import torch
 
 import nearkin as nk
+from benchmarks.jobs import Job, Row, command
 from benchmarks.two_tower.public import DEPTH, known_temperature, read_public
 from nearkin.embedding import ALS, AllPairs, CosineSoftmax, Joint, SphereSweeps
 from nearkin.embedding.two_tower.joint import DEFAULTS
 from nearkin.quantization import IndexingLayer
 
-SIZES = (16, 32, 64)
 Found = tuple[str, int, float, np.ndarray, np.ndarray]  # the way, bytes, CPU seconds, and both tables
 
 
@@ -32,27 +35,36 @@ class Taught:
         return self.tables
 
 
-def by_bytes(
-    name: str, folder: Path, only: list[str] | None, sizes: list[int], seed: int, together: bool,
-    keep: Callable[[dict[str, Any]], None],
-) -> None:  # fmt: skip
-    """`keep` gets the rows of every loss and size: exact, compressed after, and if `together` learned together."""
-    parts = read_public(name, folder, seed)
+def losses_of(name: str) -> dict[str, tuple[int, Any]]:
+    """Every loss and number of dimensions."""
     cosines = CosineSoftmax(temperature=known_temperature(name, {}) or CosineSoftmax().temperature)
-    losses = {f"CosineSoftmax, k = {k}": (k, cosines) for k in (64, 128, 256, 512)}
-    losses |= {f"all pairs, k = {k}": (k, AllPairs()) for k in (64, 256)}
-    for label, (k, loss) in losses.items():
-        if only is not None and label not in only:
-            continue
-        for way, n_bytes, seconds, left, right in _ways(k, loss, parts.train, sizes, seed, together=together):
-            found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
-            row = {"loss": label, "way": way, "bytes": n_bytes, "seed": seed, "seconds": seconds}
-            row |= {measure: found[measure] for measure in ("recall@20", "ndcg@20")}
-            print(row, flush=True)
-            keep({f"{label}, {way}, {n_bytes} bytes, seed {seed}": row})
+    return {f"CosineSoftmax, k = {k}": (k, cosines) for k in (64, 128, 256, 512)} | {
+        f"all pairs, k = {k}": (k, AllPairs()) for k in (64, 256)
+    }
 
 
-def _ways(k: int, loss: Any, pairs: nk.Interactions, sizes: list[int], seed: int, *, together: bool) -> Iterator[Found]:
+def by_bytes(name: str, folder: Path, label: str, sizes: tuple[int, ...], seed: int, together: bool) -> Iterator[Row]:
+    """The rows of one loss: exact, compressed after, and if `together` learned together."""
+    parts, (k, loss) = read_public(name, folder, seed), losses_of(name)[label]
+    for way, n_bytes, seconds, left, right in _ways(k, loss, parts.train, sizes, seed, together=together):
+        found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
+        yield {"way": way, "bytes": n_bytes, "seconds": seconds} | {key: found[key] for key in ("recall@20", "ndcg@20")}
+
+
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for seed, name, label in product(range(given.seeds), given.sets, given.losses):
+        work = partial(by_bytes, name, given.data, label, tuple(given.bytes), seed, not given.after)
+        yield "two_tower_bytes", Job({"set": name, "loss": label, "seed": seed}, work)
+
+
+def main() -> None:
+    losses = tuple(losses_of(""))
+    command(__doc__, jobs, {}, sets=("gowalla",), losses=losses, bytes=(16, 32, 64), seeds=3, after=False)
+
+
+def _ways(
+    k: int, loss: Any, pairs: nk.Interactions, sizes: tuple[int, ...], seed: int, *, together: bool
+) -> Iterator[Found]:
     """Every way and size, the codes' own CPU seconds without the teacher's."""
     start = time.process_time()
     solver = ALS(max_iter=DEFAULTS.sweeps)

@@ -6,7 +6,6 @@ many pairs the most weight, and stood still at a Recall@20 of .170 on gowalla.
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -20,22 +19,16 @@ LAYERS, RIDGE = 3, 1e-4
 FALL = 0.4  # of the time, in which the rate falls in a line to a twentieth
 LAST_RATE = 0.05
 
-Watch = Callable[[np.ndarray, np.ndarray, float, float], None]  # gets P, Q, CPU seconds and passes
-
 
 def light_gcn(
-    pairs: Interactions, k: int, rate: float, size: int, seed: int, *, seconds: float,
-    watch: Watch | None = None, every: float = 200.0,
-) -> tuple[np.ndarray, np.ndarray, float, float]:  # fmt: skip
-    """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used.
-
-    `watch` is called whenever `every` more of them are; its own are not counted.
-    """
+    pairs: Interactions, k: int, rate: float, size: int, seed: int, *, seconds: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used."""
     rng, (m, n) = np.random.default_rng(seed), pairs.shape
     graph = graph_of(pairs)
     parameter = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=torch.Generator().manual_seed(seed)))
     adam, table = torch.optim.Adam([parameter], lr=rate, fused=True), parameter.detach().numpy()
-    size, done, used, shown = min(size, len(pairs)), 0, 0.0, 0.0
+    size, done, used = min(size, len(pairs)), 0, 0.0
     start = time.process_time()
     while used < seconds:
         lefts, rights = drawn_pairs(pairs, size, rng)
@@ -45,10 +38,6 @@ def light_gcn(
         adam.step()
         done += size
         used = time.process_time() - start
-        if watch is not None and used >= shown + every:
-            shown = used
-            watch(*np.split(averaged(graph, table, LAYERS), [m]), used, done / len(pairs))
-            start += time.process_time() - start - used
     P, Q = np.split(averaged(graph, table, LAYERS), [m])
     return P, Q, used, done / len(pairs)
 

@@ -1,10 +1,12 @@
 """implicit's ALS or BPR on a saved split: run by `peers.py` with the Python that has implicit installed.
 
-usage: python peer_implicit.py SPLIT.npz OUT.npz als|bpr K SEED [SETTINGS ...]; SPLIT holds the CSR of training and
-validation pairs. The two settings, alpha and regularization of "als", learning rate and regularization of "bpr", are
-chosen on the validation pairs from a grid unless they are given; the seconds are CPU seconds of the one best fit.
+usage: python peer_implicit.py FOLDER als|bpr K SEED [SETTINGS ...]; FOLDER/data.npz holds the CSR of training and
+validation pairs; both tables are written beside it. The two settings, alpha and regularization of "als", learning rate
+and regularization of "bpr", are chosen on the validation pairs from a grid unless they are given; the seconds are CPU
+seconds of the one best fit.
 """
 
+import json
 import sys
 import time
 from itertools import product
@@ -28,22 +30,23 @@ ITERATIONS = {"als": 15, "bpr": 100}
 
 
 def main() -> None:
-    split, out, method, k, seed = sys.argv[1:6]
-    train, valid = read(split)
+    folder, method, k, seed = sys.argv[1:5]
+    train, valid = read(f"{folder}/data.npz")
     grid = FEW[method] if train.nnz > LARGE else GRIDS[method]
     rows, best = np.flatnonzero(np.diff(valid.indptr))[:1000], None
-    for settings in [tuple(map(float, sys.argv[6:8]))] if len(sys.argv) > 6 else grid:
+    for settings in [tuple(map(float, sys.argv[5:7]))] if len(sys.argv) > 5 else grid:
         start = time.process_time()
         model = make(method, int(k), int(seed), *settings)
         model.fit(train, show_progress=False)
         seconds = time.process_time() - start
         metric = gain(model, train, valid, rows) if len(rows) else 0.0
-        print(method, settings, f"DCG {metric:.4f}  {seconds:.1f} s", flush=True)
         if best is None or metric > best[0]:
             best = (metric, model, seconds, settings)
     if best is not None:
         _, model, seconds, settings = best
-        np.savez(out, left=model.user_factors, right=model.item_factors, seconds=seconds, settings=settings)
+        np.save(f"{folder}/left.npy", model.user_factors)
+        np.save(f"{folder}/right.npy", model.item_factors)
+        print(json.dumps({"seconds": seconds, "settings": settings}))
 
 
 def make(method: str, k: int, seed: int, first: float, regularization: float) -> Any:

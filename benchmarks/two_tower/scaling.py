@@ -1,7 +1,9 @@
-"""What one gradient and one Gauss-Newton product cost against m + n."""
+"""What one gradient and one Gauss-Newton product cost against m + n, and brute force where it fits."""
 
-import argparse
 import resource
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,23 +11,24 @@ import torch
 
 import nearkin as nk
 from benchmarks.harness import median_ms
+from benchmarks.jobs import Job, command
+from benchmarks.options import RESULTS
+from benchmarks.table import Results
+from benchmarks.two_tower.figures import draw_scaling
 
 
 def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def scaling(options: argparse.Namespace) -> list[dict]:
-    """CPU milliseconds of one gradient and one product against m = n, and of brute force where it fits."""
-    sizes = (1000, 4000, 16000) if options.quick else (1000, 2000, 4000, 8000, 16000, 32000, 64000)
-    found = []
-    for m in sizes:
-        found.append(one_size(m, brute=m <= (4000 if options.quick else 16000)))
-        print(found[-1], flush=True)
-    big = [r for r in found if r["m"] >= 4000]
-    slopes = {key: slope([r["m"] for r in big], [r[key] for r in big]) for key in ("gradient", "product")}
-    print("slopes", slopes)
-    return [*found, {"slopes": slopes}]
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    for m in (1000, 4000, 16000) if given.quick else (1000, 2000, 4000, 8000, 16000, 32000, 64000):
+        yield "two_tower_scaling", Job({"m": m}, partial(one_size, m, brute=m <= (4000 if given.quick else 16000)))
+
+
+def main() -> None:
+    command(__doc__, jobs, {})
+    draw_scaling(Results(RESULTS).read("two_tower_scaling"))
 
 
 def one_size(m: int, brute: bool) -> dict:
@@ -41,7 +44,7 @@ def one_size(m: int, brute: bool) -> dict:
         "product": lambda: point.gauss_newton_product(W, H),
         "floor": lambda: floor(loss, P, Q, values),
     }
-    row = {"m": m, **median_ms(functions, 3 if m > 8000 else 5), "peak_gb": peak_gb()}
+    row = {**median_ms(functions, 3 if m > 8000 else 5), "peak_gb": peak_gb()}
     if brute:
         observed = torch.from_numpy(pairs.toarray()) > 0
         row |= median_ms({"brute force": lambda: brute_force(P, Q, observed)}, 2)
@@ -58,7 +61,3 @@ def brute_force(P: torch.Tensor, Q: torch.Tensor, observed: torch.Tensor) -> Non
     P, Q = P.clone().requires_grad_(), Q.clone().requires_grad_()
     Z = P @ Q.T
     torch.where(observed, 0.5 * (1 - Z) ** 2, 0.005 * Z**2).sum().backward()
-
-
-def slope(x: list, y: list) -> float:
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,29 +1,26 @@
 """New users and a night's pairs without a new fit: NDCG@20 of a refit's, and CPU seconds beside the refit's.
 
-python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3] [--parts fold-in warm] [--data DIR] [--quick]
+python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3]
 
 Fold-in: some users are left out whole; four fifths of the pairs of each are its history, the rest judges. The model of
 the other users takes them by `embed_left(history)`; the refit has the history among its pairs. Warm start: a tenth of
 the fitted pairs, with 2 % of the users and 2 % of the items in all their pairs, come after the first fit, by
 `partial_fit`; both models are judged by the test pairs. A refit chooses lambda anew, as `fit` does; "lambda given" is
-spared that. An item that a model has not met ranks with a score of 0. Writes results/two_tower_updates.json, where rows
-of other sets, parts and seeds stay.
+spared that. An item that a model has not met ranks with a score of 0.
 """
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
 
 import numpy as np
 
 import nearkin as nk
-from benchmarks.harness import limit_threads, save
-from benchmarks.options import RESULTS, parser
-from benchmarks.table import Results
+from benchmarks.harness import cpu_seconds
+from benchmarks.jobs import Job, command
 from benchmarks.two_tower.problems import read
 
-PARTS = ("fold-in", "warm")
 DEPTH = 20
 FOLDED = {"ml100k": (0.1,), "gowalla": (0.02, 0.1)}  # shares of the users that are left out; a fiftieth of 942 is few
 LATE_PAIRS, LATE_IDS = 0.1, 0.02
@@ -44,11 +41,11 @@ def fold_in(pairs: nk.Interactions, share: float, seed: int, k: int) -> dict[str
     judged = mine & (rng.random(len(pairs)) < 0.2)
     seen, truth = pairs.select(mine & ~judged), pairs.select(judged)
 
-    model, _ = _timed(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~mine)))
+    _, model = cpu_seconds(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~mine)))
     known = np.isin(seen.right_ids[seen.indices], model.right_ids_)
     history = met_only(seen, known)
-    folded, seconds = _timed(lambda: model.embed_left(history))
-    refit, refit_seconds = _timed(
+    seconds, folded = cpu_seconds(lambda: model.embed_left(history))
+    refit_seconds, refit = cpu_seconds(
         lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~judged))
     )
 
@@ -68,9 +65,9 @@ def warm_start(pairs: nk.Interactions, test: nk.Interactions, seed: int, k: int)
         late |= np.isin(numbers, rng.choice(n, round(LATE_IDS * n), replace=False))
     model = nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~late))
     strength = model.regularization_
-    _, seconds = _timed(lambda: model.partial_fit(met_only(pairs, late)))
-    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(pairs))
-    given, given_seconds = _timed(
+    seconds, _ = cpu_seconds(lambda: model.partial_fit(met_only(pairs, late)))
+    refit_seconds, refit = cpu_seconds(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(pairs))
+    given_seconds, given = cpu_seconds(
         lambda: nk.TwoTower(k, loss="all-pairs", regularization=strength, random_state=seed).fit(pairs)
     )
     found = {"ndcg": model, "refit": refit, "lambda given": given}
@@ -97,45 +94,18 @@ def rows_of(wanted: np.ndarray, ids: np.ndarray, X: np.ndarray) -> np.ndarray:
     return np.where((ids[place] == wanted)[:, None], X[place], np.float32(0))
 
 
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    made = call()
-    return made, time.process_time() - start
-
-
-def runs(name: str, folder: Path, seed: int, parts: Sequence[str], k: int) -> Iterator[dict[str, Any]]:
-    """A record for each thing that is measured on one set with one seed."""
-    pairs = read(name, folder, seed)
-    for share in FOLDED[name] if "fold-in" in parts else ():
-        what = f"fold-in of {share:.0%} of the users"
-        yield {"set": name, "what": what, "seed": seed} | fold_in(pairs.train, share, seed, k)
-    if "warm" in parts:
-        yield {"set": name, "what": "warm start", "seed": seed} | warm_start(pairs.train, pairs.test, seed, k)
+def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
+    k = 16 if given.quick else 64
+    pairs = nk.data.planted_interactions(50, 40, random_state=0).interactions
+    nk.TwoTower(4, loss="all-pairs", random_state=0).fit(pairs)  # compiles
+    for name, seed in product(given.sets, range(1 if given.quick else given.seeds)):
+        parts = read(name, given.data, seed)
+        for share in FOLDED[name]:
+            key = {"set": name, "what": f"fold-in of {share:.0%} of the users", "seed": seed}
+            yield "two_tower_updates", Job(key, partial(fold_in, parts.train, share, seed, k))
+        key = {"set": name, "what": "warm start", "seed": seed}
+        yield "two_tower_updates", Job(key, partial(warm_start, parts.train, parts.test, seed, k))
 
 
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--sets", nargs="*", default=["ml100k", "gowalla"])
-    options.add_argument("--seeds", type=int, default=3)
-    options.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    options = options.parse_args()
-    limit_threads(options.threads)
-    k = 16 if options.quick else 64
-    nk.TwoTower(4, loss="all-pairs", random_state=0).fit(
-        nk.data.planted_interactions(50, 40, random_state=0).interactions
-    )  # compiles
-    rows = {_key(row): row for row in Results(RESULTS).read("two_tower_updates") or []}
-    for name in options.sets:
-        for seed in range(1 if options.quick else options.seeds):
-            for row in runs(name, options.data, seed, options.parts, k):
-                rows[_key(row)] = row
-                print(row, flush=True)
-                save("two_tower_updates", list(rows.values()), k=k, depth=DEPTH, threads=options.threads)
-
-
-def _key(row: dict[str, Any]) -> tuple[str, str, int]:
-    return row["set"], row["what"], row["seed"]
-
-
-if __name__ == "__main__":
-    main()
+    command(__doc__, jobs, {"depth": DEPTH}, sets=tuple(FOLDED), seeds=3)
