@@ -116,16 +116,21 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_pictures(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A map's pictures are empty and each of its curves has one fit: for tests of what else is written."""
+def few_curves(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of a map's curves has one fit."""
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
+    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
+
+
+@pytest.fixture
+def no_pictures(few_curves: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map's pictures are empty too: for tests of what else is written."""
 
     def save(figure: object, stem: "Path") -> None:
         for ending in (".svg", ".pdf", ".png"):
             stem.with_suffix(ending).write_text("<svg></svg>")
 
     monkeypatch.setattr("nearkin.pipeline.embed_comparisons._save", save)
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
-    monkeypatch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
 
 
 @pytest.fixture

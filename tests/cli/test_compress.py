@@ -118,6 +118,7 @@ def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None
     assert (tmp_path / "a/index.faiss").read_bytes() == (tmp_path / "b/index.faiss").read_bytes()
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize(
     "method", ["none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley"]
 )
@@ -155,6 +156,7 @@ def test_the_file_is_encoded_in_chunks(files: Path, tmp_path: Path, monkeypatch:
     np.testing.assert_array_equal(np.load(tmp_path / "a/vectors.npy"), load(files)["base"])
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize(("given", "bytes_"), [("", 32), ("=float32", 32), ("=float16", 16), ("=int8", 12)])
 def test_vectors_are_kept_in_the_type_asked_for(files: Path, tmp_path: Path, given: str, bytes_: int) -> None:
     """The printed bytes are those on disk and in evaluate's record."""

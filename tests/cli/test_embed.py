@@ -56,6 +56,7 @@ def test_pairs_give_vectors_of_both_sides(tables: Path, tmp_path: Path, table: s
     assert len(group & set(ids.ravel().tolist())) >= 7, ids
 
 
+@pytest.mark.usefixtures("few_curves")
 def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     result = run("embed", tables / "answers.csv", "--out", tmp_path / "map")
     assert result.exit_code == 0, result.output

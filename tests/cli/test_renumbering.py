@@ -15,8 +15,7 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 Names = Callable[[int], np.ndarray]
 ORDERS: dict[str, Names] = {
     "same": np.arange,
-    "backwards": lambda n: np.arange(n)[::-1],
-    "text": lambda n: np.char.add("id ", np.random.default_rng(7).permutation(n).astype(str)),
+    "backwards": lambda n: np.char.mod("id %03d", np.arange(n)[::-1]),
 }
 
 
@@ -126,9 +125,9 @@ def test_evaluate_an_index(tmp_path: Path, rows: tuple[np.ndarray, ...], kind: s
     np.save(tmp_path / "query_labels.npy", asked)
     files = [f"{tmp_path}/{name}" for name in ("Q.npy", "labels.npy", "query_labels.npy", "qrels.tsv")]
     found: list[dict[str, float]] = []
-    for order in ORDERS:
-        at = ORDERS[order](300) if order != "text" else np.random.default_rng(3).permutation(300)
-        names = ORDERS[order](300) if order == "text" else np.arange(300)
+    for order, make in ORDERS.items():
+        at = np.random.default_rng(3).permutation(300) if found else np.arange(300)
+        names = make(300)
         metric = "hamming" if kind == "bits" else "l2"
         nk.Index.build(X[at], quantizer, ids=names[at], metric=metric).save(tmp_path / order)
         np.save(tmp_path / "labels.npy", labels[at])
@@ -144,7 +143,6 @@ def test_evaluate_an_index(tmp_path: Path, rows: tuple[np.ndarray, ...], kind: s
         found.append(figures({"relevance": searches} | measures))
     assert len(found[0]) > 5
     assert found[1] == pytest.approx(found[0], abs=1e-6)
-    assert found[2] == pytest.approx(found[0], abs=1e-6)
 
 
 def test_sweep_and_its_grades(tmp_path: Path, rows: tuple[np.ndarray, ...]) -> None:

@@ -22,28 +22,32 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(table: Path) -> tuple[Path, dict]:
+def trained(table: Path) -> tuple[Path, dict, str]:
+    """The folder, its record and what was printed."""
     out = table.parent / "idx"
-    return out, run_json("train", table, "--bytes", 2, "--dim", 8, "--out", out)
+    result = run("train", table, "--bytes", 2, "--dim", 8, "--loss", "cosine-softmax", "--out", out)
+    assert result.exit_code == 0, result.output
+    return out, json.loads((out / "run.json").read_text()), result.stdout
 
 
-def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict]) -> None:
-    _, record = trained
+def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict, str]) -> None:
+    _, record, _ = trained
     exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert after > 0
     assert 0 < learned <= 1.2 * exact
     assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (150, 120, 2)
 
 
-def test_recall_and_ndcg_at_20_are_printed(table: Path, tmp_path: Path) -> None:
-    text = run("train", table, "--bytes", 2, "--dim", 8, "--loss", "cosine-softmax", "--out", tmp_path / "idx").output
+def test_it_prints_its_reading_and_recall_and_ndcg_at_20(trained: tuple[Path, dict, str]) -> None:
+    out, _, text = trained
+    assert "left = user, right = item" in " ".join(text.split())
     assert "recall@20" in text
     assert "ndcg@20" in text
-    assert "recall@20" in (tmp_path / "idx" / "report.html").read_text()
+    assert "recall@20" in (out / "report.html").read_text()
 
 
-def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[Path, dict]) -> None:
-    out, _ = trained
+def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[Path, dict, str]) -> None:
+    out, *_ = trained
     hits = run_json("search", out, "--left-id", "u7", "-k", 5)["hits"][0]["ids"]
     known = {int(line.split(",")[1]) for line in table.read_text().splitlines()[1:] if line.startswith("u7,")}
     assert len(set(hits)) == 5
@@ -52,15 +56,15 @@ def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[
     assert known <= set(both)
 
 
-def test_plain_faiss_opens_the_index_with_the_same_codes(trained: tuple[Path, dict]) -> None:
-    out, _ = trained
+def test_plain_faiss_opens_the_index_with_the_same_codes(trained: tuple[Path, dict, str]) -> None:
+    out, *_ = trained
     index, plain = nk.Index.load(out), faiss.read_index(str(out / "index.faiss"))
     assert plain.ntotal == len(index) == 120
     q = np.ones((1, 8), np.float32)
     np.testing.assert_array_equal(plain.search(q, 10)[1], index.search(q, 10)[1])
 
 
-def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dict]) -> None:
+def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dict, str]) -> None:
     page = (trained[0] / "report.html").read_text()
     for part in ("Answers", "compressed after training", "Learning", "<svg", "Neighbours"):
         assert part in page
@@ -78,7 +82,8 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
     out = table.parent / "no-report"
     with monkeypatch.context() as patch:
         patch.setattr(nk.report.Page, "write", full)
-        result = run("train", table, "--bytes", 2, "--dim", 4, "--split", "none", "--out", out)
+        how = "--bytes", 2, "--dim", 4, "--loss", "cosine-softmax", "--split", "none", "--out", out
+        result = run("train", table, *how)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].endswith(
         f"{out} is complete, but its report is not written (No space left on device); write it by: nearkin report {out}"
@@ -87,8 +92,8 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
     assert (out / "report.html").is_file()
 
 
-def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
-    out, _ = trained
+def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict, str]) -> None:
+    out, *_ = trained
     for arguments, said in (
         (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 150 known ids"),
         (("search", out), "give either QUERIES"),
@@ -104,14 +109,11 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
         assert said in result.stderr
 
 
-def test_it_says_how_the_table_was_read(table: Path, tmp_path: Path) -> None:
-    result = run("train", table, "--bytes", 2, "--dim", 4, "--split", "none", "--out", tmp_path / "idx")
-    assert "left = user, right = item" in " ".join(result.stdout.split())
-
-
 def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "ids"
-    record = run_json("train", table, "--levels", 2, "--codes", 16, "--dim", 8, "--out", out)
+    record = run_json(
+        "train", table, "--levels", 2, "--codes", 16, "--dim", 8, "--loss", "cosine-softmax", "--out", out
+    )
     exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert 0 < after <= 1.2 * exact
     assert 0 < learned <= 1.2 * exact
