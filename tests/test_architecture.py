@@ -47,9 +47,14 @@ def text(path: Path) -> str:
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(text(path))
+
+
+@cache
 def nodes(path: Path) -> list[ast.AST]:
     """Every node of a file's syntax tree."""
-    return list(ast.walk(ast.parse(text(path))))
+    return list(ast.walk(parsed(path)))
 
 
 KNOWN = {module(file) for file in FILES}

@@ -23,7 +23,8 @@ codes, tables = np.array([[0], [1], [1]], np.uint8), np.array([[1, 2]], np.float
 scores = table_sums(codes, 8, tables, np.full(3, 5, np.float32), 0.0)
 print(scores.sum(), type(table_sums._cache).__name__)
 import sys
-from nearkin.cli import main
+from nearkin.cli import doctor, main
+doctor.LIBRARIES, doctor.SIMD = ("numpy", "numba"), {}
 sys.argv = ["nearkin", "doctor", "--json"]
 main()
 """

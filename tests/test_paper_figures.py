@@ -63,15 +63,15 @@ def test_the_hinge_leaves_out_the_item_itself() -> None:
     assert float(loss.detach()) == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
-def test_a_compiled_series_is_the_exponential_and_the_flow_its_mean() -> None:
-    """One short step: twenty terms are matrix_exp, and the mean of the flow over all rounds has its slope."""
+def test_a_series_is_the_exponential_and_the_flow_its_mean() -> None:
+    """One short step, not compiled: twenty terms are matrix_exp, and the mean flow of all rounds has its slope."""
     d, eta = 16, 1e-4
     q = 1.0 + np.random.default_rng(0).permutation(d)
     X = haar_orthogonal(d, d, random_state=2, dtype=torch.float64).numpy()
-    series = flows_sorting.series(X.copy(), q, eta, 1, 20)
+    series = flows_sorting.series.py_func(X.copy(), q, eta, 1, 20)
     np.testing.assert_allclose(series, flows_sorting.exponential(X, q, eta, 1), atol=1e-14)
     rounds = round_robin(d).numpy()
-    steps = [flows_sorting.flow(X.copy(), q, eta / 100, pairs[None]) - X for pairs in rounds]
+    steps = [flows_sorting.flow.py_func(X.copy(), q, eta / 100, pairs[None]) - X for pairs in rounds]
     slope = np.mean(steps, axis=0) / (eta / 100)
     n = np.arange(d, 0, -1)
     M = X.T @ (q[:, None] * X)

@@ -10,9 +10,11 @@ from nearkin import ProductQuantizer, Rotation
 from nearkin.quantization import ResidualQuantizer, residual
 from nearkin.statistics import serial_products
 
+CONTROLLER = ThreadpoolController().select(user_api="blas")
+
 
 def blas_threads() -> set[int]:
-    return {library["num_threads"] for library in ThreadpoolController().info() if library["user_api"] == "blas"}
+    return {library["num_threads"] for library in CONTROLLER.info()}
 
 
 @pytest.mark.parametrize("given", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
