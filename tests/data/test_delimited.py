@@ -9,7 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin.data.column import text_column
 from nearkin.data.files import locate
-from nearkin.data.text import sniff, table_cells
+from nearkin.data.text import pieces, sniff, table_cells
 
 
 def cells_of(path: Path, **options: str) -> tuple[list[list[str]], str]:
@@ -187,3 +187,14 @@ def test_a_mark_inside_the_cells_of_a_column_is_no_second_delimiter(tmp_path: Pa
     file.write_text("\n".join(["a;b,c", *(f"{n % 5};x{n % 3},y{n % 4}" for n in range(30))]) + "\n")
     with pytest.raises(ValueError, match="several delimiters"):
         nk.data.describe(file)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_file_is_the_same_in_pieces_of_any_size(tmp_path: Path, end: str, encoding: str) -> None:
+    text = f"user,item{end}Zoë,a{end}% no row{end}{end}ann,b"
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    where = locate(tmp_path / "a.csv").reading(comment="%", encoding=encoding if encoding == "cp1252" else None)
+    for size in (-1, 1, 3, 7, 100):
+        assert b"".join(pieces(where, size)).decode() == "user,item\nZoë,a\n\n\nann,b"
+        assert end == "\r" or size == -1 or all(b"\n" in piece for piece in [*pieces(where, size)][:-1])

@@ -78,5 +78,6 @@ def _counts(cells: list[str], start: int) -> bool:
 def may_be_ids(rows: list[list[str]]) -> bool:
     """Whether a first column without such a name may hold ids: other whole numbers in every row, where the other
     columns have fractions, or its numbers simply count."""
-    whole, *others = ([WHOLE.fullmatch(cell) is not None for cell in column] for column in zip(*rows, strict=True))
-    return all(whole) and (not any(map(all, others)) or _counts([row[0] for row in rows], int(rows[0][0])))
+    columns = zip(*rows, strict=True)
+    first, *others = (all(map(WHOLE.fullmatch, column)) for column in columns)
+    return first and (not any(others) or _counts([row[0] for row in rows], int(rows[0][0])))

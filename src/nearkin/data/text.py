@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from io import TextIOWrapper
 from itertools import count
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,6 @@ _LOOK = 50  # lines from which the delimiter is found
 _MAX_LINE = 2**26  # bytes
 MAX_CELLS = 1_000_000  # of a line
 MAX_COLUMNS = 100_000  # of a table
-_BOMS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)  # 0 or more, in canonical decimal
 
 
@@ -60,49 +61,39 @@ def pieces(where: Locator, size: int = -1) -> Iterator[bytes]:
 
     Comment lines, by `where.text.comment`, are left empty. ValueError names the line that is no text.
     """
-    encoding, decoder, rest, line, end = where.text.encoding, None, b"", 1, False
-    with where.open() as file:
-        while not end:
-            part = file.read(size)
-            end = not part or size < 0
-            if line == 1 and not rest:
-                mark = next((mark for mark in _BOMS if part.startswith(mark)), b"")
-                encoding = encoding or _BOMS.get(mark, "utf-8")
-                part = part.removeprefix(b"\xef\xbb\xbf")
-                decoder = _decoder(encoding)
-            part = rest + (part if decoder is None else decoder.decode(part, end).removeprefix("\ufeff").encode())
-            if b"\0" in part:
-                raise ValueError(
-                    f"{where} holds NUL bytes: is it UTF-16 without a byte order mark? Type encoding='utf-16-le' (on "
-                    "the command line --encoding utf-16-le); otherwise it is no text"
-                )
-            held = b"\r" if part.endswith(b"\r") and not end else b""  # a line feed may follow
-            part = part.removesuffix(held) if held else part
+    with where.open() as raw:
+        file, line = _decoded(raw, where.text.encoding), 1
+        while read := file.read(size):
+            rest = file.readline(_MAX_LINE)
+            if len(rest) == _MAX_LINE:
+                raise ValueError(f"{where} has a line of more than {_MAX_LINE} bytes; it is no table")
+            part = b"".join(text if isinstance(text, bytes) else text.encode() for text in (read, rest))
+            part = part.removeprefix(b"\xef\xbb\xbf") if line == 1 else part
             if b"\r" in part:
                 part = part.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            stop = len(part) if end else part.rfind(b"\n") + 1
-            part, rest = part[:stop], part[stop:] + held
-            if len(rest) > _MAX_LINE:
-                raise ValueError(f"{where} has a line of more than {_MAX_LINE} bytes; it is no table")
-            if part:
-                yield _checked(part, where, line)
-                line += part.count(b"\n") if size > 0 else 0
+            yield _checked(part, where, line)
+            line += part.count(b"\n") if size > 0 else 1
 
 
-def _decoder(encoding: str) -> codecs.IncrementalDecoder | None:
-    """None for UTF-8."""
+def _decoded(file: IO[bytes], encoding: str | None) -> "IO[bytes] | TextIOWrapper":
+    """The file itself if it is UTF-8, else as text in its `encoding`, or by its byte order mark."""
+    start = file.peek(2)[:2]  # pyright: ignore[reportAttributeAccessIssue]
+    encoding = encoding or ("utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8")
     try:
-        found = codecs.lookup(encoding)
-        "".encode(encoding)  # codecs such as base64 are no encodings of text
+        return file if codecs.lookup(encoding).name == "utf-8" else TextIOWrapper(file, encoding)  # pyright: ignore[reportArgumentType]
     except LookupError as error:
         raise ValueError(
             f"encoding is {encoding!r}, which is none; type for example cp1252 (Windows), latin-1, utf-16 or utf-8"
         ) from error
-    return None if found.name == "utf-8" else found.incrementaldecoder()
 
 
 def _checked(part: bytes, where: Locator, line: int) -> bytes:
     """`part` without comments; ValueError for what is no UTF-8."""
+    if b"\0" in part:
+        raise ValueError(
+            f"{where} holds NUL bytes: is it UTF-16 without a byte order mark? Type encoding='utf-16-le' (on "
+            "the command line --encoding utf-16-le); otherwise it is no text"
+        )
     if not part.isascii():
         try:
             part.decode("utf-8")
@@ -245,8 +236,11 @@ def _records(lines: list[str], delimiter: str, quoted: bool) -> Iterator[tuple[i
     """Lines taken, and cells, of each record of these lines."""
     if not quoted or not any('"' in line for line in lines):
         for line in lines:
-            cells = line.split() if delimiter == BLANKS else line.split(delimiter)
-            yield 1, [cell.strip(" \t") for cell in cells]
+            if delimiter == BLANKS:
+                yield 1, line.split()
+            else:
+                cells = line.split(delimiter)
+                yield 1, [cell.strip(" \t") for cell in cells] if " " in line or "\t" in line else cells
     elif delimiter == BLANKS:
         for line in lines:
             yield 1, [word or inner.replace('""', '"') for inner, word in _TOKEN.findall(line)]
@@ -384,7 +378,7 @@ def read_cells(cut: Cut, lines: bytes, places: list[int], decimal: str | None = 
     names = [str(place) for place in places]
     convert = arrow.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(names, kind), null_values=[])
     convert.include_columns, convert.decimal_point = names, decimal or "."
-    for size in (2**20, len(body) + 1):
+    for size in (min(max(2**20, 2**14 * cut.width), 2**30), len(body) + 1):  # a block has many cells of each column
         try:
             read = arrow.ReadOptions(column_names=[str(place) for place in range(cut.width)], block_size=size)
             table = arrow.read_csv(pa.py_buffer(body), read, parse, convert)
@@ -394,7 +388,7 @@ def read_cells(cut: Cut, lines: bytes, places: list[int], decimal: str | None = 
                 raise
     if bad:
         raise pa.ArrowInvalid(bad[0])
-    columns = [column.combine_chunks() for column in table.columns]
+    columns = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
     if mark == _STAND_IN and cut.quoted and decimal is None:
         columns = [compute.replace_substring(column, mark, cut.delimiter) for column in columns]
     if decimal is None and (b" " in body or b"\t" in body):

@@ -22,7 +22,6 @@ from nearkin.data.text import (
     look,
     named_columns,
     numbered_rows,
-    parted,
     pieces,
     read_cells,
     table_cells,
@@ -58,26 +57,10 @@ class _Layout:
 
     def numbers(self, piece: bytes, number: int) -> np.ndarray:
         """(rows, d) the numbers of a piece that begins in line `number`."""
-        decimal = self.style or "."
         try:
-            if len(self.places) < self.cut.width or self.cut.quoted:
-                return np.stack([c.to_numpy() for c in read_cells(self.cut, piece, self.places, decimal)], axis=1)
-            data, mark = parted(piece, self.cut.delimiter, self.cut.quoted)
-            data = _BLANK.sub(b"", b"\n" + data.rstrip(b"\n") + b"\n")[1:]
-            letters = np.frombuffer(data, np.uint8)
-            edges = letters[np.flatnonzero((letters == ord(mark)) | (letters == 10))]
-            ends = [ord(mark)] * (self.cut.width - 1) + [10]
-            if not data.strip() or len(edges) % len(ends) or (edges.reshape(-1, len(ends)) != ends).any():
-                raise pa.ArrowInvalid("lines of another width")
-            one = replace(self.cut, delimiter="\x1f", width=1)  # one column is parsed fastest
-            (found,) = read_cells(one, data.replace(mark.encode(), b"\n"), [0], decimal)
-            if len(found) < len(edges):
-                raise pa.ArrowInvalid("an empty cell")
-            return found.to_numpy().reshape(-1, len(ends))
+            return np.stack([c.to_numpy() for c in read_cells(self.cut, piece, self.places, self.style or ".")], axis=1)
         except pa.ArrowInvalid:
-            if piece.strip():
-                raise ValueError(self.fault(piece, number)) from None
-            return np.empty((0, len(self.places)))
+            raise ValueError(self.fault(piece, number)) from None
 
     def fault(self, piece: bytes, number: int) -> str:
         """Name the line, and the cell, that is no row of numbers."""
