@@ -66,12 +66,18 @@ class Reading:
         head = "" if self.header is None else "the first line names the columns" if self.header else "no header"
         how = ", ".join(part for part in (head, self.delimiter and f"{self.delimiter}-separated") if part)
         roles = ", ".join(f"{role} = {column}" for role, column in self.roles.items())
-        distinct = ", ".join(f"{count:,} {role}" for role, count in self.distinct.items())
+        distinct = ", ".join(_ids(count, column) for column, count in self.distinct.items())
         notes = "".join(f"; {note}" for note in self.notes)
         how = f" [{how}]" if how else ""
-        return (
-            f"{self.source}{how}: {self.rows:,} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
-        )
+        rows = counted(self.rows, self.kind.removesuffix("s"))
+        return f"{self.source}{how}: {rows}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+
+
+def _ids(count: int, column: str) -> str:
+    """How many ids a column has, called as the column is."""
+    if column in ("left", "right"):
+        return counted(count, f"{column} id")
+    return counted(count, column.removesuffix("s"), column if column.endswith("s") else f"{column}s")
 
 
 class Judgements(NamedTuple):

@@ -176,6 +176,8 @@ LISTS = {  # three histories in cells, as programs write them
     "bars": ["1|2|3", "2", "3|1"],
     "semicolons": ["1; 2; 3", "2", "3; 1"],
     "numbers": ["1 2 3", "2", "3 1"],
+    "commas": ["1,2,3", "2", "3,1"],
+    "NumPy 2": ["[np.int64(1), np.int64(2), np.int64(3)]", "[np.int64(2)]", "[np.int64(3), np.int64(1)]"],
     "typed": [[1, 2, 3], [2], [3, 1]],
 }
 
@@ -207,8 +209,23 @@ def test_a_list_in_a_cell_is_one_pair_an_entry(tmp_path: Path, case: str, side: 
         assert "read as one pair an entry (3 lists)" in str(pairs.source)
 
 
+@pytest.mark.parametrize("cell", ["i1 i2 i7", "i1|i2|i7", "x;y;z", "x,y,z", "[x, y, z]", "1-a,1-b,1-c", "7 8 9"])
+def test_lists_of_equal_lengths_without_quotes_are_no_id(cell: str) -> None:
+    """A history of three items each was one id: what recurs in other cells, or has digits, is an item."""
+    pairs = nk.read_interactions(pd.DataFrame({"user": ["u", "v", "w"], "item": [cell] * 3}))
+    assert pairs.shape == (3, 3)
+
+
 @pytest.mark.parametrize(
-    "cells", [["a, b, c", "d", "e"], ["[deleted]", "[x]", "[y]"], ["a|b", "c|d", "e|f"], ["12 Monkeys", "7", "Up"]]
+    "cells",
+    [
+        ["2021-01-05 10:00", "2021-02-06 11:00", "2022-03-07 12:00"],
+        ["Matrix, The", "Up", "Alien"],
+        ["a, b, c", "d", "e"],
+        ["[deleted]", "[x]", "[y]"],
+        ["a|b", "c|d", "e|f"],
+        ["12 Monkeys", "7", "Up"],
+    ],
 )
 def test_what_is_plainly_no_list_stays_one_id(cells: list[str]) -> None:
     assert nk.read_interactions(pd.DataFrame({"user": ["u", "v", "w"], "item": cells})).right_ids.tolist() == sorted(
@@ -234,12 +251,20 @@ def test_lists_among_features_are_categories_or_numbers(tmp_path: Path) -> None:
     _, features, names = read_features(tmp_path / "f.parquet")
     assert names == ["tags=x", "tags=y", "kinds=x", "kinds=y", "v[0]", "v[1]"]
     assert features[:, :2].toarray().tolist() == features[:, 2:4].toarray().tolist() == [[1, 1], [1, 0], [0, 0]]
+    mixed = pd.DataFrame({"item": list("abc"), "v": ["[1, 0.5]"] * 3, "w": ["0.1 0.2 3"] * 3, "tags": ["x1;y2;z3"] * 3})
+    mixed.to_csv(tmp_path / "f.csv", index=False)
+    names = read_features(tmp_path / "f.csv")[2]
+    assert names == ["v[0]", "v[1]", "w[0]", "w[1]", "w[2]", "tags=x1", "tags=y2", "tags=z3"]
+    for cell, words in (("[{'id': 1}]", "holds lists of type dict"), ("$3", "row 0 holds '\\$3'"), ("80%", "'80%'")):
+        mixed.assign(tags=cell).to_csv(tmp_path / "f.csv", index=False)
+        with pytest.raises(ValueError, match=f"column 'tags' .* {words}"):
+            read_features(tmp_path / "f.csv")
     table.assign(tags=[{"a": 1}] * 3).to_parquet(tmp_path / "f.parquet")
     with pytest.raises(ValueError, match=r"column 'tags' .* holds values of type struct; features are"):
         read_features(tmp_path / "f.parquet")
 
 
-@pytest.mark.parametrize("near", [[["x", "y"], ["x"]], ["['x', 'y']", "['x']"]])
+@pytest.mark.parametrize("near", [[["x", "y"], ["x"]], ["['x', 'y']", "['x']"], ["[x, y]", "[x, z]"]])
 def test_lists_are_no_objects_and_no_labels(tmp_path: Path, near: list) -> None:
     table = pd.DataFrame({"anchor": ["a", "b"], "near": near, "far": ["c", "d"]})
     with pytest.raises(ValueError, match=r"column 'near' .* holds lists; a comparison has one object a cell"):
@@ -277,6 +302,30 @@ def test_a_label_is_no_coordinate(tmp_path: Path, name: str, names: list[str], v
         np.testing.assert_allclose(found.read(), ROWS, rtol=1e-6)
         assert found.about.endswith(f"3 numbers in {names[0]}-{names[2]}; ids in column 'id'; left aside: {name}")
         np.testing.assert_allclose(found.take(np.array([3, 7])), ROWS[[3, 7]], rtol=1e-6)
+
+
+def test_a_word_next_to_numbered_columns_is_asked_for(tmp_path: Path) -> None:
+    """A price next to f0, f1, f2 was the last coordinate; `about` did not name the columns."""
+    for source in _saved(_table(["f0", "f1", "f2"], price=np.arange(30)), tmp_path)[1:]:
+        with pytest.raises(ValueError, match="is price a coordinate") as found:
+            nk.read_vectors(source)
+        leave, take = re.findall(r"type (\S+)", str(found.value))
+        assert (nk.read_vectors(leave).shape, nk.read_vectors(take).shape) == ((30, 3), (30, 4))
+    assert "in length-height;" in nk.data.open_vectors(_table(["length", "width", "height"])).about
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("ids", [True, False])
+def test_labels_without_a_name_are_asked_for(tmp_path: Path, place: str, ids: bool) -> None:
+    """Without a header a column of 0, 1, 2 next to fractions was a coordinate."""
+    columns = {"label": np.arange(30) % 3, **dict(zip("abc", ROWS.T, strict=True))}
+    table = pd.DataFrame({name: columns[name] for name in (columns if place == "first" else [*"abc", "label"])})
+    table = pd.concat([pd.Series([f"d{i}" for i in range(30)]), table], axis=1) if ids else table
+    table.to_csv(tmp_path / "x.csv", index=False, header=False)
+    with pytest.raises(ValueError, match=f"the {place} column of numbers is whole") as found:
+        nk.read_vectors(tmp_path / "x.csv")
+    leave, take = re.findall(r"type (\S+)", str(found.value))
+    assert (nk.read_vectors(leave).shape, nk.read_vectors(take).shape) == ((30, 3), (30, 4))
 
 
 @pytest.mark.parametrize("name", ["rating", "weight", "class"])
@@ -379,6 +428,9 @@ _WAYS = {
     "NumPy's repr": repr,
     "torch": lambda x: f"tensor({x.tolist()},\n       device='cuda:0')",
     "Postgres": lambda x: f"{{{','.join(map(str, x))}}}",
+    "NumPy 2": lambda x: f"[{', '.join(f'np.float64({value})' for value in x)}]",
+    "blanks": lambda x: " ".join(map(str, x)),
+    "commas": lambda x: ", ".join(map(str, x)),
 }
 
 
@@ -391,6 +443,9 @@ def test_a_vector_as_text_in_a_cell_is_read(tmp_path: Path, write: Callable[[np.
         found = nk.data.open_vectors(source)
         np.testing.assert_allclose(found.read(), X, rtol=1e-5)
         assert found.ids().tolist() == table.id.tolist()
+    if write(X[0])[0] not in "[{at":  # next to columns of numbers they may be something else
+        with pytest.raises(ValueError, match=r"columns that may name its rows|is of type"):
+            nk.data.open_vectors(table.drop(columns="id").assign(a=X[:, 0], b=X[:, 1], c="x")).ids()
     for source in _saved(table.assign(embedding="[0.1 0.2 ... 0.5]"), tmp_path, "cut"):
         with pytest.raises(ValueError, match=r"column 'embedding' .* row 0 holds .* lacks the numbers"):
             nk.read_vectors(source)

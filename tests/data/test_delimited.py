@@ -158,6 +158,52 @@ def test_lines_of_a_user_and_its_items(tmp_path: Path, mark: str) -> None:
     assert len(nk.read_interactions(path, header=False)) == 3
 
 
+@pytest.mark.parametrize("mark", [" ", "\t", ","])
+def test_such_lines_of_words_are_asked_for_and_read(tmp_path: Path, mark: str) -> None:
+    """The first line was called a title; deleting it made the next one the title."""
+    path = tmp_path / "train.txt"
+    path.write_text(f"ann:{mark}i5{mark}i7\nbob:{mark}i5\ncat:{mark}i7{mark}i8{mark}i9\n")
+    with pytest.raises(ValueError, match="type header=False"):
+        nk.read_interactions(path)
+    found = nk.read_interactions(path, header=False)
+    assert (found.left_ids.tolist(), found.shape, len(found)) == (["ann", "bob", "cat"], (3, 4), 6)
+    assert "left aside" not in str(found.source)
+    path.write_text("".join(f"{u}{mark}{mark.join(str((u + j) % 9) for j in range(6))}\n" for u in range(20)))
+    for options in ({}, {"header": False}):  # the first two items would be the item and its weight
+        with pytest.raises(ValueError, match="is each line a user and all its items"):
+            nk.read_interactions(path, **options)
+    assert nk.read_interactions(path, left="0", right="1", header=False).shape == (20, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.txt", "%%MatrixMarket matrix coordinate\n2 2 2\n1 1 3\n2 2 4\n", "Matrix Market format: load it and type"),
+        ("a.txt", "1 1:0.5 7:2\n-1 2:3\n", "svmlight format: load it and type"),
+        ("a.ratings", "1\t2\n3\t4\n", "if it is a table of text, call it .txt"),
+    ],
+)
+def test_formats_of_other_libraries_are_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+    """The counts of a Matrix Market file were a pair, the labels of svmlight the vectors, by the advice given."""
+    (tmp_path / name).write_text(text)
+    for read in (nk.read_interactions, nk.read_comparisons, nk.read_vectors):
+        with pytest.raises(ValueError, match=words):
+            read(tmp_path / name)
+
+
+def test_names_are_followed_by_a_rule_or_a_type_or_nothing(tmp_path: Path) -> None:
+    """Tables of Markdown and psql, RecBole's types of columns, and an index without a name and values."""
+    rows = [(f"u{i % 4}", f"i{i % 3}") for i in range(12)]
+    for name, head, line in (
+        ("a.txt", "| user | item |\n|---|:-:|\n", "| {} | {} |\n"),
+        ("b.txt", " user | item \n------+------\n", " {} | {}\n"),
+        ("c.inter", "user_id:token\titem_id:token\n", "{}\t{}\n"),
+        ("d.csv", ",user,item\n", ",{},{}\n"),
+    ):
+        (tmp_path / name).write_text(head + "".join(line.format(*row) for row in rows))
+        assert nk.read_interactions(tmp_path / name).left_ids.tolist() == ["u0", "u1", "u2", "u3"]
+
+
 def test_encodings_comments_and_delimiters_are_typed(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("% made by hand\nuser -> item\nZoë -> a\n% end\nann -> b\n".encode("cp1252"))

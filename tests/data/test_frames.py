@@ -76,6 +76,18 @@ def test_nulls_are_refused(frame):
         nk.read_interactions(7)
 
 
+def test_two_columns_of_one_name_are_named() -> None:
+    """The DuplicateError of narwhals came through."""
+    pd, twice = pytest.importorskip("pandas"), ["user", "item", "item"]
+    for frame in (pd.DataFrame([[1, 2, 3]], columns=twice), pa.table([[1], [2], [3]], names=twice)):
+        for read in (nk.read_interactions, nk.read_comparisons, nk.read_vectors, nk.data.read_judgements):
+            with pytest.raises(ValueError, match="has two columns called 'item'; rename one"):
+                read(frame)
+    for wrong in (pd.Series([1.0]), [[1.0]], 3):
+        with pytest.raises(TypeError, match="it must be a path, a pattern, a list of paths, or a DataFrame"):
+            nk.read_vectors(wrong)
+
+
 def test_a_missing_time_is_named(frame):
     """Before, NaT of pandas ended in a TypeError."""
     times = np.array(["2020-01-01", "NaT"], "datetime64[ns]")

@@ -1,5 +1,6 @@
 """Files that accompany vectors: neighbour lists (ground truth), relevance judgements, labels, ids, and features."""
 
+import re
 from os import PathLike
 from typing import Any, Unpack
 
@@ -177,6 +178,7 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     return as_64_bits(check_exact(array, str(where)))
 
 
+_MONEY = re.compile(r"[$€£¥]\s?[\d.,]+|[\d.,]+\s?[$€£¥%]|\d+/\d+")  # a number with its unit, or a fraction
 _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' genres
 
 
@@ -215,9 +217,11 @@ def described_features(
     names: list[str] = []
     words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
-        lists = list_cells(values)
-        numbers = None if lists is not None or is_code(values) else values.maybe_numbers
-        if lists is not None and {type(part) for cell in lists for part in cell} == {float}:
+        numbers = None if is_code(values) else values.maybe_numbers
+        if numbers is None and values.is_text and all(map(_MONEY.fullmatch, filter(None, values.distinct.tolist()))):
+            values.numbers()  # names the cell at fault
+        lists = None if numbers is not None else list_cells(values) or list_cells(values, ids=True)
+        if lists and float in (types := {type(part) for cell in lists for part in cell}) and types <= {int, float}:
             block, labels, numbers = *_numbers(lists, column, table.name), np.zeros(0)
         else:
             block, labels = _categories(values, lists) if numbers is None else _number(numbers, column, table.name)
@@ -262,6 +266,12 @@ def _numbers(lists: list[list[object]], column: str, path: str) -> tuple[np.ndar
 
 
 def _categories(column: Column, lists: list[list[object]] | None) -> tuple[sp.csr_matrix, list[str]]:
+    if lists is not None and (odd := {type(part) for cell in lists for part in cell} & {dict, list}):
+        what = " and ".join(kind.__name__ for kind in odd)
+        raise ValueError(
+            f"column {column.name!r} of {column.source} holds lists of type {what}; a list of features has text or "
+            "numbers: write the names alone"
+        )
     if lists is not None:
         sets = [list(map(str, cell)) for cell in lists]
     elif column.is_text:

@@ -9,6 +9,7 @@ from nearkin.data.names import names_rows, normal
 _OTHERS = frozenset(  # names, as `normal` leaves them, of columns that are no coordinates
     (
         *("label", "target", "class", "y", "category", "cluster", "group", "species", "split", "fold", "rank"),
+        *("labels", "classes", "clusters", "outcome", "quality", "score", "grade", "topic", "sentiment", "diagnosis"),
         *("weight", "count", "rating", "stars", "timestamp", "time", "unixtime", "datetime", "date"),
     )
 )
@@ -84,14 +85,22 @@ def _listed(names: list[str]) -> str:
 
 
 def column_runs(names: list[str], table: list[str]) -> str:
-    """Columns as a key names them: those that follow each other in the `table` by the first and the last."""
+    """Columns as a key names them: those that follow each other in the `table` by the first and the last, apart from
+    a few without a number among numbered ones."""
     runs = list[list[str]]()
+    few = len([name for name in names if not re.search(r"\d", name)]) < len(names) / 2
     for place, name in ((table.index(name), name) for name in names):
-        if runs and place and table[place - 1] == runs[-1][-1]:
+        follows = runs and place and table[place - 1] == runs[-1][-1]
+        if follows and not (few and _form(name) != _form(runs[-1][-1])):
             runs[-1].append(name)
         else:
             runs.append([name])
     return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _form(name: str) -> str:
+    """A name with its numbers as #: "f#" of f0, f1, ..."""
+    return re.sub(r"\d+", "#", name)
 
 
 def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list[str]:
@@ -105,10 +114,17 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
     found = [name for name in numeric if name not in called]
     text = [name for name in kinds if name != ids and name not in numeric]
     strange = [name for name in text if normal(name) not in _OTHERS and not names_rows(name)]
-    forms = {re.sub(r"\d+", "#", name) for name in found}
+    forms = {_form(name) for name in found}
     numbered = len(forms) == 1 and len(found) > 1 and "#" in "".join(forms)
-    plain = numbered or all(kinds[name] == ("integer" if name in called else "float") for name in numeric)
-    clear = numbered and not forms & {re.sub(r"\d+", "#", name) for name in strange}
+    words = [name for name in found if not re.search(r"\d", name)]
+    words = words if len(forms) == len(words) + 1 and len(found) > 2 * len(words) else []
+    if words:  # next to f0, f1, ...: a price, a length of the text
+        called, found = [*called, *words], [name for name in found if name not in words]
+        forms = forms - set(words)
+    plain = numbered or (
+        not words and all(kinds[name] == ("integer" if name in called else "float") for name in numeric)
+    )
+    clear = numbered and not forms & {_form(name) for name in strange}
     if found and (plain or not called) and (not strange or clear):
         return found
     drop = f"frame.drop(columns={[*strange, *called][:4]})"  # what to type for a DataFrame
@@ -123,9 +139,10 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
             f"lists, or numeric columns, next to a column of ids: {way}"
         )
     take = "rename the column" if leave == drop else f"type {source}:{column_runs(numeric, list(kinds))}"
-    raise ValueError(
-        f"{source}: is {', '.join(called)} a coordinate? If not, type {leave} to leave it aside; if it is, {take}"
-    )
+    asked = f"is {called[0]} a coordinate" if len(called) == 1 else f"are {', '.join(called)} coordinates"
+    first = next(iter(kinds))
+    ids = "; if it holds ids, call it id" if kinds[first] == "integer" and first in called else ""
+    raise ValueError(f"{source}: {asked}? If not, type {leave} to leave out what is none; otherwise {take}{ids}")
 
 
 def rival_ids(source: str, rivals: list[str]) -> ValueError:
@@ -151,7 +168,8 @@ def understood(
     """
     named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
     aside = [name or "the first column, which has no name" for name in table if name not in {*names, ids}]
-    runs = f" in {column_runs(names, table)}" if aside and len(names) == shape[1] else ""
+    numbered = len({_form(name) for name in names}) == 1
+    runs = f" in {column_runs(names, table)}" if (aside or not numbered) and len(names) == shape[1] else ""
     left = f"{_ASIDE}{', '.join([*notes, *aside])}" if aside or notes else ""
     return f"{source}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')}{runs}{written}; {named}{left}"
 

@@ -22,7 +22,7 @@ from typing import IO, Any, TypedDict, Unpack
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
-TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab")
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # fastText's, RecBole's
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
@@ -33,6 +33,10 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
     ".json": "write one object a line, as .jsonl",
     ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
+    **dict.fromkeys(
+        (".svmlight", ".libsvm", ".svm"),
+        "load it and type scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file('{path}')[0])",
+    ),
     ".mat": "load the array X by scipy.io.loadmat and type np.save('X.npy', X)",
     ".bin": "if gensim wrote it, load it there as kv and type kv.save_word2vec_format('vectors.txt')",
     **dict.fromkeys((".dta", ".sav"), "read it by pandas and pass the DataFrame, or type frame.to_csv('table.csv')"),
@@ -151,8 +155,13 @@ def extra(module: str, name: str) -> ModuleType:
 def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
     """The error for a file whose ending is not one of `known`, with what to type instead."""
     ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
-    way = f": {_INSTEAD[where.suffix].format(path=where.path)}" if where.suffix in _INSTEAD else ""
-    return ValueError(f"{where.path} {ending}; it must be one of {', '.join(known)}{way}")
+    return ValueError(f"{where.path} {ending}; it must be one of {', '.join(known)}: {instead(where.path)}")
+
+
+def instead(path: Path, ending: str | None = None) -> str:
+    """What to type for a file that is not read."""
+    way = _INSTEAD.get(path.suffix.lower() if ending is None else ending, "if it is a table of text, call it .txt")
+    return way.format(path=path)
 
 
 def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
@@ -162,7 +171,14 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
     A pattern's files come in the order of their names. FileNotFoundError if a file is missing or nothing matches.
     """
     if not isinstance(paths, str | os.PathLike):
-        found = [where for path in paths for where in locate_all(path)]
+        found = list[Locator]()
+        for path in paths if isinstance(paths, Iterable) else [paths]:
+            if not isinstance(path, str | os.PathLike):
+                raise TypeError(
+                    f"the file is a {type(paths).__name__} of {type(path).__name__}; it must be a path, a pattern, a "
+                    "list of paths, or a DataFrame; an array needs no reading"
+                )
+            found += locate_all(path)
         if not found:
             raise ValueError("the list of files is empty; give at least one")
         return found

@@ -28,7 +28,7 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
     above = [(is_number(cell), column.is_numeric) for cell, column in zip(first, body, strict=True)]
     says_data = any(cell and column for cell, column in above)
     says_header = any(not cell and column for cell, column in above)
-    recurs = any(_stand_in([cell], column) for cell, column in zip(first, body, strict=True))
+    recurs = any(cell and _stand_in([cell], column) for cell, column in zip(first, body, strict=True))
     if not says_data and not recurs and any(known(cell) for cell in first):
         return True
     if says_header != says_data:

@@ -14,10 +14,9 @@ from nearkin.data.columns import described_features
 from nearkin.data.files import TextOptions
 from nearkin.data.names import PAIRS as SYNONYMS
 from nearkin.data.names import normal, usual
-from nearkin.data.tables import Table, asks_comparisons, read_table
+from nearkin.data.tables import POSITIONS, Table, asks_comparisons, check_lines, lists_items, read_table
 from nearkin.records import Interactions, Reading
 
-POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
 _UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
@@ -104,10 +103,11 @@ def read_interactions(
 def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
     """The columns with a row for each entry of lists in the cells of one side, and a note; lists of weights, times or
     parts of a split must be as long. ValueError for lists of other lengths and lists on both sides."""
-    side = [role for role in ("left", "right") if list_cells(columns[role], "|;") is not None]
-    if not side:
+    lists = {role: found for role in ("left", "right") if (found := list_cells(columns[role], ids=True)) is not None}
+    if not (side := list(lists)):
         return columns, []
-    lists = {role: found for role in columns if (found := list_cells(columns[role], "|;")) is not None}
+    others = {role: column for role, column in columns.items() if role not in ("left", "right")}
+    lists |= {role: found for role in others if (found := _other_lists(others[role])) is not None}
     lengths = {role: np.array([len(cell) for cell in cells]) for role, cells in lists.items()}
     many = lengths[side[0]]
     for role in lists:
@@ -122,7 +122,13 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     for role, cells in lists.items():
         spread[role] = spread_column(columns[role], [value for cell in cells for value in cell])
     empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
-    return spread, [f"lists of {columns[side[0]].name} read as one pair an entry ({len(many):,} lists{empty})"]
+    name = side[0] if columns[side[0]].name.isdigit() else columns[side[0]].name
+    return spread, [f"lists of {name} read as one pair an entry ({counted(len(many), 'list')}{empty})"]
+
+
+def _other_lists(column: Column) -> list[list[object]] | None:
+    """The lists in the cells of a column of weights, times or parts of a split: "5,3,4" is one, "5,3" a number."""
+    return list_cells(column, ids=True) if column.kind == "list" or column.maybe_numbers is None else None
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
@@ -158,6 +164,8 @@ def find_columns(table: Table, asked: dict[str, str | None]) -> dict[str, Column
             f"{table.name} reads as comparisons ({', '.join(table.columns)}): use read_comparisons (on the command "
             "line leave out --split and other options for pairs), or name the columns of pairs: left=..., right=..."
         )
+    if asked["left"] is None and asked["right"] is None:
+        check_lines(table)
     found = {role: _find(table, role, name, asked) for role, name in asked.items()}
     columns = {role: column for role, column in found.items() if column is not None}
     twice = [role for role in columns if sum(columns[role] is other for other in columns.values()) > 1]
@@ -181,7 +189,8 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     position = POSITIONS.index(role) if role in POSITIONS else len(table.columns)
     places = list(table.columns)
     two = len(places) == 2 and position < 2
-    if position < len(places) and (table.header is False or two) and places[position] not in named:
+    by_place = position < len(places) and (table.header is False or two) and places[position] not in named
+    if by_place and (position < 2 or not lists_items(table)):
         return _by_position(table, role, table.columns[places[position]])
     if len(places) == 1 and table.header is not None:
         raise ValueError(

@@ -59,7 +59,7 @@ def usual(columns: Iterable[str], words: Sequence[str]) -> list[str]:
 @lru_cache(maxsize=2**17)  # names of a wide table are looked at for every role
 def normal(name: str) -> str:
     """`name` in lower case, without punctuation and without a final "id"."""
-    letters = _NO_LETTERS.sub("", name.lower())
+    letters = _NO_LETTERS.sub("", name.lower().removesuffix(":token").removesuffix(":float"))  # as RecBole writes
     return letters.removesuffix("id") or letters
 
 

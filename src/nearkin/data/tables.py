@@ -39,7 +39,8 @@ class Table:
     """Columns by name, in the file's order. Without a header they are called "0", "1", ...
 
     `header` is None where the format names columns itself; `matrices` are an archive's arrays of other shapes; `notes`
-    say what was left aside; `shape` is that of a sparse matrix, whose entries are then the columns left, right, weight.
+    say what was left aside; `lists` is the number of lines that had a user and its items; `shape` is that of a sparse
+    matrix, whose entries are then the columns left, right, weight.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Table:
     matrices: dict[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     archive: bool = False
+    lists: int = 0
     shape: tuple[int, int] | None = None
 
     def column(self, name: str, role: str) -> Column:
@@ -66,6 +68,7 @@ class Table:
         roles = {role: column.name for role, column in columns.items()}
         others = (name for name in self.columns if name not in roles.values()) if aside is None else aside
         left = ", ".join((*self.notes, *others))
+        lines = [f"{counted(self.lists, 'line')} of a user and its items read as one pair an item"] * bool(self.lists)
         doubts = (note for column in columns.values() for note in column.doubts())
         return Reading(
             source=self.name,
@@ -73,7 +76,7 @@ class Table:
             header=self.header,
             delimiter=self.delimiter,
             roles=roles,
-            notes=(*([f"left aside: {left}"] if left else []), *notes, *doubts),
+            notes=(*([f"left aside: {left}"] if left else []), *lines, *notes, *doubts),
             **found,
         )
 
@@ -135,14 +138,14 @@ def _of_entries(matrix: MatrixLike, name: str) -> Table:
 
 
 def _read_text(where: Locator, named: set[str]) -> Table:
-    source, mark, notes = str(where), None, tuple[str, ...]()
+    source, mark, notes, lists = str(where), None, tuple[str, ...](), 0
     if where.suffix == ".xlsx":
         sheet = _read_sheet(where)
         first, cells = [column[0] for column in sheet], [pa.array(column[1:], pa.string()) for column in sheet]
         header = where.text.header
     else:
         cut, cells = table_cells(where)
-        first, mark, notes = cut.first, cut.word, cut.notes
+        first, mark, notes, lists = cut.first, cut.word, cut.notes, cut.lists
         header = where.text.header if cut.named is None else cut.named
     columns = named_columns(first, cells, True, source)
     if header is None and named and named <= set(first):
@@ -154,7 +157,7 @@ def _read_text(where: Locator, named: set[str]) -> Table:
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
         columns, notes = columns[1:], (*notes, "the first column, which has no name")
-    return Table(source, by_name(columns, source), headed, mark, notes=notes)
+    return Table(source, by_name(columns, source), headed, mark, notes=notes, lists=lists)
 
 
 def _read_sheet(where: Locator) -> list[list[str]]:
@@ -175,6 +178,7 @@ def _written(cell: Any) -> str:
 _ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
 
 
+POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
 _WIDE = 12  # columns: long tables have fewer
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
 
@@ -217,12 +221,31 @@ def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[Te
         )
     if len(names) < 2:
         raise ValueError(f"{table.name} has {counted(len(names), 'column')}; pairs need two, comparisons three or four")
+    check_lines(table)
     shown = [shlex.quote(name) for name in names]
     raise ValueError(
         f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); for pairs type "
         f"left={names[0]!r}, right={names[1]!r} (on the command line --left {shown[0]} --right {shown[1]}), for "
         "comparisons form='triplet' (--read form=triplet)"
     )
+
+
+def lists_items(table: Table) -> bool:
+    """Whether each line may be a user and all its items, as many in every line."""
+    user, *items = table.columns.values()
+    if table.header is not False or len(items) < len(POSITIONS) or any(c.values.dtype.kind not in "iu" for c in items):
+        return False
+    return len(user.distinct) == len(user) and len(set(np.concatenate([c.values for c in items]).tolist())) > 2
+
+
+def check_lines(table: Table) -> None:
+    """ValueError where each line may be a user and all its items."""
+    if lists_items(table):
+        raise ValueError(
+            f"{table.name} has {len(table.columns)} columns without names, whole numbers: is each line a user and all "
+            "its items? Write a row for every pair (user, item). Otherwise type left='0', right='1' (on the command "
+            "line --left 0 --right 1) with the columns of the pairs"
+        )
 
 
 def has_pairs(table: Table) -> bool:

@@ -18,7 +18,7 @@ from pyarrow import csv as arrow
 
 from nearkin._fields import counted
 from nearkin.data.column import DECIMAL, Column, is_number
-from nearkin.data.files import EXCEL_MARK, Locator
+from nearkin.data.files import EXCEL_MARK, Locator, instead
 
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BLANKS = " "  # the delimiter of any run of blanks
@@ -50,6 +50,7 @@ class Cut:
     body: int  # bytes before the second line
     below: list[list[str]]  # cells of the next lines
     notes: tuple[str, ...] = ()
+    lists: int = 0  # lines of a user and all its items, which were read as pairs
 
     @property
     def word(self) -> str:
@@ -118,6 +119,8 @@ def look(where: Locator, head: bytes, *, lines_only: bool = False) -> Cut:
     if not lines and not hashes:
         raise ValueError(f"{where} is empty; it must hold a table")
     given = where.text.delimiter
+    if (hashes or lines)[0][2].startswith("%%MatrixMarket"):
+        raise ValueError(f"{where} is a matrix in the Matrix Market format: {instead(where.path, '.mtx')}")
     mark = EXCEL_MARK.fullmatch((hashes or lines)[0][2] + "\n")
     if mark is not None:
         del (hashes or lines)[0]
@@ -128,6 +131,8 @@ def look(where: Locator, head: bytes, *, lines_only: bool = False) -> Cut:
         lines, hashes = hashes[:_LOOK], []
     texts = [text for *_, text in lines]
     delimiter = _asked(given) if given is not None else sniff(texts, where)
+    if all(_SPARSE.fullmatch(text) for text in texts):
+        raise ValueError(f"{where} is a matrix in the svmlight format: {instead(where.path, '.svmlight')}")
     if hashes:
         lines, names = _comments(hashes, lines, delimiter)
         texts = [text for *_, text in lines]
@@ -305,26 +310,31 @@ def _comments(
     return lines, names if is_head else None
 
 
+_SPARSE = re.compile(r"\S+( (\d+|qid):[-+.\deE]+)+(\s*#.*)?\s*")  # a row of svmlight
 Row = tuple[int, int, int, list[str]]  # number, start and end of a line, and its cells
 
 
 def _cut(where: Locator, delimiter: str, quoted: bool, rows: list[Row], names: list[str] | None) -> Cut:
     """The width of the rows, and what the first line is where its width is another."""
     notes: tuple[str, ...] = ()
+    named = None
     counts = re.fullmatch(r"(\d+)\D+(\d+)", delimiter.join(rows[0][3])) if len(rows) > 1 else None
     if counts is not None and names is None and where.text.header is None:
         width = len(rows[1][3])
-        if len(rows[0][3]) != width and int(counts[2]) in (width, width - 1):  # as word2vec and fastText write it
-            rows, notes = rows[1:], ("the first line, which counts rows and columns",)
+        other = len(rows[0][3]) != width or not is_number(rows[1][3][0])
+        if other and int(counts[2]) in (width, width - 1):  # as word2vec and fastText write it
+            rows, named, notes = rows[1:], False, ("the first line, which counts rows and columns",)
     number, start, body, first = rows[0]
     below = rows if names is not None else rows[1:]
+    rule = "".join(below[0][3]) if names is None and len(below) > 1 else ""
+    if "--" in rule and set(rule) <= set("-+:="):  # between names and rows, as Markdown and psql write it
+        body, below = below[0][2], below[1:]
     width = Counter(len(cells) for *_, cells in below or rows).most_common(1)[0][0]
     if width > MAX_CELLS:
         raise ValueError(f"{where} has {width} columns; a table has at most {MAX_CELLS}")
     cells_below = [cells for *_, cells in below]
     if names is not None:
         return Cut(where, delimiter, quoted, width, names, True, number, start, start, cells_below, notes)
-    named = None
     if len(first) == width + 1 and not first[-1]:
         first = first[:-1]
     elif len(first) == width - 1 and not any(cells[-1] for *_, cells in below):
@@ -435,22 +445,22 @@ def _pairs_of_lines(cut: Cut, data: bytes) -> tuple[Cut, list[pa.Array]]:
     widths = Counter(map(len, lists))
     header = cut.where.text.header
     users = [cells[0] for cells in lists if cells]
-    whole = all(WHOLE.fullmatch(cell) for cells in lists for cell in cells) and len(set(users)) == len(users)
-    if header is True or not whole or len(widths) < 2 or (header is None and len(widths) < 3):
-        raise ValueError(width_fault(cut, rows, whole))
-    flat = [(cells[0], item) for cells in lists for item in cells[1:]]
-    if not flat:
-        raise ValueError(width_fault(cut, rows, whole))
-    notes = (f"{counted(len(lists), 'line')} of a user and its items",)
-    made = replace(cut, width=2, first=list(flat[0]), named=False, notes=(*cut.notes, *notes))
+    whole = all(WHOLE.fullmatch(cell) for cells in lists for cell in cells)
+    words = len(widths) > 2 and not any(" " in cell for cells in lists for cell in cells)
+    may_be = (whole or words) and len(set(users)) == len(users)
+    flat = [(cells[0].removesuffix(":"), item) for cells in lists for item in cells[1:]]
+    known = len(widths) > 1 if header is False else whole and len(widths) > 2 and header is None
+    if not may_be or not known or not flat:
+        raise ValueError(width_fault(cut, rows, may_be))
+    made = replace(cut, width=2, first=list(flat[0]), named=False, lists=len(lists))
     return made, [pa.array([pair[side] for pair in flat[1:]], pa.string()) for side in (0, 1)]
 
 
-def width_fault(cut: Cut, rows: list[tuple[int, list[str]]], whole: bool = False) -> str:
-    """Name the line of another width than the usual one; `whole`: lines may be a user and all its items."""
+def width_fault(cut: Cut, rows: list[tuple[int, list[str]]], may_be: bool = False) -> str:
+    """Name the line of another width than the usual one; `may_be`: lines may be a user and all its items."""
     widths = Counter(len(cells) for _, cells in rows)
     usual = max(widths, key=lambda width: (widths[width], width))
-    if whole and len(widths) > 1 and cut.where.text.header is None:
+    if may_be and len(widths) > 1 and cut.where.text.header is None:
         return (
             f"{cut.where} has lines of {min(widths)} to {max(widths)} cells; if each is a user and all its items, type "
             "header=False (on the command line --no-header); otherwise give every line as many cells"
@@ -460,6 +470,11 @@ def width_fault(cut: Cut, rows: list[tuple[int, list[str]]], whole: bool = False
             found = f"{cut.where}, line {number}: {counted(len(cells), 'cell')} where"
             if '"' in "".join(cells):
                 return f"{found} other lines have {usual}; a quoted cell of it does not end, or has text behind it"
+            if at == 0 and len(widths) > 3:
+                return (
+                    f"{cut.where} has lines of {min(widths)} to {max(widths)} cells; give every line as many, or name "
+                    "another delimiter=... (--delimiter)"
+                )
             if at == 0 and widths[usual] > 1:
                 title = f"is {cut.delimiter.join(cells)[:40]!r} the title of the table? Delete it, or begin it with #"
                 return f"{found} the lines below have {usual}; {title}"

@@ -99,7 +99,7 @@ def frame_rows(source: Extra, name: str, key: str | None = None) -> FileRows:
 
 def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -> FileRows:
     """The vectors in columns, also in text such as "[0.1, 0.2]"."""
-    columns = {other: listed(column) for other, column in columns.items()}
+    columns = listed(columns)
     text = {other: text_kind(other, column.values.tolist()) for other, column in columns.items() if column.is_text}
     n = len(next(iter(columns.values())))
 
@@ -110,12 +110,16 @@ def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -
     return _rows(name, key, {other: column.kind for other, column in columns.items()} | text, n, batches)
 
 
-def listed(column: Column) -> Column:
-    """Text of lists of numbers as lists."""
-    lists = list_cells(column) if column.is_text else None
-    if not lists or not any(type(value) in (int, float) for cell in lists for value in cell[:1]):
-        return column
-    return replace(column, cells=arrow_cells(lists))
+def listed(columns: dict[str, Column]) -> dict[str, Column]:
+    """Text of lists of numbers as lists; text without brackets only where no other column has lists or fractions."""
+    found = dict(columns)
+    others = any(c.kind in ("list", "float") or (c.is_text and c.maybe_numbers is not None) for c in columns.values())
+    for name, column in columns.items():
+        lists = list_cells(column) if column.is_text else None
+        bare = others and lists and next(cell for cell in column.values.tolist() if cell).strip()[0] not in "[({at"
+        if lists and not bare and any(type(value) in (int, float) for cell in lists for value in cell[:1]):
+            found[name] = replace(column, cells=arrow_cells(lists))
+    return found
 
 
 def open_parquet(where: Locator) -> FileRows:

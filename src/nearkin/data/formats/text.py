@@ -17,6 +17,7 @@ from nearkin.data.formats.parquet import column_rows, listed
 from nearkin.data.header import may_be_ids, names_vectors
 from nearkin.data.names import names_rows
 from nearkin.data.text import (
+    WHOLE,
     Cut,
     has_quotes,
     look,
@@ -134,8 +135,11 @@ def open_text(where: Locator) -> FileRows:
         if len(held):
             yield held
 
-    if layout.ids is None and len(layout.names) >= 3 and layout.places[0] == 0 and where.key is None:
-        _check_first(where, layout)
+    if len(layout.places) >= 3 and where.key is None:
+        if layout.ids is None and layout.places[0] == 0:
+            _check_first(where, layout)
+        if not layout.header:
+            _check_labels(where, layout)
     written = ", written with decimal commas" if layout.style else ""
     names, chosen = layout.names, [layout.names[place] for place in layout.places]
     named = None if layout.ids is None else names[layout.ids] if layout.header else ""
@@ -153,7 +157,7 @@ def _of_lists(where: Locator, seen: Cut) -> FileRows | None:
         headed = not any(map(LIST_CELL.match, cut.first)) if headed is None else headed
         columns = by_name(named_columns(cut.first, cells, headed, str(where.path)), str(where.path))
         columns = {name: replace(column, cells=arrow_cells(column.values)) for name, column in columns.items()}
-        columns = {name: listed(column) for name, column in columns.items()}
+        columns = listed(columns)
         if any(column.kind == "list" for column in columns.values()):
             return column_rows(columns, str(where.path), where.key)
         error = None
@@ -209,7 +213,9 @@ def _check_first(where: Locator, layout: _Layout) -> None:
     """ValueError where the first column may hold ids without a name."""
     lines = [*([] if layout.header else [layout.cut.first]), *layout.cut.below]
     rows = [[cells[place] for place in layout.places] for cells in lines if len(cells) == layout.cut.width]
-    if len(rows) < _FEW or not may_be_ids(rows):
+    if len(rows) < _FEW:
+        return
+    if not may_be_ids(rows):
         return
     first = layout.column(0)
     if first.values.dtype.kind in "iu" and first.values.min() >= 0 and len(first.distinct) == len(first):
@@ -219,4 +225,22 @@ def _check_first(where: Locator, layout: _Layout) -> None:
         raise ValueError(
             f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
             f"{how} id; if not, type {where}:{kept}"
+        )
+
+
+def _check_labels(where: Locator, layout: _Layout) -> None:
+    """ValueError where the first or the last column may hold labels: a few whole numbers, and fractions elsewhere."""
+    rows = [cells for cells in [layout.cut.first, *layout.cut.below] if len(cells) == layout.cut.width]
+    whole = [all(WHOLE.fullmatch(cells[place]) for cells in rows) for place in layout.places]
+    if len(rows) < _FEW or sum(whole) != 1 or not (whole[0] or whole[-1]):
+        return
+    place = whole.index(True)
+    column = layout.column(layout.places[place])
+    if column.values.dtype.kind in "iu" and 2 * len(column.distinct) <= len(column):
+        names = [layout.names[at] for at in layout.places]
+        rest = column_runs(names[1:] if place == 0 else names[:-1], layout.names)
+        raise ValueError(
+            f"{where}: the {'last' if place else 'first'} column of numbers is whole, the others have fractions: "
+            f"labels, or a coordinate? If labels, type {where}:{rest} to leave them out; otherwise type "
+            f"{where}:{column_runs(names, layout.names)}"
         )
