@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nearkin import ProductQuantizer
+from nearkin._storage import digest
 
 
 def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
@@ -58,3 +60,12 @@ def test_nothing_is_written_before_fit(tmp_path):
     with pytest.raises(NotFittedError):
         ProductQuantizer().save(tmp_path / "pq")
     assert not (tmp_path / "pq").exists()
+
+
+def test_digests_are_equal_where_contents_are() -> None:
+    """Of text whatever the width of its type, of sparse rows by their entries, of pieces in their order."""
+    X = np.arange(12.0).reshape(4, 3)
+    parts = [X, X.astype(np.float32), X.T, X[:3], sp.csr_matrix(X), "X", b"X", None, iter([X[:2], X[2:]])]
+    assert len({digest(part) for part in parts}) == len(parts)
+    assert digest(np.array(["a", "b"])) == digest(np.array(["a", "b"], "U9")) == digest(np.array(["a", "b"], object))
+    assert digest(iter([X[:2], X[2:]]), "a") == digest(iter([X[:2], X[2:]]), "a") != digest(X, "a")

@@ -2,6 +2,7 @@
 
 from nearkin._storage.arrays import MappedRows as MappedRows
 from nearkin._storage.arrays import SavedArrays as SavedArrays
+from nearkin._storage.arrays import digest as digest
 from nearkin._storage.arrays import pack_ids as pack_ids
 from nearkin._storage.arrays import read_arrays as read_arrays
 from nearkin._storage.arrays import read_saved as read_saved

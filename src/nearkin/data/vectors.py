@@ -1,6 +1,5 @@
 """Vectors from files: whole with `read_vectors`, or in chunks with `open_vectors` where they exceed memory."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from typing import Unpack
@@ -9,6 +8,7 @@ import numpy as np
 
 from nearkin._check import check_integer, not_finite, numpy_generator, zero_rows
 from nearkin._fields import Extra, StrPath, counted
+from nearkin._storage import digest
 from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.column import is_frame
@@ -139,21 +139,15 @@ class VectorFile:
 
     def digest(self) -> str:
         """A digest of all values, which takes a pass over the file: equal where the vectors are."""
-        made = hashlib.sha256(str(self.shape).encode())
-        for chunk in self.chunks():
-            made.update(chunk.tobytes())
-        return made.hexdigest()[:32]
+        return digest(self.chunks())
 
     def describe(self) -> str:
         """Files, shape, type, and a digest of names, sizes and some rows: equal where two processes see the same."""
-        digest = hashlib.sha256()
-        for name in self.files:
-            digest.update(os.path.basename(name).encode() + b"\0")
         last = self._rows.shape[0] - 1
         few = np.unique(np.linspace(0, min(last, 15) if self._rows.streamed else last, 16).astype(np.int64))
-        digest.update(np.ascontiguousarray(self._rows.take(few)).tobytes())
+        found = digest(*map(os.path.basename, self.files), self._rows.take(few))
         count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
-        return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {digest.hexdigest()[:12]}"
+        return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {found}"
 
 
 def _to_float32(block: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The source of an export: an index's rows in batches, test queries, and checks of the engine's answers."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
@@ -8,6 +7,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._storage import digest
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
@@ -96,14 +96,9 @@ class Source:
 
     def fingerprint(self) -> str:
         """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
-        found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
-        if self.index.norms is not None:
-            found.update(self.index.norms.codes.tobytes())
-        for batch in self.batches():
-            for part in (batch.ids, batch.codes, batch.vectors):
-                if part is not None:
-                    found.update("\0".join(part.tolist()).encode() if part.dtype.kind == "U" else part.tobytes())
-        return found.hexdigest()[:16]
+        about, norms = f"{self.index.metric} {self.d} {self.n_bits} {len(self)}", self.index.norms
+        parts = (part for batch in self.batches() for part in (batch.ids, batch.codes, batch.vectors))
+        return digest(about, None if norms is None else norms.codes, parts)
 
     def questions(self, n: int) -> np.ndarray:
         """Queries near the rows, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,

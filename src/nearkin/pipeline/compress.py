@@ -10,7 +10,6 @@ block of rows.
 
 import copy
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -144,7 +143,7 @@ def _agreed_job(
         "train": source.describe(),
         "metric": metric,
         "train_rows": rows,
-        "queries": None if queries is None else zlib.crc32(queries.tobytes()),
+        "queries": None if queries is None else _storage.digest(queries),
     } | {f"quantizer's {name}": value for name, value in _settings(quantizer).items()}
     for what, value in job.items():
         current().agree(value, what)

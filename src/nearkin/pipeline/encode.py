@@ -3,7 +3,6 @@
 Memory holds a chunk of 8 MB per process. Finished files wait in a work folder until all are there.
 """
 
-import hashlib
 import multiprocessing
 import os
 import shutil
@@ -23,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from nearkin._check import check_integer
 from nearkin._distributed import current
 from nearkin._fields import Record, StrPath
-from nearkin._storage import MANIFEST, check_target, saving_folder, write_rows
+from nearkin._storage import MANIFEST, check_target, digest, saving_folder, write_rows
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
 from nearkin.data.files import locate_all
@@ -57,7 +56,8 @@ def encode_shards(
     sources = _checked_sources(sorted({where.path for where in locate_all(shards)}), encoder)
     out = check_target(out, overwrite, sources)
     about = {source.name: _identity(source) for source in sources}
-    job, total = {"model": model_fingerprint(encoder)}, sum(sources.values())
+    some = np.random.default_rng(0).normal(size=(256, encoder.n_features)).astype(np.float32)
+    job, total = {"model": digest(encoder.encode(some))}, sum(sources.values())
     with working(work_place(out), job, current(), {}, overwrite=overwrite) as work:
         missing = work.missing(about, about)
         todo = [source for source in sources if source.name in missing]
@@ -110,12 +110,6 @@ def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int
         shown = ", ".join(f"{path} is {dtype} in {suffix}" for (suffix, dtype), path in types.items())
         raise ValueError(f"shards are of different types ({shown}); give one type at a time, each its own folder")
     return rows
-
-
-def model_fingerprint(encoder: BatchEncoder) -> str:
-    """A digest of the codes that a model gives to 256 random rows."""
-    rows = np.random.default_rng(0).normal(size=(256, encoder.n_features)).astype(np.float32)
-    return hashlib.sha256(encoder.encode(rows).tobytes()).hexdigest()[:16]
 
 
 def _encoded(todo: list[Path], encoder: BatchEncoder, folder: Path, workers: int) -> Iterator[Path]:

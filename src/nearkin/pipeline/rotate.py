@@ -1,6 +1,5 @@
 """`nearkin rotate` and `bridge`: vectors for other engines and encoders, from files."""
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
-from nearkin._storage import check_target, replacing_folder
+from nearkin._storage import check_target, digest, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
 from nearkin.pipeline.outputs import check_ending, write_vectors
@@ -20,7 +19,7 @@ SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
 ENDINGS = (".npy", ".parquet")
 ROTATED = "turned.json"  # in the rotation's folder: identifies the file that was rotated with it
 FACTORY = "faiss:"  # followed by the string of a FAISS index
-_START = 2**16  # bytes of that file under the checksum
+_START = 2**16  # bytes of that file in the digest
 
 
 def _lance(d: int) -> str:
@@ -125,9 +124,9 @@ def _write(
 
 
 def _identity(file: Path) -> Record:
-    """Name, length and a checksum of the start of a file: they differ for files of different rotations."""
+    """Name, length and a digest of the start of a file: they differ for files of different rotations."""
     with file.open("rb") as stream:
-        return {"file": file.name, "bytes": file.stat().st_size, "crc32": zlib.crc32(stream.read(_START))}
+        return {"file": file.name, "bytes": file.stat().st_size, "start": digest(stream.read(_START))}
 
 
 def check_pair(folder: Path) -> None:

@@ -5,7 +5,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import digest, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.towers import TowerPair
@@ -302,21 +301,6 @@ def described(value: object) -> object:
     if isinstance(value, np.ndarray | Tensor) or sp.issparse(value):
         return f"array, digest {digest(value)}"
     return type(value).__name__
-
-
-def digest(*parts: object) -> str:
-    """A short digest of arrays, sparse matrices and text."""
-    made = blake2b(digest_size=8)
-    for part in parts:
-        if sp.issparse(part):
-            made.update(digest(part.indptr, part.indices, part.data).encode())
-        elif isinstance(part, str) or part is None:
-            made.update(f"{part};".encode())
-        else:
-            array = np.ascontiguousarray(part)
-            made.update(f"{array.dtype}{array.shape}".encode())
-            made.update(array.tobytes() if array.dtype.kind != "O" else repr(array.tolist()).encode())
-    return made.hexdigest()
 
 
 def _tensors(file: Path) -> dict[str, Tensor]:
