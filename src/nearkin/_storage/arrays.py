@@ -65,7 +65,7 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def digest(*parts: object) -> str:
-    """16 hex digits for arrays, sparse matrices, text, bytes, and iterators of these: equal where they are equal."""
+    """16 hex digits for arrays, sparse matrices, text, bytes, and iterators of these: equal for equal contents."""
     made = blake2b(digest_size=8)
     for part in parts:
         if isinstance(part, Iterator):
