@@ -1,4 +1,4 @@
-"""What a package index shows: the version from one place, a page without links into the repository, and dependencies:
+"""What a package index shows: the version from one place, a page whose links have addresses; workflows; dependencies:
 all that the modules import, and nothing that only some systems have."""
 
 import ast
@@ -30,6 +30,15 @@ def test_the_page_of_a_package_index_has_no_relative_link() -> None:
     for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         page = re.sub(rule["pattern"], rule["replacement"], page)
     assert relative.findall(page) == []
+
+
+def test_hosted_workflows_call_what_a_clone_calls_on_every_python_that_is_named() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert "- run: .ci/run\n" in workflow
+    assert "- run: make release\n" in workflow
+    named = re.findall(r"Python :: (3\.\d+)", str(PROJECT["project"]["classifiers"]))
+    assert set(named) <= set(re.findall(r'"(3\.\d+)"', workflow))
+    assert min(named) == PROJECT["project"]["requires-python"].removeprefix(">=")
 
 
 def needs(*groups: list[str]) -> set[str]:
