@@ -18,7 +18,12 @@ nitpicky = False
 
 html_theme = "furo"
 html_title = "nearkin"
-html_theme_options = {"source_repository": "https://github.com/nearkin/nearkin", "source_branch": "main", "source_directory": "docs/", "navigation_with_keys": True}
+html_theme_options = {
+    "source_repository": "https://github.com/nearkin/nearkin",
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "navigation_with_keys": True,
+}
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
