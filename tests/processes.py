@@ -12,6 +12,7 @@ import signal
 import sys
 from contextlib import suppress
 from multiprocessing import forkserver, reduction
+from socket import socket
 from threading import Thread
 from typing import Any, TextIO
 
@@ -25,6 +26,15 @@ LIBRARIES = [
     *("tests.distributed.jobs", "tests.faults.jobs", "tests.warm", "torch._decomp.decompositions_for_jvp"),
 ]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below those that the system gives to connections: none takes it meanwhile."""
+    for port in range(20_000 + os.getpid() % 8_000, 32_768):
+        with socket() as probe, suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise OSError("no port is free")
 
 
 class _Descriptor:

@@ -7,7 +7,6 @@ which find its loops compiled. Its last line holds how each rank ended.
 import hashlib
 import json
 import os
-import socket
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
 from nearkin.quantization.sized import ProductCode
 from nearkin.statistics import Shard
+from tests.processes import free_port
 
 Arrays = dict[str, np.ndarray]
 CUTS = {1: [0, 1000], 2: [0, 701, 1000], 3: [0, 0, 333, 1000]}  # uneven, and with three processes the first is empty
@@ -206,9 +206,7 @@ def die() -> None:
 
 def ranks(folder: Path, size: int, action: Callable[[], None]) -> list[tuple[int, str]]:
     """Fork `size` processes with the variables of torchrun; how each ended, and what it wrote to stderr."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+    place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     errors = [folder / f"stderr-{rank}.txt" for rank in range(size)]
     children = []
     for rank, path in enumerate(errors):

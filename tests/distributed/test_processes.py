@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from tests.processes import Program
+from tests.processes import Program, free_port
 from tests.web.browser import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -27,10 +26,7 @@ class Ended(NamedTuple):
 
 def launch(size: int, arguments: Callable[[int], list[object]]) -> list[Ended]:
     """Start `size` processes as torchrun would, each with its own arguments; what they ended with and said."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    started = []
+    port, started = free_port(), []
     for rank in range(size):
         place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         started.append(Program(*arguments(rank), env=ENVIRONMENT | {name: str(value) for name, value in place.items()}))

@@ -62,7 +62,7 @@ def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, m
         compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """Twice the rows: not even a tenth of the added bytes more at the peak (NumPy's memory; FAISS holds the codes)."""
     monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 200_000)

@@ -77,6 +77,7 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
     assert not check_folder(out)["damaged"]
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_it_replaces_what_it_wrote_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

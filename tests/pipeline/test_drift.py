@@ -102,7 +102,7 @@ def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
     left, right = np.divmod(np.arange(900), 30)
     pairs = [f"u{a},i{(a * b) % 300}" for a, b in zip(left, right, strict=True)]
     (tmp_path / "pairs.csv").write_text("\n".join(["user,item", *pairs]))
-    how = ("--dim", 8, "--bytes", 2, "--split", "none", "--out", tmp_path / "idx")
+    how = ("--dim", 8, "--bytes", 2, "--loss", "cosine-softmax", "--split", "none", "--out", tmp_path / "idx")
     run_json("train", tmp_path / "pairs.csv", *how)
     before = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     np.save(tmp_path / "new.npy", NEW)

@@ -23,6 +23,7 @@ from nearkin.pipeline import encode
 from nearkin.pipeline.encode import encode_file, encode_shards
 from tests.cli.conftest import run
 from tests.processes import FORKSERVER
+from tests.web.browser import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -176,10 +177,7 @@ def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
         time.sleep(0.02)
     job.kill()
     job.wait()
-    until = time.monotonic() + 20
-    while members(job.pid) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not members(job.pid)
+    wait_until(lambda: not members(job.pid))
 
 
 def members(session: int) -> list[str]:
