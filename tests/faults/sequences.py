@@ -323,13 +323,12 @@ class Machine:
             if self.index.norms is not None:
                 rows = self.index.norms.restored(rows, self.rows)
                 Q = widened(Q, rows.shape[1])
-            if length is not None:
-                rows = rows * (length / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True))
         return self._compared(Q, rows)
 
     def _length(self, rows: np.ndarray) -> float | None:
         """The length of all rows (n, d) if the index knows one; Fault if it takes rows to have another."""
-        length, own = self.index.row_length, np.linalg.norm(rows.astype(np.float64), axis=1)
+        norms, own = self.index.norms, np.linalg.norm(rows.astype(np.float64), axis=1)
+        length = None if norms is None or norms.n_bytes else float(norms.levels[0])
         if length is not None and np.abs(own - length).max() > 0.02 * length:
             raise Fault(f"rows of lengths {own.min()} to {own.max()} are taken to have {length}")
         if length is None and "unit" in self.kind.name:

@@ -468,4 +468,4 @@ def test_rows_of_another_type_are_refused(change: str) -> None:
     for one, other in zip(before, index.search(X[:20], 5), strict=True):
         np.testing.assert_array_equal(one, other)
     getattr(index, change)(X=X[:3] * 3, **given)
-    assert index.row_length is None
+    assert index.norms is None

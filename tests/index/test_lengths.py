@@ -1,6 +1,5 @@
 """Decoded rows are compared at their own length if the index knows it, and only then."""
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def expected_scores(index: Index, rows: np.ndarray, length: float, Q: np.ndarray
 @pytest.mark.parametrize("name", CODES)
 def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str) -> None:
     index = Index.build(ROWS, fitted(name), metric=metric, n_probe=5)
-    assert index.row_length == 1
+    assert index.norms.levels[0] == 1
     scores, ids = index.search(QUERIES, len(ROWS))
     expected = expected_scores(index, ROWS, 1.0, QUERIES)
     scanned = "FastScan" in type(innermost(index.faiss_index)).__name__  # FAISS rounds its scores to 8 bits of a table
@@ -90,7 +89,7 @@ def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
     for metric in ("l2", "cosine"):
         index = Index.build(ROWS, fitted(name), metric=metric, n_probe=5)
         kept = recall_k_at_k(index.search(QUERIES, 10)[1], true, 10)
-        index.row_length = None
+        index.norms = None
         gains.append(kept - recall_k_at_k(index.search(QUERIES, 10)[1], true, 10))
     assert min(gains) > 0, gains
     assert np.mean(gains) > 0.01, gains
@@ -99,9 +98,9 @@ def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
 def test_rows_of_one_other_length_are_compared_at_it() -> None:
     quantizer = ProductQuantizer(4, 64, max_iter=2, random_state=0).fit(512 * ROWS)
     index = Index.build(512 * ROWS, quantizer)
-    assert index.row_length == pytest.approx(512)
+    assert index.norms.levels[0] == pytest.approx(512)
     scores, ids = index.search(512 * QUERIES, 5)
-    expected = expected_scores(index, 512 * ROWS, index.row_length, 512 * QUERIES)
+    expected = expected_scores(index, 512 * ROWS, 512, 512 * QUERIES)
     np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), rtol=1e-3)
 
 
@@ -113,7 +112,7 @@ def test_rows_of_one_other_length_are_compared_at_it() -> None:
 def test_a_length_is_known_only_if_all_rows_have_it(rows: np.ndarray, known: bool) -> None:
     assert (row_length(rows) is not None) == known
     index = Index.build(rows.astype(np.float32), ProductQuantizer(4, 8, max_iter=1, random_state=0))
-    assert (index.row_length is not None) == known
+    assert (index.norms is not None) == known
 
 
 def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
     other = Index.empty(24, fitted("product")).add(ROWS[100:120])
     index._next_id = index.ids = None
     index.merge(other)
-    assert index.row_length == 1
+    assert index.norms.levels[0] == 1
     index.save(tmp_path / "idx")
     again = Index.load(tmp_path / "idx")
     np.testing.assert_array_equal(again.search(QUERIES, 7)[0], index.search(QUERIES, 7)[0])
@@ -133,32 +132,19 @@ def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.search(QUERIES, 7)[0], expected, atol=1e-5)
     with pytest.raises(ValueError, match="ids are not in the index"):
         again.update([10**6], 2 * ROWS[:1])
-    assert again.row_length == 1
+    assert again.norms.levels[0] == 1
     again.add(2 * ROWS[:1])  # from here on FAISS's own scores hold
-    assert again.row_length is None
+    assert again.norms is None
     np.testing.assert_allclose(again.search(QUERIES, 7)[0], again.faiss_index.search(QUERIES, 7)[0], atol=1e-6)
     again.save(tmp_path / "idx")
-    assert Index.load(tmp_path / "idx").row_length is None
-
-
-def test_a_folder_saved_without_a_length_answers_as_before(tmp_path: Path) -> None:
-    index = Index.build(ROWS, fitted("product"), metric="cosine")
-    index.save(tmp_path / "idx")
-    config = json.loads((tmp_path / "idx" / "config.json").read_text())
-    assert config["row_length"] == 1
-    index.row_length = None
-    index.save(tmp_path / "old")
-    assert "row_length" not in json.loads((tmp_path / "old" / "config.json").read_text())
-    old = Index.load(tmp_path / "old")
-    np.testing.assert_array_equal(old.search(QUERIES, 9)[1], old.faiss_index.search(QUERIES, 9)[1])
-    assert old.add(ROWS[:1]).row_length is None
+    assert Index.load(tmp_path / "idx").norms is None
 
 
 def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
     """Of 8,000 sentences they lost .008 of 10 neighbours at another length."""
     for trained, metric in (("ip", "cosine"), ("l2", "l2")):
         quantizer = ResidualQuantizer(2, 16, metric=trained, known=True, max_iter=1, random_state=0)
-        assert Index.build(ROWS[:300], quantizer, metric=metric).row_length is None
+        assert Index.build(ROWS[:300], quantizer, metric=metric).norms is None
 
 
 def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
@@ -169,7 +155,7 @@ def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     best = nk.quantization.best(ROWS[:300], 3, seconds=0, random_state=0)
     length_known = Index.build(ROWS, best.quantizer)
-    assert length_known.row_length in (1, None)  # None for codes learned for the order of these rows
+    assert length_known.norms is None or length_known.norms.n_bytes == 0
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -178,7 +164,7 @@ def test_codes_finer_than_the_rows_lengths_differ_keep_these(bits: int) -> None:
     rows = (512 * ROWS * (1 + 0.002 * np.sin(np.arange(len(ROWS)))[:, None])).astype(np.float16).astype(np.float32)
     index = Index.build(rows, ScalarQuantizer(bits))
     assert row_length(rows) is not None
-    assert index.row_length is None
+    assert index.norms is None
     exact = Index.build(rows).search(512 * QUERIES, 10)[1]
     kept = recall_k_at_k(index.search(512 * QUERIES, 10)[1], exact, 10)
     assert kept >= (1.0 if bits == 16 else 0.9), kept

@@ -89,7 +89,7 @@ class LanceTable:
 def _product(source: Source) -> ProductQuantizer:
     """The product codes of the index; ValueError for other codes, and for norms, which Lance would not read."""
     quantizer = source.index.quantizer
-    if source.index.norms is not None:
+    if source.index.norms is not None and source.index.norms.n_bytes:
         raise ValueError("lance does not read the rows' norms in this index; compress with --method procrustes")
     if not isinstance(quantizer, ProductQuantizer):
         raise ValueError(

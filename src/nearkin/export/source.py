@@ -13,7 +13,7 @@ from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import flat_codes, innermost
 from nearkin.index.kept_vectors import KeptVectors
-from nearkin.index.searching import Kept, normalised
+from nearkin.index.searching import Kept, normalised, rows_at_norms
 from nearkin.linalg.norms import widened
 from nearkin.metrics.retrieval import exact_distances
 
@@ -73,12 +73,11 @@ class Source:
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:
-        """Decoded codes of rows (b, d) at their own norm if it is known, as `Index.search` compares them; with a byte
-        of norm (b, d + 1), the last column one of which queries have 0."""
-        lengths = self.index.lengths
-        if lengths is None:
+        """Decoded codes of rows (b, d), as `Index.search` compares them: where the index knows their norms (b, d + 1),
+        at these, the last column one of which queries have 0."""
+        if self.index.norms is None:
             return self.decoded(positions)
-        return lengths.rows(cast(faiss.Index, self.index.faiss_index), positions, self._kept)
+        return rows_at_norms(cast(faiss.Index, self.index.faiss_index), self.index.norms, positions, self._kept)
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact rows if the index keeps them, else decoded codes; None for bits alone."""

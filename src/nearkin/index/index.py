@@ -22,9 +22,8 @@ from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
-from nearkin.index.searching import Lengths, common_length, normalised
+from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
-from nearkin.linalg.orthonormal import has_length, row_length
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
@@ -50,9 +49,9 @@ class Index:
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
-    Quantized rows are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked
-    again at their norm: `row_length` if all rows have one (1 for "cosine"), else, in an index built with `norms`, that
-    of `norms`, a byte a row. Without either, FAISS's scores stand.
+    Decoded rows are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked again
+    at their `norms`: one for all rows that have the same (1 for "cosine"), or a byte a row in an index built with
+    `norms`. None: FAISS's scores stand.
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the rows kept for rescoring or None.
@@ -76,7 +75,6 @@ class Index:
         kept: KeptVectors | None,
         ids: np.ndarray | None = None,
         next_id: int | None = None,
-        row_length: float | None = None,
         norms: Norms | None = None,
     ) -> None:
         self.faiss_index = faiss_index
@@ -85,7 +83,6 @@ class Index:
         self._quantizer = quantizer
         self.ids = ids
         self.kept = kept
-        self.row_length: float | None = row_length
         self.norms: Norms | None = norms
         self._next_id = next_id  # of rows without names, once the counted ids have gaps
         self._folders = set[str]()  # it was loaded from them, or saved to them
@@ -115,10 +112,11 @@ class Index:
             probed = max(DEFAULTS.least_probed, lists.nlist // DEFAULTS.lists_per_probe)
             lists.nprobe = min(lists.nlist, n_probe or probed)
         kept = KeptVectors.wanted(keep_vectors, d)
-        length = 1.0 if metric == "cosine" and takes_length(quantizer) else None
-        if norms is not None and (metric not in ("l2", "ip") or quantizer is None):
+        if norms is not None and norms.n_bytes and (metric not in ("l2", "ip") or quantizer is None):
             raise ValueError(f"norms are for codes by metric 'l2' or 'ip', and metric is {metric!r}; leave norms out")
-        return cls(inner, d, metric, copy.deepcopy(quantizer), kept, row_length=length, norms=norms and norms.alone())
+        if norms is None or not norms.n_bytes:  # that of all rows follows from these
+            norms = Norms.one(1.0, d) if metric == "cosine" and takes_length(quantizer) else None
+        return cls(inner, d, metric, copy.deepcopy(quantizer), kept, norms=norms and norms.alone())
 
     @classmethod
     def build(
@@ -178,7 +176,7 @@ class Index:
             own = self.faiss_index
             clone = faiss.clone_binary_index(own) if isinstance(own, faiss.IndexBinary) else faiss.clone_index(own)
             quantizer, ids = copy.deepcopy((self._quantizer, self.ids), memo)
-            others = self.kept, ids, self._next_id, self.row_length, self.norms
+            others = self.kept, ids, self._next_id, self.norms
             return type(self)(clone, self.n_features, self.metric, quantizer, *others)
 
     @property
@@ -193,7 +191,7 @@ class Index:
         """Size of one row's code and norm, ids and kept vectors not counted."""
         index = self.faiss_index
         code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
-        return int(code) + (self.norms is not None)
+        return int(code) + (0 if self.norms is None else self.norms.n_bytes)
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
@@ -249,8 +247,7 @@ class Index:
             raise ValueError(f"X has {len(np.asarray(X))} rows and the index {len(self)}; give every row, in its order")
         fresh.add(X, callback=callback)
         with self._guard.writing(), uninterrupted():
-            self.faiss_index, self._quantizer, self.row_length = fresh.faiss_index, fresh._quantizer, fresh.row_length
-            self.norms = fresh.norms
+            self.faiss_index, self._quantizer, self.norms = fresh.faiss_index, fresh._quantizer, fresh.norms
             self._searched.forget()
         return self
 
@@ -291,12 +288,11 @@ class Index:
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             self._check_mergeable(other)
-            length = other.row_length
-            if len(self):
-                length = common_length(self.row_length, length) if len(other) else self.row_length
-            norms = self.norms and other.norms and self.norms.joined(other.norms.codes)
+            norms = self.norms if len(self) else other.norms
+            if len(self) and len(other):
+                norms = self.norms and other.norms and self.norms.joined(other.norms)
             faiss_index.move(other.faiss_index, self.faiss_index)
-            self.row_length, self.norms, other.norms = length, norms, other.norms and other.norms.alone()
+            self.norms, other.norms = norms, other.norms and other.norms.alone()
             self._searched.forget()
             other._searched.forget()
         return self
@@ -314,8 +310,9 @@ class Index:
             same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))
         else:
             same = faiss_index.same_codes(self.faiss_index, other.faiss_index)
-            one, its_norms = self.norms, other.norms
-            same &= one is its_norms if one is None or its_norms is None else one.same(its_norms)
+            same &= self.bytes_per_vector == other.bytes_per_vector
+            if self.norms is not None and other.norms is not None and self.norms.n_bytes:
+                same &= self.norms.same(other.norms)
         if not same:
             raise ValueError(
                 "indexes of different quantizers cannot be merged; build both with the same fitted quantizer"
@@ -409,7 +406,7 @@ class Index:
         """Scores and positions (q, k) by the codes."""
         if self.metric != "hamming":
             index = cast(faiss.Index, self.faiss_index)
-            return searching.nearest(index, Q, k, self._searched, self.lengths, allowed, rescored=rescored)
+            return searching.nearest(index, Q, k, self._searched, self.norms, allowed, rescored=rescored)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
@@ -424,11 +421,6 @@ class Index:
         places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
         return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
-    @property
-    def lengths(self) -> Lengths | None:
-        """How decoded rows get their length; None if it is not known."""
-        return None if self.row_length is None and self.norms is None else Lengths(self.row_length, self.norms)
-
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
         quantizer's own folder and the kept rows in vectors.npy.
@@ -440,8 +432,7 @@ class Index:
         """
         with self._guard.reading():
             config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
-            known = {"next_id": self._next_id, "row_length": self.row_length}
-            config |= {name: value for name, value in known.items() if value is not None}
+            config |= {} if self._next_id is None else {"next_id": self._next_id}
             place = os.path.realpath(path)
             with saving_folder(path, "index", config, overwrite or place in self._folders) as folder:
                 write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
@@ -490,11 +481,10 @@ class Index:
     def _change(self, X: np.ndarray, codes: np.ndarray, after: "_Names") -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         self._searched.forget()
-        before, kept, length, norms = len(self), self.kept, self.row_length, self.norms
+        before, kept, norms = len(self), self.kept, self.norms
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         if len(X):
-            length = self._length_with(X)
-            kept, norms = None if kept is None else kept.with_rows(X), norms and norms.with_rows(X)
+            kept, norms = None if kept is None else kept.with_rows(X), self._norms_with(X)
         if len(after.gone):
             kept, norms = None if kept is None else kept.without(after.gone), norms and norms.without(after.gone)
         try:
@@ -507,22 +497,17 @@ class Index:
         except BaseException:
             faiss_index.cut(self.faiss_index, before)
             raise
-        self.ids, self.kept, self.row_length, self._next_id = after.ids, kept, length, after.next_id
-        self.norms = norms
+        self.ids, self.kept, self.norms, self._next_id = after.ids, kept, norms, after.next_id
 
-    def _length_with(self, X: np.ndarray) -> float | None:
-        """The length of all rows when rows X (n, d) follow, None for different ones."""
-        if self.metric not in ("l2", "ip") or self.norms is not None or not takes_length(self.quantizer):
-            return self.row_length
-        if not len(self):
-            return row_length(X, isinstance(self.quantizer, VectorCodes) and bool(self.quantizer.normalized_))
-        if self.row_length is None or has_length(X, self.row_length):
-            return self.row_length
-        length = float(np.linalg.norm(X, axis=1).mean())
-        if not 0.1 < length / self.row_length < 10:
-            lengths = f"of length {length:.3g} on average, and all rows of the index have {self.row_length:.3g}"
-            raise ValueError(f"X has rows {lengths}; these are vectors of another type: bring them to one scale")
-        return None
+    def _norms_with(self, X: np.ndarray) -> Norms | None:
+        """The norms of all rows when rows X (n, d) follow."""
+        if self.metric == "cosine":
+            return self.norms
+        if len(self) or (self.norms is not None and self.norms.n_bytes):
+            return self.norms and self.norms.with_rows(X)
+        if not isinstance(self.quantizer, VectorCodes) or not takes_length(self.quantizer):
+            return None
+        return Norms.shared(X, bool(self.quantizer.normalized_))
 
     def _count(self) -> int | None:
         """The id of the next row where rows are counted, None where they have names."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_real, has_unit_rows
+from nearkin._check import check_choice, check_integer, has_unit_rows
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
@@ -139,7 +139,6 @@ class Parts:
     kept: KeptVectors | None
     ids: np.ndarray | None
     next_id: int | None
-    row_length: float | None
     norms: Norms | None
 
 
@@ -150,8 +149,6 @@ def read_parts(path: Path) -> Parts:
         metric = check_choice(config["metric"], "metric", METRICS)
         d, n_rows = (check_integer(config[name], name, low=low) for name, low in (("n_features", 1), ("n_rows", 0)))
         next_id = None if "next_id" not in config else check_integer(config["next_id"], "next_id", low=n_rows)
-        # older folders have none: their scores do not use lengths
-        length = None if "row_length" not in config else check_real(config["row_length"], "row_length", above=0)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
     found = read_faiss(path / "index.faiss", binary=metric == "hamming")
@@ -179,20 +176,21 @@ def read_parts(path: Path) -> Parts:
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"
     kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
-    return Parts(inner, d, metric, quantizer, kept, ids, next_id, length, norms)
+    return Parts(inner, d, metric, quantizer, kept, ids, next_id, norms)
 
 
 NORMS = ("norm_codes", "norm_levels", "norm_centre")  # arrays of a folder
 
 
 def read_norms(path: StrPath) -> Norms | None:
-    """The levels of the norms in the folder of an index, None without any, and in the folder of a quantizer."""
+    """The levels of a byte of norm in the folder of an index; None without such a byte, and in that of a quantizer."""
     found = read_saved(path)
     if found.config["kind"] != "index" or NORMS[0] not in found.arrays:
         return None
     rows = int(found.config["n_rows"]), int(found.config["n_features"])
     with damage_named(found.path):
-        return saved_norms(found.arrays, rows).alone()
+        norms = saved_norms(found.arrays, rows).alone()
+        return norms if norms.n_bytes else None
 
 
 def packed_norms(norms: Norms) -> dict[str, np.ndarray]:

@@ -8,10 +8,9 @@ Of a query q and a row that is a list's centre c plus the sum r of its centroids
 |q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
 brackets is the same for all queries and is cached: four bytes a row. A flat index has one list.
 
-Quantized rows are too short, each by a different factor, which biases their scores. If all rows of an index have one
-length L, a decoded row y is replaced by L y / |y|, which needs no byte; else the index may hold a byte for each row's
-norm about a centre c (`Norms`). FAISS compares with y itself: it finds candidates, which are ranked again here. Where y
-becomes c + (1 + e)(y - c), with a further column of square r, the score follows from FAISS's: with d = |q - y|^2,
+Decoded rows are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
+candidates, which are ranked again here at their norms, if the index knows these (`Norms`). Where a row y becomes
+c + (1 + e)(y - c), with a further column of square r, the score follows from FAISS's: with d = |q - y|^2,
 
     |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2 + r,
 
@@ -21,24 +20,24 @@ so that e, |y - c| and r, once known for a row, replace decoding it: twelve byte
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import faiss
 import numpy as np
 
-from nearkin._faiss import BlockIndex, at_length, bias, block_codes, innermost, list_codes
+from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
-from nearkin.linalg.norms import Norms, at_norms, stretches, widened
-from nearkin.linalg.orthonormal import has_length, unit_rows
+from nearkin.linalg.norms import Norms, widened
+from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
-_CHUNK = 65_536  # rows decoded at a time for their length
+_CHUNK = 65_536  # rows decoded at a time for their norm
 _QUERIES = 256  # queries ranked again at a time
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
-_AT_LENGTH = 1 << 26  # numbers of decoded rows at a time that get their length
+_AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
@@ -46,10 +45,10 @@ SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuant
 
 @dataclass(frozen=True)
 class Defaults:
-    """How many candidates are ranked again at their own length.
+    """How many candidates are ranked again at their norm.
 
-    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): rows of one length by l2, SIFT
-    .674 .690 .690 .690 .690, by ip .468 .609 .665 .683 .690; codes with lengths by ip, GIST .330 .429 .538 .576 .577.
+    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): rows of one norm by l2, SIFT
+    .674 .690 .690 .690 .690, by ip .468 .609 .665 .683 .690; codes with norms by ip, GIST .330 .429 .538 .576 .577.
     """
 
     spare: int = 30  # candidates beyond the k wanted
@@ -195,26 +194,27 @@ def nearest(
     Q: np.ndarray,
     k: int,
     kept: Kept,
-    lengths: "Lengths | None" = None,
+    norms: Norms | None = None,
     allowed: np.ndarray | None = None,
     *,
     rescored: bool = False,
 ) -> Found:
-    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; with `lengths` of
-    rows at their own length. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
+    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; of rows
+    at their `norms`. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
     inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
     scan, asked = Scan(index), np.ascontiguousarray(Q, np.float32)
+    ranking = None if norms is None else Ranking.of(scan, norms, kept)
     if rescored and scan.rounds_norms:
-        lengths = None  # decoding the candidates would take longer than comparing more exact vectors
-    wanted, k = k, k if lengths is None else min(index.ntotal, lengths.candidates(k))
+        ranking = None  # decoding the candidates would take longer than comparing more exact vectors
+    wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
     if isinstance(index, faiss.IndexPreTransform):
         asked = index.chain.at(0).apply(asked)
     if allowed is None:
-        scores, positions = _of_all(scan, asked, k, kept, lengths is not None)
+        scores, positions = _of_all(scan, asked, k, kept, ranking is not None)
     else:
         scores, positions = _among(scan, asked, k, allowed, kept)
-    if lengths is not None:
-        return lengths.ranked(scan, asked, scores, positions, wanted, kept)
+    if ranking is not None:
+        return ranking.ranked(asked, scores, positions, wanted)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
@@ -402,91 +402,79 @@ def normalised(X: ArrayLike) -> np.ndarray:
     return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
 
 
-def common_length(one: float | None, other: float | None) -> float | None:
-    """The first of two lengths if they are the same."""
-    return one if one and other and has_length(np.array([[other]]), one) else None
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates of a scan, ranked again by rows at their `norms` behind the rotation."""
 
+    scan: Scan
+    norms: Norms
+    kept: Kept
 
-class Lengths(NamedTuple):
-    """The norm of decoded rows: `length` of all rows, or the index's `norms`."""
-
-    length: float | None
-    norms: Norms | None = None
+    @classmethod
+    def of(cls, scan: Scan, norms: Norms, kept: Kept) -> "Ranking":
+        """The ranking by the norms of rows before the rotation."""
+        index = scan.index
+        return cls(scan, norms.turned(matrix(index)) if isinstance(index, faiss.IndexPreTransform) else norms, kept)
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""
         most = k + max(DEFAULTS.spare, int(DEFAULTS.share * k))
-        return most if self.norms is None else _WITH_NORMS * most
+        return _WITH_NORMS * most if self.norms.n_bytes else most
 
-    def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
-        """Rows (m, d) of the index at `positions` (m,), at their norm; (m, d + 1) with `norms`, as `at_norms`."""
-        turned = self._turned(Scan(index), positions, kept)
-        if not isinstance(index, faiss.IndexPreTransform):
-            return turned
-        A = matrix(index)
-        return np.hstack([turned[:, : A.shape[1]] @ A.T, turned[:, A.shape[1] :]])
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
+        rows = self.kept.real(self.scan.index, decoded(self.scan, positions, self.kept)[0])
+        return self.norms.applied(rows, self.norms.of(positions))
 
-    def ranked(self, scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, kept: Kept) -> Found:
+    def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's."""
-        asked = kept.real(scan.index, Q)
+        scan, asked = self.scan, self.kept.real(self.scan.index, Q)
         # norms that differ would multiply the rounding of a fast scan
-        if not scan.rounds_norms and not (scan.blocks and self.norms is not None):
-            scores = self._stretched(scan, asked, scores, positions, kept)
-            return best_of(scores, positions, k, scan.by_distance)
+        if not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
+            return best_of(self._stretched(asked, scores, positions), positions, k, scan.by_distance)
         scores = np.empty(positions.shape, np.float32)
-        step = max(1, min(_QUERIES, _AT_LENGTH // max(1, positions.shape[1] * Q.shape[1])))
+        step = max(1, min(_QUERIES, _AT_NORMS // max(1, positions.shape[1] * Q.shape[1])))
         for first in range(0, len(Q), step):
             some = slice(first, first + step)
             own, numbers = np.unique(np.maximum(positions[some], 0), return_inverse=True)  # each row is decoded once
-            rows, numbers = self._turned(scan, own, kept), numbers.reshape(positions[some].shape)
+            rows, numbers = self.rows(own), numbers.reshape(positions[some].shape)
             scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, scan.by_distance)
         return best_of(scores, positions, k, scan.by_distance)
 
-    def _stretched(
-        self, scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, kept: Kept
-    ) -> np.ndarray:
-        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their own length."""
-        inner, centre = scan.inner, self._centre(scan.index)
+    def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
+        inner, centre = self.scan.inner, self.norms.centre
         # e, |y - c| and r of each row; NaN for rows that were no candidates yet
-        known = kept.once("stretches", inner, lambda: np.full((inner.ntotal, 3), np.nan, np.float32))
+        known = self.kept.once("stretches", inner, lambda: np.full((inner.ntotal, 3), np.nan, np.float32))
         own = np.maximum(positions, 0)
         new = np.unique(own[np.isnan(known[own, 1])])
         for first in range(0, len(new), _CHUNK):
-            known[new[first : first + _CHUNK]] = self._stretches(scan, new[first : first + _CHUNK], kept)
+            known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
         stretch, size, rest = np.moveaxis(known[own].astype(np.float64), -1, 0)
-        if scan.by_distance:
+        if self.scan.by_distance:
             apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]
             scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2 + rest
         else:
-            middle = (Q.astype(np.float64) @ np.broadcast_to(centre, Q.shape[1]))[:, None]
-            scores = scores + stretch * (scores - middle)
+            scores = scores + stretch * (scores - (Q.astype(np.float64) @ centre)[:, None])
         with np.errstate(over="ignore"):  # where there was no row
             return scores.astype(np.float32)
 
-    def _stretches(self, scan: Scan, positions: np.ndarray, kept: Kept) -> np.ndarray:
+    def _stretches(self, positions: np.ndarray) -> np.ndarray:
         """e, |y - c| and r (m, 3) of the rows y at `positions` (m,)."""
-        decoded_rows = decoded(scan, positions, kept)[0]
-        rows = kept.real(scan.index, decoded_rows)
-        before = np.linalg.norm(rows - self._centre(scan.index), axis=1)
-        if self.norms is None:
-            after = np.full_like(before, cast(float, self.length))
-            factor = np.divide(after, before, out=np.ones_like(before), where=before > 0)  # a row of zeros stays
-            return np.column_stack([factor - 1, before, 0 * before])
-        factor, left = stretches(before, self.norms.of(positions))
+        index, whole = self.scan.index, decoded(self.scan, positions, self.kept)[0]
+        rows = self.kept.real(index, whole)
+        sizes = np.linalg.norm(rows - self.norms.centre, axis=1)
+        factors, left = self.norms.stretches(sizes, self.norms.of(positions))
         # FAISS's distances have the column of a code's errors, of which queries have 0
-        errors = np.square(decoded_rows - bias(scan.index)).sum(axis=1) - np.square(rows).sum(axis=1)
-        return np.column_stack([factor - 1, before, left - factor * errors])
+        errors = np.square(whole - bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
+        return np.column_stack([factors - 1, sizes, left - factors * errors])
 
-    def _centre(self, index: faiss.Index) -> np.ndarray:
-        """The point (d',) behind the rotation about which rows are rescaled, or (1,) for the origin."""
-        if self.norms is None:
-            return np.zeros(1, np.float32)
-        return self.norms.centre @ matrix(index) if isinstance(index, faiss.IndexPreTransform) else self.norms.centre
 
-    def _turned(self, scan: Scan, positions: np.ndarray, kept: Kept) -> np.ndarray:
-        """Rows (m, d') behind the rotation, at their own length; without the bias there."""
-        rows = kept.real(scan.index, decoded(scan, positions, kept)[0])
-        if self.norms is None:
-            return at_length(rows, cast(float, self.length))
-        return at_norms(rows, self._centre(scan.index), self.norms.of(positions))
+def rows_at_norms(index: faiss.Index, norms: Norms, positions: np.ndarray, kept: Kept) -> np.ndarray:
+    """Rows (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
+    rows = Ranking.of(Scan(index), norms, kept).rows(positions)
+    if not isinstance(index, faiss.IndexPreTransform):
+        return rows
+    A = matrix(index)
+    return np.hstack([rows[:, : A.shape[1]] @ A.T, rows[:, A.shape[1] :]])

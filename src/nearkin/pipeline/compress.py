@@ -252,9 +252,9 @@ def _record(
         "distortion": None,
         "variance_kept": None,
     }
-    if index.lengths is not None:
-        common = f"{index.row_length:.4g} of every row, without a byte" if index.row_length else "in each code"
-        record["lengths"] = common if index.norms is None else "in a byte of each row"
+    if index.norms is not None:
+        common = f"{index.norms.levels[0]:.4g} of every row, without a byte"
+        record["lengths"] = "in a byte of each row" if index.norms.n_bytes else common
     with steps.step("judge") as callback:
         if isinstance(fitted, VectorCodes):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))

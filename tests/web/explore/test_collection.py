@@ -49,9 +49,10 @@ def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer
         assert score == pytest.approx(((decoded - rows[3]) ** 2).sum(), rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("metric", ["ip", "cosine"])
-def test_other_metrics(metric: str, rows: np.ndarray) -> None:
-    index = nk.Index.build(rows, nk.ProductQuantizer(4, 32, random_state=0), metric=metric, keep_vectors=True)
+@pytest.mark.parametrize(("metric", "norms"), [("ip", False), ("ip", True), ("cosine", False)])
+def test_other_metrics(metric: str, norms: bool, rows: np.ndarray) -> None:
+    quantizer = nk.ProductQuantizer(4, 32, random_state=0)
+    index = nk.Index.build(rows, quantizer, metric=metric, keep_vectors=True, norms=norms)
     collection = collect_rows(index, k=5)
     (answer,) = collection.answers(rows[4:5])
     X = rows if metric == "ip" else rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -116,7 +116,7 @@ class IndexView:
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
         parts = index.faiss_index, index.n_features, index.metric, index.quantizer
-        self.index = Index(*parts, kept, rows, row_length=index.row_length, norms=index.norms)
+        self.index = Index(*parts, kept, rows, norms=index.norms)
         self.source = Source(self.index)
 
     @property
@@ -137,8 +137,8 @@ class IndexView:
         return far if self.index.metric in ("l2", "hamming") else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors (b, d) that the codes of `rows` (b,) decode to."""
-        return self.source.as_searched(self.source.positions(rows))
+        """The vectors (b, d) that the codes of `rows` (b,) decode to, at their norms if the index knows these."""
+        return self.source.as_searched(self.source.positions(rows))[:, : self.source.d]
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each row, None without one."""
