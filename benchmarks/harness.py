@@ -72,32 +72,10 @@ def by_peer(python: Path | None, script: Path, arrays: dict[str, np.ndarray], *w
         return row | ({"found": found["found"]} if "found" in found else {"each": found} if found else {})
 
 
-def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows to train on, held-out rows, and queries, all float32.
-
-    "sift" and "mnist" are read from `folder`; "gaussian" (128 correlated dimensions, variances 1/i, randomly rotated),
-    "heavy" (Student's t, large mean) and "blobs" are generated from a fixed seed.
-    """
-    if name == "sift":
-        with np.load(folder / "sift_bsds.npz") as z:
-            return tuple(z[k].astype(np.float32) for k in ("learn", "base", "query"))  # type: ignore[return-value]
-    if name == "mnist":
-        with np.load(folder / "mnist.npz") as z:
-            X, Q = z["X_train"].astype(np.float32), z["X_test"].astype(np.float32)
-            return X, Q, Q[:1000]
-    rng = np.random.default_rng(20_26)
-    n, d = 60_000, 128
-    if name == "gaussian":
-        X = rng.normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
-    elif name == "heavy":
-        X = rng.standard_t(4, size=(n, d)) * np.arange(1, d + 1) ** -0.4 + 2
-    elif name == "blobs":
-        X = rng.normal(size=(n, d)) * 0.3 + rng.normal(size=(200, d))[rng.integers(200, size=n)]
-    else:
-        raise ValueError(f"no data set {name!r}; there are sift, mnist, gaussian, heavy, blobs")
-    X = X @ np.linalg.qr(rng.normal(size=(d, d)))[0]
-    X = X.astype(np.float32)
-    return X[:40_000], X[40_000:59_000], X[59_000:]
+def arrays(folder: Path, name: str, *keys: str) -> tuple[np.ndarray, ...]:
+    """Arrays of FOLDER/NAME.npz."""
+    with np.load(folder / f"{name}.npz") as file:
+        return tuple(file[key] for key in keys)
 
 
 def save(name: str, results: Any, **settings: Any) -> Path:

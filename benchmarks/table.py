@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ class Results:
         if not isinstance(content, dict) or "results" not in content:
             return content
         return None if content.get("settings", {}).get("unfinished") else content["results"]
+
+
+def plain(
+    rows: list[dict[str, Any]] | None, name: str, title: str, columns: str, line: Callable[[dict[str, Any]], list[str]],
+    source: str = "", note: str = "",
+) -> Iterator[Table]:  # fmt: skip
+    """A line a row, where there are rows; `columns` stand between bars."""
+    if rows:
+        yield Table(
+            name, title, columns.split(" | "), source or name.replace("-", "_"), note, rows=list(map(line, rows))
+        )
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -1,19 +1,20 @@
 """The benchmarks' language model is the same function under rotations; SGDG descends; the GPU's command runs."""
 
-import os
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from benchmarks import harness, jobs
+from benchmarks.gpu import run as gpu
+from benchmarks.orthogonal import language_model
 from benchmarks.orthogonal.language_model import SMALL
 from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rotated, rounded
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
-from tests.processes import Program
 
 
 def test_without_rounding_rotations_change_nothing() -> None:
@@ -65,11 +66,13 @@ def test_sgdg_solves_the_equation_of_cayley() -> None:
     torch.testing.assert_close(p.detach(), exact, rtol=0, atol=1e-7)
 
 
-def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path) -> None:
-    options = ["--device", "cpu", "--small", "--seconds", "0.001", "--cache", tmp_path]
-    program = Program("benchmarks.part", "gpu.run", *options, env=os.environ | {"NEARKIN_RESULTS": str(tmp_path)})
-    errors = program.communicate(timeout=300)[1]
-    assert program.returncode == 0, errors
+def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (harness, jobs):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(language_model, "GRID", (0.004,))
+    options = ["--device", "cpu", "--small", "--seconds", "0.001", "--cache", str(tmp_path), "--threads"]
+    monkeypatch.setattr("sys.argv", ["gpu", *options, str(torch.get_num_threads())])
+    gpu.main()
     found = Results(tmp_path).read("gpu")
     assert set(found) == {"device", "steps", "all pairs", "language model"}
     assert all(value > 0 for row in found["steps"].values() for value in row.values())

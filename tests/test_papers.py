@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
+from benchmarks.judging import Gap, paired, relative, told, unpaired
 from benchmarks.papers import __main__ as command
 from benchmarks.papers import made, scq_cells
-from benchmarks.papers.judging import Gap, paired, relative, told, unpaired
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import HEADLINES, PAPERS, headlines
 from benchmarks.table import RESULTS, Results

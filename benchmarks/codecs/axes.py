@@ -19,12 +19,12 @@ import faiss
 import numpy as np
 
 import nearkin as nk
-from benchmarks.harness import by_peer, cpu_seconds
+from benchmarks.harness import arrays, by_peer, cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
 from nearkin.metrics import recall_k_at_k
 
-FILES = {"sentences": "wordnet_minilm.npz", "gist": "cifar10_gist512.npz"}
+FILES = {"sentences": "wordnet_minilm", "gist": "cifar10_gist512"}
 NEIGHBOURS, QUERIES = 10, 1_000
 Record = dict[str, Any]
 
@@ -44,8 +44,7 @@ def main() -> None:
 
 def rows(name: str, folder: Path, quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Queries, rows to learn from and rows to search, in an order drawn once."""
-    with np.load(folder / FILES[name]) as data:
-        X = data["X"].astype(np.float32)
+    X = arrays(folder, FILES[name], "X")[0].astype(np.float32)
     X = X[np.random.default_rng(0).permutation(len(X))[: 5_000 if quick else None]]
     half = (len(X) - QUERIES) // 2
     return X[:QUERIES], X[QUERIES : QUERIES + half], X[QUERIES + half :]

@@ -6,8 +6,8 @@ python -m benchmarks codecs figures
 import math
 from pathlib import Path
 
-from benchmarks.codecs.problems import REAL
 from benchmarks.codecs.table import leaders, measured
+from benchmarks.data import REAL
 from benchmarks.drawing import OURS, REST, RIVAL, legend, panels, save, styles
 from benchmarks.options import RESULTS
 from benchmarks.table import Results

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.codecs.problems import Problem
+from benchmarks.data import Problem
 from nearkin import ProductQuantizer
 from nearkin.contracts import VectorCodes
 from nearkin.linalg.norms import Norms

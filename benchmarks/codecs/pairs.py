@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.codecs.pair_map import learned_maps, pair_maps
+from benchmarks.harness import arrays
 from benchmarks.jobs import Job, command
 from nearkin import ProductQuantizer
 from nearkin._faiss import nearest_rows
@@ -32,8 +33,8 @@ ASKED, LEARNED = 1_500, 8_192
 
 def loaded(folder: Path, data: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows X (n, d), queries Q (m, d), and the numbers (m,) of their answers."""
-    with np.load(folder / "wordnet_minilm.npz") as z:
-        X, Q, answer = z["X"].astype(np.float32), z["Q"].astype(np.float32), z["answer"]
+    X, Q, answer = arrays(folder, "wordnet_minilm", "X", "Q", "answer")
+    X, Q = X.astype(np.float32), Q.astype(np.float32)
     if data == "sentences":
         return X, Q, answer
     order = np.random.default_rng(seed + 1_000).permutation(len(X))

@@ -7,7 +7,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from benchmarks.codecs.problems import NEIGHBOURS, Problem
+from benchmarks.data import NEIGHBOURS, Problem
 from benchmarks.harness import by_peer
 from nearkin.metrics import recall_k_at_k
 

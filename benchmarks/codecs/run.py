@@ -26,7 +26,7 @@ import numpy as np
 import nearkin as nk
 from benchmarks.codecs import ours, peers
 from benchmarks.codecs.limits import within
-from benchmarks.codecs.problems import NEIGHBOURS, QUERIES, SETS, Problem, load
+from benchmarks.data import NEIGHBOURS, QUERIES, SETS, Problem, load
 from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python

@@ -23,7 +23,7 @@ import faiss
 import numpy as np
 
 from benchmarks import drawing
-from benchmarks.harness import by_peer, cpu_seconds
+from benchmarks.harness import arrays, by_peer, cpu_seconds
 from benchmarks.jobs import Job, Row, command
 from benchmarks.options import RESULTS, peer_python
 from benchmarks.table import Results
@@ -172,8 +172,8 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
     file = size if given.threads == 1 else f"{size}_{given.threads}t"
     wanted = () if given.figure else given.only[:1] if given.quick else given.only
     if wanted:
-        with np.load(given.data / "sift_bsds.npz") as z:
-            learned, rows, Q = (np.ascontiguousarray(z[part], np.float32) for part in ("learn", "base", "query"))
+        parts = arrays(given.data, "sift_bsds", "learn", "base", "query")
+        learned, rows, Q = (np.ascontiguousarray(part, np.float32) for part in parts)
         rows = million(rows) if given.million else rows
         parts = learned, rows, Q, faiss.knn(Q, rows, NEIGHBOURS)[1]
     for name in wanted:

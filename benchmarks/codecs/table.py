@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from benchmarks.codecs.pairs import WAYS
-from benchmarks.codecs.problems import SETS
-from benchmarks.table import Results, Table, number
+from benchmarks.data import SETS
+from benchmarks.table import Results, Table, grouped, number, plain
 
 Row = dict[str, Any]
 _JUDGED = ("recall", "at_length", "note")  # of a codec, the first that its row has
@@ -40,16 +40,32 @@ def tables(results: Results) -> Iterable[Table]:
     if not found:
         return
     yield _best(found)
-    yield _every(found)
+    columns = "data | bytes | codec | recall | training: CPU s | encoding: µs a row | search: µs a query"
+    title = "Neighbours kept by codes alone (recall 10@10) of rows that were not learned from, one thread"
+    yield from plain(
+        found, "codecs", title, columns, _code, "codecs_sift", "ScaNN learns from the rows that it searches."
+    )
     pairs = results.read("codecs_pairs")
     if pairs:
         yield _pairs(pairs)
-    axes = results.read("codecs_axes")
-    if axes:
-        yield _axes(axes)
+    columns = "data | bits a column | code | bytes | recall | fit: s | search: s"
+    title = "Codes of 1 to 4 bits a column (recall 10@10, CPU seconds of one thread: the fit, and 1,000 queries)"
+    yield from plain(results.read("codecs_axes"), "codecs-axes", title, columns, _axis_code)
     speed = _speed(results)
     if speed.rows:
         yield speed
+
+
+def _code(row: Row) -> list[str]:
+    times = (row.get(name) for name in ("train_seconds", "encode_microseconds", "search_microseconds"))
+    kept = next(number(row[name]) if name != "note" else row[name] for name in _JUDGED if name in row)
+    return [row["data"], str(row.get("bytes", "-")), row["codec"], kept, *map(number, times)]
+
+
+def _axis_code(row: Row) -> list[str]:
+    kept = number(row["recall"]) if row["recall"] is not None else row["note"]
+    times = number(row.get("fit")), number(row.get("search"))
+    return [row["set"], str(row["bits"]), row["code"], str(row.get("bytes", "-")), kept, *times]
 
 
 def _best(found: list[Row]) -> Table:
@@ -91,22 +107,6 @@ def _kind(row: Row) -> str:
     return row["codec"].rpartition(": ")[2].removeprefix("FAISS ")
 
 
-def _every(found: list[Row]) -> Table:
-    table = Table(
-        "codecs",
-        "Neighbours kept by codes alone (recall 10@10) of rows that were not learned from, one thread",
-        ["data", "bytes", "codec", "recall", "training: CPU s", "encoding: µs a row", "search: µs a query"],
-        "codecs_sift",
-        "ScaNN learns from the rows that it searches.",
-    )
-    for row in found:
-        times = (row.get(name) for name in ("train_seconds", "encode_microseconds", "search_microseconds"))
-        kept = next(number(row[name]) if name != "note" else row[name] for name in _JUDGED if name in row)
-        size = str(row.get("bytes", "-"))
-        table.rows.append([row["data"], size, row["codec"], kept, *map(number, times)])
-    return table
-
-
 def _pairs(found: list[Row]) -> Table:
     """Means over the seeds that ran, and the p-value of a paired t test of the better way against OPQ."""
     table = Table(
@@ -117,30 +117,14 @@ def _pairs(found: list[Row]) -> Table:
         ],
         "codecs_pairs",
     )  # fmt: skip
-    for data, size in sorted(
-        {(row["data"], row["bytes"]) for row in found}, key=lambda key: (key[0] != "sentences", key[1])
-    ):
-        rows = [row for row in found if (row["data"], row["bytes"]) == (data, size)]
+    runs = grouped(found, "data", "bytes")
+    for (data, size), rows in sorted(runs.items(), key=lambda item: (item[0][0] != "sentences", item[0][1])):
         ways = {way: [row[way] for row in rows] for way in WAYS}
         cells = [data, str(size), str(len(rows)), *(number(mean(values)) for values in ways.values())]
         cells.append(f"{100 * (mean(ways['PairMap']) - mean(ways['OPQ'])):+.1f} points")
         same = len(rows) == 1 or ways["PairMap"] == ways["OPQ"]
         cells.append("-" if same else number(float(ttest_rel(ways["PairMap"], ways["OPQ"]).pvalue), 2))
         table.rows.append([*cells, number(mean(row["seconds"] for row in rows))])
-    return table
-
-
-def _axes(found: list[Row]) -> Table:
-    table = Table(
-        "codecs-axes",
-        "Codes of 1 to 4 bits a column (recall 10@10, CPU seconds of one thread: the fit, and 1,000 queries)",
-        ["data", "bits a column", "code", "bytes", "recall", "fit: s", "search: s"],
-        "codecs_axes",
-    )
-    for row in found:
-        kept = number(row["recall"]) if row["recall"] is not None else row["note"]
-        times = number(row.get("fit")), number(row.get("search"))
-        table.rows.append([row["set"], str(row["bits"]), row["code"], str(row.get("bytes", "-")), kept, *times])
     return table
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import nearkin as nk
-from benchmarks.codecs.problems import NEIGHBOURS, load, other_queries
+from benchmarks.data import NEIGHBOURS, load, other_queries
 from benchmarks.engines.run import searched
 from benchmarks.hashing.problems import network_features
 from benchmarks.ordinal.problems import synthetic

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
-from benchmarks.codecs.problems import NEIGHBOURS, Problem, load, other_queries
+from benchmarks.data import NEIGHBOURS, Problem, load, other_queries
 from benchmarks.engines.peer_engine import CODECS as PEERS
 from benchmarks.harness import by_peer
 from benchmarks.jobs import Job, Row, command

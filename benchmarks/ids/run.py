@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import nearkin as nk
-from benchmarks.harness import cpu_seconds
+from benchmarks.harness import arrays, cpu_seconds
 from benchmarks.ids.makers import MAKERS, Maker, find_semantic_id
 from benchmarks.jobs import Job, Row, command
 from nearkin._faiss import nearest_rows
@@ -34,7 +34,7 @@ PLACES, FEWEST = 3_000, 10  # of gowalla: the most visited places, visits of a p
 
 
 def sentences(folder: Path) -> np.ndarray:
-    return np.load(folder / "wordnet_minilm.npz")["X"].astype(np.float32)[:ROWS]
+    return arrays(folder, "wordnet_minilm", "X")[0].astype(np.float32)[:ROWS]
 
 
 def made_by(maker: Maker, X: np.ndarray) -> Row:

@@ -14,9 +14,9 @@ def draw_steps(rows: list[dict], name: str) -> None:
     results = {key[0]: {row["method"]: row for row in own} for key, own in grouped(rows, "size").items()}
     squares = sorted((int(size.split("x")[0]), size) for size in results if len(set(size.split("x"))) == 1)
     figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    for name in results[squares[0][1]]:
-        points = [(d, results[size][name]["ms"]) for d, size in squares if name in results[size]]
-        axes.loglog(*zip(*points, strict=True), marker="o", ms=3, label=name)
+    for method in results[squares[0][1]]:
+        points = [(d, results[size][method]["ms"]) for d, size in squares if method in results[size]]
+        axes.loglog(*zip(*points, strict=True), marker="o", ms=3, label=method)
     axes.set(xlabel="d", ylabel="ms per step, from a given gradient", title="One step on O(d)")
     axes.legend(fontsize=6, ncols=2)
     figure.savefig(FIGURES / f"{name}.png", dpi=130)

@@ -7,7 +7,7 @@ import math
 from statistics import mean, pstdev
 from typing import Any
 
-from benchmarks.papers.judging import relative, told
+from benchmarks.judging import relative, told
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.judging import Gap, interval, paired, told, unpaired
 from benchmarks.papers import theory_rows
-from benchmarks.papers.judging import Gap, interval, paired, told, unpaired
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 from nearkin._fields import counted

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import nearkin as nk
+from benchmarks.harness import arrays
 from benchmarks.jobs import Job, Row
 from examples.orthogonal_mlp import accuracy, network
 
@@ -95,8 +96,7 @@ def rates_of(place: tuple[int, int]) -> tuple[float, float]:
 @cache
 def read(data: Path) -> tuple[Tensor, ...]:
     """MNIST's training and test images, centred as in the example, and labels."""
-    with np.load(data / "mnist.npz") as file:
-        X, y, fresh, asked = (file[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    X, y, fresh, asked = arrays(data, "mnist", "X_train", "y_train", "X_test", "y_test")
     images = [torch.from_numpy(A.astype(np.float32) / 255) - 0.2 for A in (X, fresh)]
     labels = [torch.from_numpy(b.astype(np.int64)) for b in (y, asked)]
     return images[0], labels[0], images[1], labels[1]

@@ -5,9 +5,9 @@ from typing import Any
 
 from scipy.stats import f
 
+from benchmarks.judging import Gap, relative, told
 from benchmarks.papers import theory_rows
 from benchmarks.papers.gcd_joint import figure_3, table_1
-from benchmarks.papers.judging import Gap, relative, told
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.table import Results, number
 
@@ -135,10 +135,10 @@ def figure_2bc(found: Any) -> Findings:
 def figure_4a(results: Results) -> Figure:
     """Growth of an update's cost with n, on a GPU."""
     name, source = "Fig. 4 (a)", "rotation"
-    updates = (results.read(source) or {}).get("update_ms")
+    updates = {row["n"]: row for row in results.read(source) or []}
     if not updates:
         return not_measured(name, "Run `python -m benchmarks quantization rotation`.")
-    growth = {method: updates["1024"][method] / updates["512"][method] for method in ("GCD-R", "Cayley")}
+    growth = {method: updates[1024][method] / updates[512][method] for method in ("GCD-R", "Cayley")}
     claims = [
         Claim(f"{method} grows with n^{power} (ours on one CPU thread)", f"{2**power} times from n to 2 n",
               f"{number(growth[method])} times from 512 to 1024")
@@ -153,10 +153,10 @@ def figure_4a(results: Results) -> Figure:
     )
 
 
-@from_json("Fig. 4 (b)", "rotation", "python -m benchmarks quantization rotation", "update_ms")
-def figure_4b(updates: Any) -> Findings:
+@from_json("Fig. 4 (b)", "rotation", "python -m benchmarks quantization rotation")
+def figure_4b(found: Any) -> Findings:
     """Cost of one update on a CPU."""
-    cost = {n: dict(row) for n, row in updates.items()}
+    cost = {row["n"]: dict(row) for row in found}
     for row in cost.values():
         row["bare"] = row["select random"] + row["apply"]
         row["with its derivatives"] = row["bare"] + row["angles of given pairs"]
@@ -172,7 +172,7 @@ def figure_4b(updates: Any) -> Findings:
     def about(way: str, said: int) -> bool:
         return said / ABOUT <= median(times(way)) <= said * ABOUT
 
-    sizes = ", ".join(cost)
+    sizes = ", ".join(map(str, cost))
     claims = [
         Claim("GCD-G is about 5 times faster than Cayley", "about 5", shown("GCD-G"), about("GCD-G", 5)),
         Claim("GCD-R is about 50 times faster, with all of A, as Algorithm 2 prints it", "about 50",
@@ -184,7 +184,7 @@ def figure_4b(updates: Any) -> Findings:
         Claim("SVD over GCD-R with all of A, as printed", "orders of magnitude",
               ", ".join(f"{number(row['SVD'] / row['with all of A'])} at n = {n}" for n, row in cost.items())),
     ]  # fmt: skip
-    row = cost["512"]
+    row = cost[512]
     why = (
         f"n = {sizes}, one CPU thread of a shared machine, medians, the gradient given; the paper names no n. 'About' "
         f"is within a factor of {ABOUT:g}. Section 1's orders of magnitude over the SVD are of GPUs and not judged."

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.harness import arrays
 from benchmarks.jobs import Job, Row
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
 from nearkin.quantization.codebooks import assign, decode
@@ -126,8 +127,7 @@ def run(X: np.ndarray, size: Size, rule: str, rate: float, seed: int) -> Row:
 @cache
 def sift(data: Path) -> np.ndarray:
     """SIFT descriptors as they are, (100,000, 128)."""
-    with np.load(data / "sift_bsds.npz") as file:
-        return file["base"].astype(np.float32)
+    return arrays(data, "sift_bsds", "base")[0].astype(np.float32)
 
 
 def drawn(data: Path, rows: int, seed: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy.stats import f_oneway
 
-from benchmarks.papers.judging import Gap, paired, relative, told
+from benchmarks.judging import Gap, paired, relative, told
 from benchmarks.papers.record import Claim, Findings, from_json
 
 MOVIELENS = {  # Table 1, p@100 and r@100 in per cent

@@ -68,16 +68,14 @@ Findings = tuple[Iterable[Claim], str, str]  # the claims; data and departures; 
 
 
 def from_json(
-    name: str, source: str, command: str, part: str | None = None, *, ours: bool = False
+    name: str, source: str, command: str, *, ours: bool = False
 ) -> Callable[[Callable[[Any], Findings]], Callable[[Results], Figure]]:
-    """Make a figure of what a function finds in one JSON, or in a `part` of it; else say which `command` writes it."""
+    """Make a figure of what a function finds in one JSON; else say which `command` writes it."""
 
     def decorate(find: Callable[[Any], Findings]) -> Callable[[Results], Figure]:
         @wraps(find)
         def make(results: Results) -> Figure:
             found = results.read(source)
-            if found and part is not None:
-                found = found.get(part)
             if not found:
                 return not_measured(name, f"Run `{command}`.", ours=ours)
             claims, why, decides = find(found)

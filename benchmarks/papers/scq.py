@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any
 
+from benchmarks.judging import Gap, paired, relative, told
 from benchmarks.papers import theory_rows
-from benchmarks.papers.judging import Gap, paired, relative, told
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured
 from benchmarks.papers.scq_cells import METHODS, SETS, Cells, kind_decides, table_2_claims
 from benchmarks.table import Results, number

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from benchmarks.papers.judging import Gap, paired, told
+from benchmarks.judging import Gap, paired, told
 from benchmarks.papers.record import Claim
 
 SETS = {"raw": "pixels", "network": "network features"}

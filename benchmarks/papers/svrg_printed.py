@@ -5,7 +5,7 @@ from math import log10
 from statistics import mean, median
 from typing import Any
 
-from benchmarks.papers.judging import interval, paired, relative, told
+from benchmarks.judging import interval, paired, relative, told
 from benchmarks.papers.record import Claim, Findings, from_json
 from benchmarks.table import number
 

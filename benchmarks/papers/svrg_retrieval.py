@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
+from benchmarks.harness import arrays
 from benchmarks.jobs import Job, Row
 from benchmarks.papers.svrg_ablations import SBB_0, GramObjective, gram_points, project_gram
 from benchmarks.papers.svrg_draws import published_step
@@ -84,7 +85,7 @@ def jobs(data: Path, size: Size) -> Iterator[Job]:
 @lru_cache(maxsize=2)
 def drawn(data: Path, answers: int, noise: float, seed: int) -> tuple[Any, np.ndarray]:
     """Images to learn from and to ask with, and noisy answers about the former."""
-    shown = images(data / "mnist.npz", seed)
+    shown = images(data, seed)
     return shown, comparisons_from_labels(shown[1], answers, noise=noise, random_state=seed).indices
 
 
@@ -121,17 +122,17 @@ def keep(rows: list[Row], checked: tuple[int, ...], passes: int, shown: Any, epo
     rows.append({"passes": epoch * passes} | kept)
 
 
-def images(path: Path, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def images(folder: Path, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """60 images of each digit to learn from and 40 others to ask with, as 50 principal components."""
-    file = np.load(path)
+    pixels, labels = arrays(folder, "mnist", "X_train", "y_train")
     rng = np.random.default_rng(seed)
-    chosen = [rng.permutation(np.flatnonzero(file["y_train"] == digit))[:100] for digit in range(10)]
+    chosen = [rng.permutation(np.flatnonzero(labels == digit))[:100] for digit in range(10)]
     rows = np.concatenate([part[:60] for part in chosen]), np.concatenate([part[60:] for part in chosen])
-    X = [file["X_train"][part].astype(np.float64) / 255 for part in rows]
+    X = [pixels[part].astype(np.float64) / 255 for part in rows]
     mean = X[0].mean(axis=0)
     _, _, axes = np.linalg.svd(X[0] - mean, full_matrices=False)
     train, test = ((part - mean) @ axes[:50].T for part in X)
-    return train.astype(np.float32), file["y_train"][rows[0]], test.astype(np.float32), file["y_train"][rows[1]]
+    return train.astype(np.float32), labels[rows[0]], test.astype(np.float32), labels[rows[1]]
 
 
 def comparisons_from_labels(y: np.ndarray, count: int, *, noise: float = 0.0, random_state: Seed = None) -> Comparisons:

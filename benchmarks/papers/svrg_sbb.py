@@ -3,8 +3,8 @@
 import statistics
 from typing import Any
 
+from benchmarks.judging import interval, paired, told
 from benchmarks.papers import theory_rows
-from benchmarks.papers.judging import interval, paired, told
 from benchmarks.papers.record import Claim, Findings, Paper, from_json
 from benchmarks.papers.svrg_printed import RUN, figure_1, figure_2_printed, figure_5, table_ii
 from benchmarks.table import number

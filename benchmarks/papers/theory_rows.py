@@ -5,7 +5,7 @@ from collections.abc import Callable
 from statistics import mean, median
 from typing import Any
 
-from benchmarks.papers.judging import relative, told
+from benchmarks.judging import relative, told
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.table import Results, number
 
@@ -48,7 +48,7 @@ def unmeasured(*pairs: tuple[str, str]) -> list[Claim]:
 def gcd(results: Results, rows: Rows) -> tuple[list[Claim], str]:
     """Lemmas 1 to 3, Theorem 1, Corollary 2, section 2.4."""
     gain = rows["Lemma 3"]
-    cost = (results.read("rotation") or {}).get("update_ms", {})
+    cost = {row["n"]: row for row in results.read("rotation") or []}
     claims = [
         Claim("Lemma 1 (Hurwitz): n (n - 1) / 2 Givens rotations give any rotation, largest error", "exact",
               f"{rows['Lemma 1']['error']:.1e}", rows["Lemma 1"]["error"] < 1e-12),
@@ -70,7 +70,7 @@ def gcd(results: Results, rows: Rows) -> tuple[list[Claim], str]:
         ("apply", "the rotation of R", 2),
     ):
         if cost:
-            slope = math.log(cost["1024"][part] / cost["256"][part]) / math.log(4)
+            slope = math.log(cost[1024][part] / cost[256][part]) / math.log(4)
             claims.append(Claim(f"section 2.4: cost of {text}, slope at most", f"{power}", f"{slope:.2f}",
                                 slope <= power + SLACK))  # fmt: skip
     claims += unmeasured(

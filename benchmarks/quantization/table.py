@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from benchmarks.table import Results, Table, number
+from benchmarks.table import Results, Table, number, plain
+
+NAMES = ("one product", "GCD-R", "GCD-G", "Cayley", "SVD")
 
 
 def tables(results: Results) -> Iterable[Table]:
-    found = results.read("rotation")
-    if found:
-        names = ["one product", "GCD-R", "GCD-G", "Cayley", "SVD"]
-        updates = found["update_ms"]
-        shown = [name for name in names if name in next(iter(updates.values()))]
-        table = Table("quantization-update", "One update of the rotation, CPU ms", ["n", *shown], "rotation")
-        table.rows = [[n, *(number(row.get(name)) for name in shown)] for n, row in updates.items()]
-        yield table
+    title, columns, found = "One update of the rotation, CPU ms", " | ".join(("n", *NAMES)), results.read("rotation")
+    return plain(
+        found, "quantization-update", title, columns, lambda row: [str(row["n"]), *(number(row[n]) for n in NAMES)],
+        "rotation",
+    )  # fmt: skip

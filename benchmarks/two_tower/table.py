@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.table import Results, Table, grouped, mean, number
+from benchmarks.table import Results, Table, grouped, mean, number, plain
 from benchmarks.two_tower.published import PUBLISHED
 
+PARTS = ("gradient", "product", "floor", "brute force")
 LISTS = ("popularity", "item-kNN", "graph filter", "EASE")
 
 
@@ -23,15 +24,13 @@ def tables(results: Results) -> Iterable[Table]:
         yield _public(name, rows)
     for (name,), rows in grouped(results.read("two_tower_bytes") or [], "set").items():
         yield _bytes(name, rows)
-    rows = results.read("two_tower_scaling") or []
-    if rows:
-        names = ("gradient", "product", "floor", "brute force")
-        columns = ["m = n", *names, "gradient / floor"]
-        table = Table("two-tower-scaling", "One all-pairs gradient or product, CPU ms", columns, "two_tower_scaling")
-        for row in rows:
-            share = f"{row['gradient'] / row['floor']:.2f}"
-            table.rows.append([f"{row['m']:,}", *(number(row.get(name)) for name in names), share])
-        yield table
+    columns = " | ".join(("m = n", *PARTS, "gradient / floor"))
+    title = "One all-pairs gradient or product, CPU ms"
+    yield from plain(results.read("two_tower_scaling"), "two-tower-scaling", title, columns, _scaling)
+
+
+def _scaling(row: dict[str, Any]) -> list[str]:
+    return [f"{row['m']:,}", *(number(row.get(name)) for name in PARTS), f"{row['gradient'] / row['floor']:.2f}"]
 
 
 def _updates(results: Results) -> Iterable[Table]:

@@ -19,7 +19,7 @@ ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-ste
 
 @dataclass(frozen=True)
 class Defaults:
-    """Givens blocks of one update, measured by benchmarks/quantization/rotation.py (2026-11)."""
+    """Givens blocks of one update, measured on streams (2026-11)."""
 
     columns: int = 8  # for each block
     least_blocks: int = 8

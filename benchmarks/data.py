@@ -1,4 +1,4 @@
-"""Rows to learn from, other rows to search, queries, and the rows that are truly nearest."""
+"""The sets of vectors: rows to learn from, other rows to search, queries, and the rows that are truly nearest."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,22 +6,16 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
-from benchmarks import harness
+from benchmarks.harness import arrays
 from benchmarks.words import word_vectors
 from nearkin._check import has_unit_rows
 
 REAL = ("sift", "gist", "mnist", "sentences", "vocabulary")
-MADE = ("gaussian", "heavy", "blobs")  # of `benchmarks.harness`: 128 columns
+MADE = ("gaussian", "heavy", "blobs")
 SETS = (*REAL, *MADE)
 _ALL = 10**6
-LEARNED = {
-    "sift": 16_384,
-    "gist": 8_192,
-    "mnist": 8_192,
-    "sentences": 8_192,
-    "vocabulary": _ALL,
-    **dict.fromkeys(MADE, 16_384),
-}  # wide: slow
+LEARNED = {"sift": 16_384, "gist": 8_192, "mnist": 8_192, "sentences": 8_192, "vocabulary": _ALL}  # wide: slow
+LEARNED |= dict.fromkeys(MADE, 16_384)
 SEARCHED = {"sift": 20_000, "gist": _ALL, "mnist": 10_000, "sentences": 10_000, "vocabulary": _ALL}
 SEARCHED |= dict.fromkeys(MADE, _ALL)
 QUERIES = 1_000
@@ -68,9 +62,7 @@ def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int 
             (queries, QUERIES),
         )
     )
-    exact = faiss.IndexFlatL2(searched.shape[1])
-    exact.add(searched)
-    return Problem(learned, searched, queries, exact.search(queries, NEIGHBOURS)[1])
+    return Problem(learned, searched, queries, faiss.knn(queries, searched, NEIGHBOURS)[1])
 
 
 def other_queries(name: str, folder: Path) -> np.ndarray | None:
@@ -79,24 +71,21 @@ def other_queries(name: str, folder: Path) -> np.ndarray | None:
     return np.ascontiguousarray(others, np.float32) if len(others) == QUERIES else None
 
 
-def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parts(name: str, folder: Path) -> tuple[np.ndarray, ...]:
     if name == "sift":
-        with np.load(folder / "sift_bsds.npz") as z:
-            return z["learn"], z["base"], z["query"]
+        return arrays(folder, "sift_bsds", "learn", "base", "query")
     if name == "gist":
-        with np.load(folder / "cifar10_gist512.npz") as z:
-            tested = z["test"].astype(bool)
-            images, asked = z["X"][~tested], z["X"][tested]
-            half = len(images) // 2
-            return images[:half], images[half:], asked
+        X, tested = arrays(folder, "cifar10_gist512", "X", "test")
+        images, asked = X[~tested.astype(bool)], X[tested.astype(bool)]
+        half = len(images) // 2
+        return images[:half], images[half:], asked
     if name == "mnist":
-        with np.load(folder / "mnist.npz") as z:
-            return z["X_train"][:_APART], z["X_train"][_APART:], z["X_test"]
+        X, Q = arrays(folder, "mnist", "X_train", "X_test")
+        return X[:_APART], X[_APART:], Q
     if name == "sentences":
-        with np.load(folder / "wordnet_minilm.npz") as z:
-            order = np.random.default_rng(0).permutation(len(z["X"]))
-            X, Q = z["X"][order], z["Q"]
-            return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
+        X, Q = arrays(folder, "wordnet_minilm", "X", "Q")
+        X = X[np.random.default_rng(0).permutation(len(X))]
+        return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
     if name == "words":
         X = word_vectors()
         return X[: len(X) // 2], X[len(X) // 2 : -QUERIES], X[-QUERIES:]
@@ -104,5 +93,19 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
         X = np.ascontiguousarray(word_vectors()[:, :300])
         return X[QUERIES:], X[QUERIES:], X[:QUERIES]
     if name in MADE:
-        return harness.load(name, folder)
+        return _made(name)
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")
+
+
+def _made(name: str) -> tuple[np.ndarray, ...]:
+    """Rows of 128 columns from a fixed seed, randomly rotated."""
+    rng = np.random.default_rng(20_26)
+    n, d = 60_000, 128
+    if name == "gaussian":
+        X = rng.normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
+    elif name == "heavy":
+        X = rng.standard_t(4, size=(n, d)) * np.arange(1, d + 1) ** -0.4 + 2
+    else:
+        X = rng.normal(size=(n, d)) * 0.3 + rng.normal(size=(200, d))[rng.integers(200, size=n)]
+    X = (X @ np.linalg.qr(rng.normal(size=(d, d)))[0]).astype(np.float32)
+    return X[:40_000], X[40_000:59_000], X[59_000:]
