@@ -20,17 +20,12 @@ def estimate(Omega: torch.Tensor, pairs: torch.Tensor, scale: float) -> torch.Te
 
 
 @pytest.mark.parametrize("d", [2, 3, 6, 7, 12])
-def test_every_edge_stands_in_one_matching(d: int) -> None:
+def test_every_edge_stands_in_one_of_the_fewest_matchings(d: int) -> None:
     schedule = round_robin(d)
+    assert schedule.shape == (d - 1 + d % 2, d // 2, 2)
     assert sorted(map(tuple, schedule.flatten(0, 1).tolist())) == [(i, j) for i in range(d) for j in range(i + 1, d)]
     for pairs in schedule:
         assert len(pairs.unique()) == pairs.numel() > 0
-
-
-@pytest.mark.parametrize("d", [2, 3, 8, 9])
-def test_round_robin_has_the_fewest_rounds(d: int) -> None:
-    schedule = round_robin(d)
-    assert schedule.shape == (d - 1 + d % 2, d // 2, 2)
 
 
 @pytest.mark.parametrize("d", [6, 7])

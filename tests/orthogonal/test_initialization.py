@@ -43,22 +43,6 @@ def test_nearest_is_the_projection_and_haar_depends_on_the_seed() -> None:
     assert not torch.equal(orthogonal_(layer), orthogonal_(other.weight))  # before, both were the matrix of seed 0
 
 
-def test_sixteen_bit_storage() -> None:
-    layer = nn.Linear(6, 6).to(torch.bfloat16)
-    assert orthogonal_(layer).dtype == torch.bfloat16
-    assert is_orthogonal(layer.weight)
-
-
-def test_bad_input() -> None:
-    layer = nn.Linear(4, 3)
-    with pytest.raises(ValueError, match=r"name is 'kernel'.*which has: weight, bias"):
-        orthogonal_(layer, "kernel")
-    with pytest.raises(ValueError, match="init is 'random'"):
-        orthogonal_(layer, init="random")
-    with pytest.raises(ValueError, match="batch of matrices"):
-        orthogonal_(layer, "bias")
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("init", ["haar", "nearest"])
 def test_a_matrix_may_be_given_itself(dtype: torch.dtype, init: str) -> None:
@@ -83,6 +67,13 @@ def test_what_is_no_matrix_is_refused_by_name(function: Callable[[Any], object])
                 function(torch.zeros(shape))
         with pytest.raises(TypeError, match="a tensor, which has no names"):
             orthogonal_(torch.eye(3), "bias")
+        for options, message in (
+            ({"name": "kernel"}, r"name is 'kernel'.*which has: weight, bias"),
+            ({"name": "bias"}, "batch of matrices"),
+            ({"init": "random"}, "init is 'random'"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                orthogonal_(nn.Linear(4, 3), **options)
         with pytest.raises(ValueError, match="NaN or infinity"):
             orthogonal_(torch.full((3, 3), torch.nan), init="nearest")
 

@@ -36,16 +36,6 @@ def problem(*shape: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tens
 
 
 @each_retraction
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (7, 1), (2, 3, 8, 3)], ids=str)
-@pytest.mark.parametrize("t", [1e-3, 0.3, 30.0])
-def test_on_the_manifold_for_short_and_long_steps(retraction: str, shape: tuple[int, ...], t: float) -> None:
-    X, G = problem(*shape)
-    assert orthogonality_error(left_step(X, G, t, retraction)) < 1e-11
-    if shape[-1] == shape[-2]:
-        assert orthogonality_error(right_step(X, right_skew(X, G), t, retraction)) < 1e-11
-
-
-@each_retraction
 @pytest.mark.parametrize("shape", [(6, 6), (20, 5), (7, 1)], ids=str)
 def test_the_error_against_the_geodesic_has_the_known_order(retraction: str, shape: tuple[int, ...]) -> None:
     # first-order correctness is what geoopt's canonical Stiefel retraction lacks: 55 % error on a 20 x 5 example
@@ -68,17 +58,6 @@ def test_left_and_right_follow_the_same_curve(retraction: str) -> None:
     X, G = problem(6, 6)
     left, right = left_step(X, G, 0.2, retraction), right_step(X, right_skew(X, G), 0.2, retraction)
     torch.testing.assert_close(left, right, rtol=0, atol=1e-10)
-
-
-def test_thin_cayley_is_the_full_one_and_runs_forward() -> None:
-    X, G = problem(9, 4)
-    W, identity, t = left_skew(X, G), torch.eye(9, dtype=torch.float64), 0.2
-    full = torch.linalg.solve(identity + t / 2 * W, (identity - t / 2 * W) @ X)
-    torch.testing.assert_close(left_step(X, G, t, "cayley"), full, rtol=0, atol=1e-12)
-    # the flows paper's Y(Omega) = (I + Omega/2)^-1 (I - Omega/2) has derivative -Omega: with Y(eta Omega) its eq. 4,
-    # meant as ascent, descends
-    descent = -tangent_gradient(X, G)
-    assert float((full - X).flatten() @ descent.flatten()) > 0
 
 
 def test_the_polynomial_hardly_leaves_the_manifold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +98,8 @@ def test_a_matrix_far_away_is_left_to_qr() -> None:
 
 @each_retraction
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("shape", [(8, 8), (9, 4), (5, 4), (7, 1), (2, 9, 4)], ids=str)
-@pytest.mark.parametrize("t", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize("shape", [(8, 8), (9, 4), (5, 4), (7, 1), (2, 3, 8, 3)], ids=str)
+@pytest.mark.parametrize("t", [1e-3, 0.3, 30.0, 1e3, 1e6, 1e12])
 def test_steps_of_any_length_stay_on_the_manifold(
     retraction: str, dtype: torch.dtype, shape: tuple[int, ...], t: float
 ) -> None:
@@ -149,12 +128,16 @@ def test_a_step_of_no_length_is_the_point_itself(retraction: str, shape: tuple[i
 
 @pytest.mark.parametrize("shape", [(9, 4), (5, 4)], ids=str)
 @pytest.mark.parametrize("retraction", ["exp", "cayley"])
-def test_long_tall_steps_are_those_of_the_full_matrix(retraction: str, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("length", [0.5, 300.0])
+def test_tall_steps_are_those_of_the_full_matrix(retraction: str, shape: tuple[int, ...], length: float) -> None:
+    """Cayley's runs forward: the flows paper's Y(Omega) = (I + Omega/2)^-1 (I - Omega/2) has derivative -Omega, so
+    that with Y(eta Omega) its eq. 4, meant as ascent, descends."""
     X, G = problem(*shape)
-    t = 300.0 / float(torch.linalg.matrix_norm(left_skew(X, G), 2))
+    t = length / float(torch.linalg.matrix_norm(left_skew(X, G), 2))
     W, identity = t * left_skew(X, G), torch.eye(len(X), dtype=X.dtype)
     full = torch.linalg.solve(identity + W / 2, identity - W / 2) if retraction == "cayley" else torch.matrix_exp(-W)
     torch.testing.assert_close(left_step(X, G, t, retraction), full @ X, rtol=0, atol=1e-11)
+    assert length > 1 or float((full @ X - X).flatten() @ tangent_gradient(X, G).flatten()) < 0
 
 
 @pytest.mark.parametrize("degree", [3, 5])

@@ -57,10 +57,14 @@ def test_the_mean_step_is_the_exact_one(options: dict) -> None:
 
 def test_bad_input() -> None:
     params = [nn.Parameter(torch.eye(5))]
-    with pytest.raises(ValueError, match="component_size is 1"):
-        StochasticFlow(params, 0.1, 1)
-    with pytest.raises(ValueError, match="component_size is 6; it must be at most 5"):
-        StochasticFlow(params, 0.1, 6)
+    for size, kind, message in (
+        (1, ValueError, "component_size is 1"),
+        (6, ValueError, "component_size is 6; it must be at most 5"),
+        ("log d", ValueError, "'d/log d'"),
+        (2.5, TypeError, r"component_size is 2\.5"),
+    ):
+        with pytest.raises(kind, match=message):
+            StochasticFlow(params, 0.1, size)
     with pytest.raises(ValueError, match="sampling is 'max'"):
         StochasticFlow(params, 0.1, sampling="max")
     with pytest.raises(ValueError, match="with sampling='importance'; it must be 2"):
