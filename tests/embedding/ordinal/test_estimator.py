@@ -124,9 +124,10 @@ def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):
     assert model.score(fresh) == 1.0
 
 
-def test_partial_fit_first_is_fit(train):
+def test_the_first_partial_fit_and_fit_transform_are_fits(train, model):
     started = nk.OrdinalEmbedding(2, random_state=0).partial_fit(train)
-    np.testing.assert_array_equal(started.embedding_, nk.OrdinalEmbedding(2, random_state=0).fit(train).embedding_)
+    np.testing.assert_array_equal(started.embedding_, model.embedding_)
+    np.testing.assert_array_equal(nk.OrdinalEmbedding(2, random_state=0).fit_transform(train), model.embedding_)
 
 
 def test_more_starts_are_no_worse(train):
@@ -185,11 +186,6 @@ def test_cross_validation_by_scikit_learn(train):
     assert scores.min() > 0.95
 
 
-def test_fit_transform_returns_the_embedding(train):
-    found = nk.OrdinalEmbedding(2, random_state=0).fit_transform(train)
-    np.testing.assert_array_equal(found, nk.OrdinalEmbedding(2, random_state=0).fit(train).embedding_)
-
-
 def test_history_counts_from_one_and_names_the_objective(model):
     assert model.history_[-1]["step"] == model.n_iter_
     assert model.history_[0]["step"] >= 1
@@ -211,13 +207,6 @@ def test_kernels_never_read_outside(solver, model):
             nk.OrdinalEmbedding(2, solver=solver, random_state=0).fit(hostile([row]))
     with pytest.raises(ValueError, match="index in comparisons is 10000000"):
         model.score(hostile([[0, 1, 10**7]], 40))
-
-
-def test_nothing_and_one_object():
-    with pytest.raises(ValueError, match="comparisons is empty"):
-        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(5)))
-    with pytest.raises(ValueError, match="1 objects; at least 3 are needed"):
-        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(1)))
 
 
 def test_validation_returns_the_best_seen(points, test):
@@ -253,20 +242,15 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     assert all(len({i, j, k}) == 3 for i, j, k in asked.tolist())
     again = clone(model).fit(few).next_queries(20, rule=rule)
     np.testing.assert_array_equal(asked, again)
+    assert model.next_queries(1, rule=rule).shape == (1, 3)
+    with pytest.raises(ValueError, match="k is 0"):
+        model.next_queries(0, rule=rule)
 
 
 @pytest.mark.parametrize("options", [{"choices": "joint"}, {"raters": "estimated"}], ids=str)
 def test_an_unknown_loss_is_named_before_answers_that_do_not_fit(options, train):
     with pytest.raises(ValueError, match="loss is 'cke'; it must be one of 'gnmds', 'ckl'"):
         nk.OrdinalEmbedding(2, loss="cke").fit(train, **options)
-
-
-@pytest.mark.parametrize("rule", ["information-gain", "random"])
-def test_one_question_at_a_time_can_be_asked(rule, points):
-    model = nk.OrdinalEmbedding(2, random_state=0).fit(comparisons_from_vectors(points, 200, random_state=8))
-    assert model.next_queries(1, rule=rule).shape == (1, 3)
-    with pytest.raises(ValueError, match="k is 0"):
-        model.next_queries(0, rule=rule)
 
 
 @pytest.mark.parametrize("flipped", [0.0, 0.2])
@@ -320,25 +304,25 @@ def test_report_names_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("rows", "text"),
+    ("answers", "text"),
     [
         (np.array([[0, 1, 2], [0, 2, 1]]), "they cancel out"),
         (np.array([[0, 1, 1]]), "repeat an index"),
         (np.empty((0, 3), int), "is empty"),
+        (Comparisons(np.empty((0, 3), np.uint32), np.arange(5)), "comparisons is empty"),
+        *(
+            (Comparisons(np.empty((0, 3), np.uint32), np.arange(n)), f"{n} objects; at least 3 are needed")
+            for n in (1, 2)
+        ),
     ],
 )
-def test_useless_answers(rows, text):
+def test_useless_answers(answers, text):
     with pytest.raises(ValueError, match=text):
-        nk.OrdinalEmbedding(2, random_state=0).fit(rows)
+        nk.OrdinalEmbedding(2, random_state=0).fit(answers)
 
 
 def test_cancelling_answers_have_no_net_votes():
     assert not net_votes(comparisons_from_array([[0, 1, 2], [0, 2, 1]]))[0].any()
-
-
-def test_too_few_objects():
-    with pytest.raises(ValueError, match="2 objects; at least 3 are needed"):
-        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(2)))
 
 
 @pytest.mark.parametrize(

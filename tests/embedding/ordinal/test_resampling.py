@@ -9,7 +9,7 @@ from nearkin.data import comparisons_from_vectors
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.data.comparisons.reading import orient
 from nearkin.embedding import OrdinalEmbedding
-from nearkin.embedding.ordinal.answers import align, choose_dimension, error_interval
+from nearkin.embedding.ordinal.answers import align, error_interval
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 
@@ -108,15 +108,3 @@ def test_answers_to_one_question_are_drawn_together(rng):
 def test_no_answers_have_no_error():
     with pytest.raises(ValueError, match="comparisons is empty"):
         error_interval(np.zeros((3, 1)), comparisons_from_array([[0, 1, 2]]).take(slice(0, 0)))
-
-
-def test_dimensions_stop_where_any_answers_fit():
-    """n points satisfy every set of answers in n - 2 dimensions; more are not tried, however well they fit."""
-    points = np.random.default_rng(0).normal(size=(5, 4))
-    answers = comparisons_from_vectors(points, 60, random_state=1)
-
-    def better_with_p(train, p):
-        return np.pad(points[:, :p], ((0, 0), (0, 4 - p)))
-
-    _, curve = choose_dimension(answers, better_with_p, np.random.default_rng(0))
-    assert curve["dimension"] == [1, 2, 3]

@@ -31,14 +31,6 @@ def test_a_model_that_was_not_fitted_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["objects.json", "embedding.safetensors"])
-def test_damage_is_told(model, tmp_path, file):
-    model.save(tmp_path / "emb")
-    (tmp_path / "emb" / file).write_text("{")
-    with pytest.raises(ValueError, match="damaged"):
-        nk.OrdinalEmbedding.load(tmp_path / "emb")
-
-
 def test_fewer_points_than_objects_are_damage(model, tmp_path):
     """`score` read outside the points of such a folder."""
     model.embedding_ = model.embedding_[:3]

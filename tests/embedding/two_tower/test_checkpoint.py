@@ -11,37 +11,42 @@ from nearkin.embedding import ALS, Adam, AllPairs, Tower
 from nearkin.embedding.two_tower.training import described
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
+HEAVIER = replace(PAIRS, weights=2 * PAIRS.weights)
 
 
 def model(**options: object) -> nk.TwoTower:
     return nk.TwoTower(4, **({"regularization": 0.1, "solver": ALS(max_iter=3), "random_state": 0} | options))
 
 
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a whole fit has left; a fit that is refused changes nothing in it."""
+    folder = tmp_path_factory.mktemp("fit") / "c"
+    model().fit(PAIRS, checkpoint=folder)
+    return folder
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "pairs", "message"),
     [
-        ({"regularization": 0.2}, "what differs: regularization was 0.1, is 0.2"),
-        ({"random_state": 1}, "random_state was 0, is 1"),
-        ({"solver": ALS(cg_steps=3)}, "cg_steps was 2, is 3"),
-        ({"solver": Adam()}, "solver was ALS, is Adam"),
-        ({"loss": AllPairs(omega=0.5)}, "omega was auto, is 0.5"),
-        ({"loss": AllPairs(left_costs=np.ones(40))}, "left_costs was None, is array, digest"),
-        ({"left": Tower((3,))}, "what differs: left.hidden was .128., is .3."),
+        ({"regularization": 0.2}, {}, "what differs: regularization was 0.1, is 0.2"),
+        ({"random_state": 1}, {}, "random_state was 0, is 1"),
+        ({"solver": ALS(cg_steps=3)}, {}, "cg_steps was 2, is 3"),
+        ({"solver": Adam()}, {}, "solver was ALS, is Adam"),
+        ({"loss": AllPairs(omega=0.5)}, {}, "omega was auto, is 0.5"),
+        ({"loss": AllPairs(left_costs=np.ones(40))}, {}, "left_costs was None, is array, digest"),
+        ({"left": Tower((3,))}, {}, "what differs: left.hidden was .128., is .3."),
+        (
+            {},
+            {"interactions": replace(PAIRS, weights=2 * PAIRS.weights)},
+            r"interactions was \d+ pairs, digest \w+, is",
+        ),
+        ({}, {"validation": PAIRS}, r"validation was None, is \d+ pairs"),
     ],
 )
-def test_other_settings_are_refused(tmp_path: Path, change: dict, message: str) -> None:
-    model().fit(PAIRS, checkpoint=tmp_path / "c")
+def test_other_settings_and_data_are_refused(checkpoint: Path, change: dict, pairs: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        model(**change).fit(PAIRS, checkpoint=tmp_path / "c")
-
-
-def test_other_data_are_refused(tmp_path: Path) -> None:
-    model().fit(PAIRS, checkpoint=tmp_path / "c")
-    heavier = replace(PAIRS, weights=2 * PAIRS.weights)
-    with pytest.raises(ValueError, match=r"interactions was \d+ pairs, digest \w+, is \d+ pairs, digest"):
-        model().fit(heavier, checkpoint=tmp_path / "c")
-    with pytest.raises(ValueError, match=r"validation was None, is \d+ pairs"):
-        model().fit(PAIRS, validation=PAIRS, checkpoint=tmp_path / "c")
+        model(**change).fit(**{"interactions": PAIRS} | pairs, checkpoint=checkpoint)
 
 
 def test_how_long_it_runs_may_change(tmp_path: Path) -> None:

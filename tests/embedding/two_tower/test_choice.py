@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -34,9 +35,36 @@ def clusters(n_lefts: int = 300, inside: float = 1.0, seed: int = 0) -> nk.Inter
 BLOCKS, POPULAR = clusters(), clusters(inside=0.0)
 
 
+class Watched(NamedTuple):
+    """A fit, its seconds, the records of its callback, and the choice with the names of its finalists."""
+
+    model: nk.TwoTower
+    seconds: float
+    records: list[dict]
+    choice: _LossChoice
+    finalists: list[str]
+
+
 @pytest.fixture(scope="module")
-def fitted() -> nk.TwoTower:
-    return nk.TwoTower(K, random_state=0).fit(BLOCKS)
+def watched() -> Watched:
+    records: list[dict] = []
+    decisions: list[tuple[_LossChoice, list[str]]] = []
+    decide, began = _LossChoice._decide, time.perf_counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_LossChoice, "_decide", lambda own, names: decisions.append((own, names)) or decide(own, names))
+        model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: records.append(dict(record)))
+    (decision,) = decisions
+    return Watched(model, time.perf_counter() - began, records, *decision)
+
+
+@pytest.fixture(scope="module")
+def fitted(watched: Watched) -> nk.TwoTower:
+    return watched.model
+
+
+@pytest.fixture(scope="module")
+def popular() -> nk.TwoTower:
+    return nk.TwoTower(K, random_state=0).fit(POPULAR)
 
 
 def why(model: nk.TwoTower) -> str:
@@ -52,31 +80,29 @@ def test_few_dimensions_and_many_blocks_are_for_the_softmax(fitted: nk.TwoTower)
     assert scores["cosine-softmax"] > 1.2 * scores["all-pairs"], scores
 
 
-def test_popularity_alone_is_level_and_left_to_the_cheaper_loss() -> None:
-    model = nk.TwoTower(K, random_state=0).fit(POPULAR)
-    assert isinstance(model.loss_, AllPairs), why(model)
+def test_popularity_alone_is_level_and_left_to_the_cheaper_loss(popular: nk.TwoTower) -> None:
+    assert isinstance(popular.loss_, AllPairs), why(popular)
 
 
-@pytest.mark.parametrize("pairs", [BLOCKS, POPULAR], ids=["blocks", "popular"])
-def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(pairs: nk.Interactions) -> None:
-    auto = nk.TwoTower(K, random_state=3).fit(pairs)
-    own = nk.TwoTower(K, loss=auto.loss_, random_state=3).fit(pairs)
-    again = nk.TwoTower(K, random_state=3).fit(pairs)
-    for name in ("left_embeddings_", "right_embeddings_"):
-        np.testing.assert_array_equal(getattr(auto, name), getattr(own, name))
-        np.testing.assert_array_equal(getattr(auto, name), getattr(again, name))
+@pytest.mark.parametrize(("pairs", "name"), [(BLOCKS, "fitted"), (POPULAR, "popular")], ids=["blocks", "popular"])
+def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(
+    pairs: nk.Interactions, name: str, request: pytest.FixtureRequest
+) -> None:
+    auto: nk.TwoTower = request.getfixturevalue(name)
+    own = nk.TwoTower(K, loss=auto.loss_, random_state=0).fit(pairs)
+    again = nk.TwoTower(K, random_state=0).fit(pairs)
+    for array in ("left_embeddings_", "right_embeddings_"):
+        np.testing.assert_array_equal(getattr(auto, array), getattr(own, array))
+        np.testing.assert_array_equal(getattr(auto, array), getattr(again, array))
     assert own.trials_ == []
     timeless = [[{**trial, "seconds": 0} for trial in model.trials_] for model in (auto, again)]
     assert timeless[0] == timeless[1]
 
 
-def test_every_short_fit_is_recorded_and_reported() -> None:
-    reported: list[dict] = []
-    began = time.perf_counter()
-    model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: reported.append(dict(record)))
-    elapsed = time.perf_counter() - began
-    assert all(0 < trial["seconds"] <= elapsed for trial in model.trials_)
-    trials = [record for record in reported if record.get("phase") == "loss"]
+def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
+    model = watched.model
+    assert all(0 < trial["seconds"] <= watched.seconds for trial in model.trials_)
+    trials = [record for record in watched.records if record.get("phase") == "loss"]
     assert [record["step"] for record in trials] == list(range(1, len(model.trials_) + 1))
     assert len(trials) <= trials[0]["total"]
     for record, trial in zip(trials, model.trials_, strict=True):
@@ -117,16 +143,10 @@ def test_sweeps_copy_the_given_tables() -> None:
     assert five < four < loss.value(*given)
 
 
-def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fits_are_compared_left_by_left(watched: Watched) -> None:
     """The values of a fit are those of the lefts, whose mean is the mean of the recorded measures; the finalists get
     more expensive, and the winner leads the cheaper ones by more than a standard error."""
-    choices: list[tuple[_LossChoice, list[str]]] = []
-    decide = _LossChoice._decide
-    monkeypatch.setattr(
-        _LossChoice, "_decide", lambda choice, names: choices.append((choice, names)) or decide(choice, names)
-    )
-    model = nk.TwoTower(K, random_state=0).fit(BLOCKS)
-    ((choice, finalists),) = choices
+    model, _, _, choice, finalists = watched
     (won,) = [record for record in model.trials_ if record["won"]]
     assert "why" in won
     for record in model.trials_:
@@ -140,7 +160,7 @@ def test_fits_are_compared_left_by_left(monkeypatch: pytest.MonkeyPatch) -> None
         assert choice.trial.leads(won["candidate"], name)
 
 
-def test_given_validation_pairs_judge(fitted: nk.TwoTower) -> None:
+def test_given_validation_pairs_judge() -> None:
     parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
     model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)
     judged = int((np.diff(parts.valid.indptr) > 0).sum())

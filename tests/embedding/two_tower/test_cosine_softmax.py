@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import normalize
 
 import nearkin as nk
-from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps, sparse_ease
+from nearkin.embedding import CosineSoftmax, SphereSweeps, sparse_ease
 from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss, with_imputed
 from tests.reference.softmax import dense_softmax, dense_sweep
 
@@ -139,32 +139,3 @@ def test_twice_the_pairs_lead_by_the_same_however_few() -> None:
     np.testing.assert_allclose(np.diff(bias), 0.7 * np.log(2))
     assert bias.mean() == pytest.approx(0)
     np.testing.assert_allclose(CosineSoftmax(bias_power=0.7).bias(np.array([0, 1]), degrees), bias[0])
-
-
-def test_one_dimension_is_too_few_for_a_bias() -> None:
-    with pytest.raises(ValueError, match=r"n_components is 1.*bias_power=0"):
-        nk.TwoTower(1, loss="cosine-softmax").fit(planted(60, 40))
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"regularization": 0.1}, "rows of length 1 have no penalty"),
-        ({"solver": "als"}, "go only together"),
-        ({"loss": AllPairs(), "solver": SphereSweeps()}, "go only together"),
-        ({"solver": SphereSweeps(momentum=1.0)}, "momentum"),
-        ({"loss": CosineSoftmax(temperature=-1.0)}, "temperature"),
-        ({"loss": CosineSoftmax(imputed=1.5)}, "imputed"),
-        ({"loss": CosineSoftmax(imputed=0.2, ridge=-1.0)}, "ridge"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(options: dict, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        nk.TwoTower(4, **{"loss": "cosine-softmax"} | options).fit(planted(60, 40))
-
-
-def test_features_are_refused() -> None:
-    pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
-    assert pairs.left_features is not None
-    with pytest.raises(ValueError, match="features"):
-        nk.TwoTower(4, loss="cosine-softmax").fit(pairs)

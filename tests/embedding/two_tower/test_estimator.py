@@ -5,13 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import nearkin as nk
 from nearkin.data.interactions import Parts
-from nearkin.embedding import AllPairs
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +104,6 @@ def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
     scores, ids = nk.TwoTower.load(tmp_path / "model").recommend(["ann", "böb"], k=2)
     assert ids.tolist() == [["", ""], ["x", ""]], "ann has seen all"
     assert np.isneginf(scores[0]).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        ({"n_components": 0}, ValueError, "n_components is 0; it must be an integer of at least 1"),
-        ({"n_components": 2.5}, TypeError, "n_components is 2.5 of type float"),
-        ({"solver": "magic"}, ValueError, "solver is 'magic'; it must be one of 'auto', 'als'"),
-        ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'auto', 'all-pairs'"),
-        ({"loss": AllPairs(omega=-1)}, ValueError, "omega is -1; it must be a number of at least 0"),
-        ({"loss": AllPairs(omega="much")}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
-        ({"regularization": -1}, ValueError, "regularization is -1"),
-        ({"loss": AllPairs(weighting="odd")}, ValueError, "weighting is 'odd'"),
-        ({"loss": AllPairs(left_costs=[1.0])}, ValueError, r"left_costs has shape \(1,\); it must be \(300,\)"),
-        ({"left": torch.nn.Linear(2, 2), "solver": "als"}, ValueError, "which cannot train modules of your own"),
-    ],
-)
-def test_bad_parameters_are_named(parts: Parts, options: dict, kind: type, message: str) -> None:
-    with pytest.raises(kind, match=message):
-        nk.TwoTower(**options).fit(parts.train)
 
 
 def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None:

@@ -12,7 +12,6 @@ from nearkin.embedding.two_tower import choice
 from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
     choose_regularization,
-    sweep,
     validation_ranking,
 )
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
@@ -95,9 +94,3 @@ def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Ob
     found = choose_regularization(objective, start, None, noise=0.4)
     assert found.strength == pytest.approx(0.1)
     assert found.tables is start
-
-
-def test_sweeps_lower_the_loss(objective: Objective) -> None:
-    loss, start = objective.loss(0.005), tables()
-    found = sweep(loss, start, DEFAULTS.start_sweeps)
-    assert loss.value(*found) < 0.9 * loss.value(*start)

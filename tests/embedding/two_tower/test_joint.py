@@ -165,8 +165,6 @@ def test_a_saved_model_gives_its_index_back(fitted: nk.TwoTower, tmp_path: Path)
 
 
 def test_what_cannot_be_trained_is_said() -> None:
-    with pytest.raises(ValueError, match="solver is 'joint' and index of type NoneType"):
-        nk.TwoTower(8, solver="joint").fit(PAIRS)
     small = nk.TwoTower(8, index=IndexingLayer(8, 2, 512), regularization=0.01, random_state=0)
     with pytest.warns(UserWarning, match="150 rows"), pytest.raises(ValueError, match="more rows than the 150 right"):
         small.fit(PAIRS)

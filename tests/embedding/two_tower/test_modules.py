@@ -89,13 +89,6 @@ def test_a_weighed_index_is_read_back_where_it_is_given_again(parts: nk.data.Par
     assert nk.TwoTower.load(tmp_path / "m").index is None
 
 
-def test_an_index_and_als_are_refused(parts: nk.data.Parts) -> None:
-    with pytest.raises(ValueError, match="solver is 'als', which cannot train through an index"):
-        nk.TwoTower(index=Rounding(1.0), solver="als").fit(parts.train)
-    with pytest.raises(ValueError, match="loss='in-batch-softmax' is trained by solver='adam'"):
-        nk.TwoTower(loss="in-batch-softmax", solver="als").fit(parts.train)
-
-
 def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:
     """With labels -1 and +1 on all pairs but a prior of 3, observed scores approach the labels, the others 3."""
     pairs = nk.Interactions.from_pairs(

@@ -28,6 +28,9 @@ FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions
 PLAIN = replace(FEATURED, left_features=None, right_features=None)
 
 
+SOFTMAX = {"loss": "cosine-softmax"}
+
+
 class Passing(nn.Module):
     """A trainable index without phases."""
 
@@ -92,7 +95,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         (
             {"solver": Joint()},
             ValueError,
-            r"solver is .joint. and index of type NoneType; it needs nk.quantization.IndexingLayer",
+            r"'joint' and index of type NoneType; it needs nk.quantization.IndexingLayer",
         ),
         (
             {"solver": "joint", "index": Passing()},
@@ -103,6 +106,26 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"index": SimpleNamespace(training=True)}, TypeError, "SimpleNamespace, which lacks __call__, parameters"),
         ({"index": HalfPhased()}, TypeError, "lacks rotation_parameters, rotation_optimizer; give it all of them"),
         ({"index": Indexed(Passing(), -1)}, ValueError, "distortion_weight is -1"),
+        ({"n_components": 0}, ValueError, "n_components is 0; it must be an integer of at least 1"),
+        ({"n_components": 2.5}, TypeError, "n_components is 2.5 of type float"),
+        ({"solver": "magic"}, ValueError, "solver is 'magic'; it must be one of 'auto', 'als'"),
+        ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'auto', 'all-pairs'"),
+        ({"loss": AllPairs(omega=-1)}, ValueError, "omega is -1; it must be a number of at least 0"),
+        ({"loss": AllPairs(omega="much")}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
+        ({"regularization": -1}, ValueError, "regularization is -1"),
+        ({"loss": AllPairs(weighting="odd")}, ValueError, "weighting is 'odd'"),
+        ({"loss": AllPairs(left_costs=[1.0])}, ValueError, r"left_costs has shape \(1,\); it must be \(40,\)"),
+        ({"left": nn.Linear(2, 2), "solver": "als"}, ValueError, "which cannot train modules of your own"),
+        ({"index": Passing(), "solver": "als"}, ValueError, "solver is 'als', which cannot train through an index"),
+        ({"loss": "in-batch-softmax", "solver": "als"}, ValueError, "'in-batch-softmax' is trained by solver='adam'"),
+        (SOFTMAX | {"regularization": 0.1}, ValueError, "rows of length 1 have no penalty"),
+        (SOFTMAX | {"solver": "als"}, ValueError, "go only together"),
+        (SOFTMAX | {"n_components": 1}, ValueError, r"n_components is 1.*bias_power=0"),
+        (SOFTMAX | {"solver": SphereSweeps(momentum=1.0)}, ValueError, "momentum"),
+        ({"loss": AllPairs(), "solver": SphereSweeps()}, ValueError, "go only together"),
+        ({"loss": CosineSoftmax(temperature=-1.0)}, ValueError, "temperature"),
+        ({"loss": CosineSoftmax(imputed=1.5)}, ValueError, "imputed"),
+        ({"loss": CosineSoftmax(imputed=0.2, ridge=-1.0)}, ValueError, "ridge"),
         ({"loss": CosineSoftmax(temperature=0.029)}, ValueError, "temperature is 0.029; it must be .* 0.03"),
         ({"loss": CosineSoftmax(bias_power=2.1)}, ValueError, "bias_power is 2.1; it must be .* 2"),
         ({"loss": CosineSoftmax(bias_power=-2.1)}, ValueError, "bias_power is -2.1; it must be .* -2"),
@@ -110,7 +133,12 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
 )
 def test_what_does_not_go_together_is_refused_before_training(options: dict, kind: type, message: str) -> None:
     with pytest.raises(kind, match=message):
-        nk.TwoTower(8, **options).fit(PLAIN)
+        nk.TwoTower(**{"n_components": 8} | options).fit(PLAIN)
+
+
+def test_a_softmax_on_cosines_refuses_features() -> None:
+    with pytest.raises(ValueError, match="features"):
+        nk.TwoTower(4, loss="cosine-softmax").fit(FEATURED)
 
 
 def test_a_joint_fit_too_short_to_start_its_index_is_refused() -> None:

@@ -8,7 +8,6 @@ from torch import nn
 
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Tower
-from nearkin.embedding.saved_towers import read_towers
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
 
@@ -33,18 +32,3 @@ def test_factors_of_a_prior_are_kept(tmp_path: Path) -> None:
     nk.TwoTower(4, loss=AllPairs(prior=prior), random_state=0).fit(PAIRS).save(tmp_path / "m")
     for given, kept in zip(prior, nk.TwoTower.load(tmp_path / "m").loss.prior, strict=True):
         np.testing.assert_array_equal(given, kept)
-
-
-def test_a_folder_of_another_kind_or_a_damaged_one_is_not_read(tmp_path: Path) -> None:
-    nk.TwoTower(4, random_state=0).fit(PAIRS).save(tmp_path / "m")
-    config = tmp_path / "m" / "config.json"
-    written = config.read_text()
-    config.write_text(written.replace('"two-tower"', '"hasher"'))
-    assert config.read_text() != written
-    with pytest.raises(ValueError, match="hasher"):
-        read_towers(tmp_path / "m")
-    config.unlink()
-    with pytest.raises(ValueError, match=r"has no config\.json"):
-        read_towers(tmp_path / "m")
-    config.write_text(written)
-    assert read_towers(tmp_path / "m").pairs.shape == PAIRS.shape
