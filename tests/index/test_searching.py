@@ -1,4 +1,4 @@
-"""One decoding for all queries finds what FAISS finds by one for each."""
+"""Codes of sums are searched from tables, or decoded once for all queries, as FAISS finds them by one for each."""
 
 import faiss
 import numpy as np
@@ -6,11 +6,15 @@ import pytest
 
 from nearkin import Index
 from nearkin.index import searching
+from nearkin.index.searching import Kept, SumTables
+from nearkin.index.sum_tables import table_sums
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
 X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
 MADE = {
     "flat": ResidualQuantizer(3, 16, max_iter=1, random_state=0),
+    "bytes": ResidualQuantizer(2, 256, max_iter=1, random_state=0),
+    "odd bits": ResidualQuantizer(2, 8, max_iter=1, random_state=0),
     "product": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
     "lists": ResidualQuantizer(3, 16, n_lists=7, max_iter=1, random_state=0),
     "product lists": ProductResidualQuantizer(2, 2, 16, n_lists=7, max_iter=1, random_state=0),
@@ -18,22 +22,27 @@ MADE = {
 
 
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.parametrize("queries", [1, 60])
-def test_the_slow_twin_is_faiss(kind, queries, monkeypatch):
+def test_the_slow_twin_is_faiss(kind, monkeypatch):
+    """One query and eleven by tables, sixty by decoded rows; neighbours at one distance may change places."""
+    monkeypatch.setattr(searching, "_DECODED", 12 * 70)
     monkeypatch.setattr(searching, "_BLOCK", 2000)
     index = Index.build(X, MADE[kind], n_probe=3 if "lists" in kind else None)
-    Q = X[:queries] + 0.1
-    (scores, found), (expected, ids) = index.search(Q, 10), index.faiss_index.search(Q, 10)
-    np.testing.assert_allclose(scores, expected, rtol=1e-4)
-    assert (found == ids).mean() > 0.98  # neighbours at one distance may change places
+    few = [X[:1] + 0.1, X[5:16] + 0.1]
+    for Q in few if kind in ("bytes", "odd bits") else [*few, X[:60] + 0.1]:
+        (scores, found), (expected, ids) = index.search(Q, 10), index.faiss_index.search(Q, 10)
+        np.testing.assert_allclose(scores, expected, rtol=1e-4)
+        assert (found == ids).mean() > (0.98 if len(Q) == 60 else 0.95)
 
 
-def test_rows_far_from_the_origin_are_found_by_products_too():
-    """|q|^2 - 2 qy + |y|^2 in float32 is all rounding at 1e4: rows and queries are compared about the rows' middle."""
+@pytest.mark.parametrize("kind", ["flat", "lists"])
+def test_rows_far_from_the_origin(kind):
+    """Products at 1e4 would be all rounding: centroids, centres, rows and queries are taken about the rows' middle."""
     far = X + 1e4
-    index = Index.build(far, ResidualQuantizer(3, 16, max_iter=1, random_state=0))
-    ids = index.faiss_index.search(far[:60], 10)[1]
-    assert (index.search(far[:60], 10)[1] == ids).mean() > 0.9
+    index = Index.build(far, MADE[kind], n_probe=7 if kind == "lists" else None)
+    expected = index.faiss_index.search(far[:60], 10)[1]
+    few = np.concatenate([index.search(far[i : i + 1], 10)[1] for i in range(30)])
+    assert (few == expected[:30]).mean() > 0.9
+    assert (index.search(far[:60], 10)[1] == expected).mean() > 0.9
 
 
 def test_rows_are_decoded_once_for_all_queries(monkeypatch):
@@ -68,3 +77,67 @@ def test_tables_answer_alike_on_any_number_of_threads(n_lists: int, rng: np.rand
             faiss.omp_set_num_threads(before)
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("bits", [3, 8, 9, 12])
+def test_numbers_of_any_bits_are_read_one_behind_the_other(bits: int, rng: np.random.Generator) -> None:
+    numbers, tables = rng.integers(0, 2**bits, (20, 3)), rng.normal(size=(3, 2**bits)).astype(np.float32)
+    ones = (numbers[:, :, None] >> np.arange(bits)) & 1
+    codes = np.packbits(ones.reshape(20, -1).astype(np.uint8), axis=1, bitorder="little")
+    rest = np.full(20, 30, np.float32)
+    expected = 31 - 2 * tables[np.arange(3), numbers].sum(axis=1)
+    np.testing.assert_allclose(table_sums(codes, bits, tables, rest, 1.0), expected, rtol=1e-5)
+
+
+def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
+    index = Index.build(X, MADE["flat"])
+    first = index.search(X[:1], 5)
+    monkeypatch.setattr(searching, "_DECODED", None)
+    again = index.search(X[:1], 5)
+    np.testing.assert_array_equal(again[0], first[0])
+
+
+@pytest.mark.parametrize("kind", ["flat", "lists"])
+def test_what_is_kept_follows_the_rows(kind):
+    index = Index.build(X[:500], MADE[kind], ids=np.arange(500) + 7, n_probe=7 if kind == "lists" else None)
+    q = X[:1] + 0.1
+
+    def check() -> None:
+        scores, ids = index.search(q, 10)
+        expected, positions = index.faiss_index.search(q, 10)
+        np.testing.assert_allclose(scores, expected, rtol=1e-4)
+        assert index.ids is not None
+        np.testing.assert_array_equal(ids, index.ids[positions])
+
+    check()
+    index.add(X[500:], np.arange(500, 900) + 7)
+    check()
+    index.remove(index.search(q, 3)[1][0])
+    check()
+    index.update(index.search(q, 2)[1][0], X[:2] + 5)  # as many rows as before
+    check()
+
+
+def test_merged_indexes_forget():
+    whole = Index.build(X, MADE["flat"])
+    parts = [Index.build(rows, whole.quantizer) for rows in (X[:400], X[400:])]
+    for part in parts:
+        part.search(X[:1], 3)
+    merged = parts[0].merge(parts[1])
+    np.testing.assert_array_equal(merged.search(X[:1], 10)[1], whole.search(X[:1], 10)[1])
+    assert parts[1].search(X[:1], 3)[1].shape == (1, 0)
+
+
+def test_one_who_changes_faiss_himself_gets_new_tables():
+    index = Index.build(X[:500], MADE["flat"])
+    kept, inner = Kept(), index.faiss_index
+
+    def tables() -> SumTables:
+        return kept.once("tables", inner, lambda: SumTables(inner))
+
+    first = tables()
+    assert tables() is first
+    inner.add(X[500:])
+    assert tables() is not first
+    kept.forget()
+    assert tables().search(X[:1], 3)[0].shape == (1, 3)
