@@ -1,10 +1,207 @@
-"""FAISS's additive quantizers filled with our codebooks."""
+"""The rounds of the additive codebooks, and FAISS's additive quantizers filled with them."""
+
+from itertools import pairwise
 
 import faiss
 import numpy as np
 import pytest
 
-from nearkin.quantization.additive import Part, decode, encode, fill, packed, query_moment, steady_numbers
+from nearkin.quantization.additive import (
+    DEFAULTS,
+    CodeSums,
+    Neighbourhoods,
+    Part,
+    Settings,
+    decode,
+    encode,
+    fill,
+    learn,
+    lengths,
+    packed,
+    query_moment,
+    steady_numbers,
+)
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_rounds_are_numbered_from_one_and_rows_as_they_are_get_better(rng: np.random.Generator, splits: int) -> None:
+    X = rng.standard_normal((400, 8)).astype(np.float32)
+    seen: list[int] = []
+    errors: list[float] = []
+
+    def keep(step: int, record: dict) -> None:
+        seen.append(step)
+        errors.append(record["distortion"])
+        assert record["total"] == 4
+
+    wanted = Settings(splits, 2, 16, rounds=4, beam_size=4, smoothing=0.0)
+    R, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), splits > 1, wanted, 0, keep)
+    assert seen == [1, 2, 3, 4]
+    assert errors[0] > errors[3] > 0
+    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
+    assert codebooks.shape == (splits, 2, 16, 8 // splits + 1)  # a column for the size of the error
+    assert metric.shape == (splits, 8 // splits + 1, 8 // splits + 1)
+    assert share == DEFAULTS.share
+
+
+def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 8)).astype(np.float32)
+    wanted = Settings(2, 2, 16, rounds=3, beam_size=4, smoothing=1.0)
+    _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    assert codebooks.shape == (2, 2, 16, 5)
+    assert (metric[:, -1, -1] > 0).all()
+    assert share == DEFAULTS.share
+
+
+def test_where_inner_products_search_errors_weigh_as_queries_are_spread(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 8)).astype(np.float32)
+    moment = np.diag([1.0, 1, 1, 1, 9, 9, 9, 9])
+    wanted = Settings(2, 2, 16, rounds=3, beam_size=4, smoothing=1.0, query_moment=moment)
+    _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    assert codebooks.shape == (2, 2, 16, 4)  # no column
+    assert share == 0
+    np.testing.assert_allclose(np.linalg.norm(metric, axis=1), 1, rtol=1e-3)  # within a part all weigh alike
+    wanted = Settings(1, 2, 16, rounds=3, beam_size=4, smoothing=1.0, query_moment=moment)
+    _, codebooks, *_ = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    spread = np.square(codebooks[0]).mean(axis=(0, 1))
+    assert spread[4:].min() > spread[:4].max()
+
+
+@pytest.mark.parametrize("n", [16, 17])
+def test_no_more_rows_than_centroids(rng: np.random.Generator, n: int) -> None:
+    X = np.ones((n, 4), np.float32) if n == 16 else rng.standard_normal((n, 4)).astype(np.float32)
+    wanted = Settings(1, 2, 16, rounds=3, beam_size=4, smoothing=0.75)
+    _, codebooks, *_ = learn(X - X.mean(0), np.eye(4, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    assert np.isfinite(codebooks).all()
+
+
+@pytest.fixture
+def part(rng: np.random.Generator) -> tuple[np.ndarray, Part]:
+    Z = (rng.standard_normal((600, 6)) * [4, 3, 2, 1.5, 1, 0.6] * rng.gamma(2.0, 0.5, (600, 1))).astype(np.float32)
+    Z -= Z.mean(axis=0)
+    return Z, Part.start(Z, np.diag([1.0, 1, 1, 1, 1, 1e-9]), False, (2, 16), seed=0)
+
+
+def test_errors_are_as_long_as_before_they_were_weighted(part: tuple[np.ndarray, Part]) -> None:
+    Z, own = part
+    np.testing.assert_allclose(lengths(Z @ own.turn, own.turn), np.linalg.norm(Z, axis=1), rtol=1e-4)
+
+
+def test_axes_along_which_near_rows_do_not_differ_weigh_little(part: tuple[np.ndarray, Part]) -> None:
+    weights = np.linalg.norm(part[1].turn, axis=1)
+    assert weights[5] < weights[:5].min() / 2
+
+
+def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray, Part]) -> None:
+    Z, own = part
+    own.add_column(Z)
+    for _ in range(4):
+        targets, codes = own.code(Z, 4, True)
+        own.refit(targets, codes, 0.5, 0)
+    codes = own.code(Z, 4, True)[1]
+    codebooks, metric = own.settled()
+    found = decode(codes, codebooks)
+    error = np.linalg.norm(Z - found[:, :-1], axis=1)
+    assert np.corrcoef(found[:, -1], error)[0, 1] > 0.5
+    assert found[:, -1].mean() == pytest.approx(np.sqrt(DEFAULTS.share) * error.mean(), rel=0.2)
+    np.testing.assert_allclose(error, own.errors(Z, codes), atol=1e-4)
+    np.testing.assert_allclose(metric[:-1, :-1], own.turn)
+
+
+def test_without_a_column_rows_are_coded_as_they_are(part: tuple[np.ndarray, Part]) -> None:
+    Z, own = part
+    targets, codes = own.code(Z, 4, True)
+    np.testing.assert_allclose(targets, (Z @ own.turn)[:, : own.reach], rtol=1e-5, atol=1e-5)
+    error = np.linalg.norm(Z - decode(codes, own.settled()[0]), axis=1)
+    np.testing.assert_allclose(error, own.errors(Z, codes), atol=1e-4)
+
+
+def refit(X: np.ndarray, codes: np.ndarray, C: np.ndarray, shrink: float = 1.0) -> np.ndarray:
+    error = np.square(X - decode(codes, C)).mean(axis=0, dtype=np.float64)
+    return CodeSums.of(X, codes, C.shape[1]).refit(C, error, shrink)
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_one_codebook_is_refitted_to_the_posterior_means_of_its_centroids(rng: np.random.Generator, n: int) -> None:
+    """The formula term by term: the error's variance over n - K rows, a quarter of them at least."""
+    K, w = 32, 3
+    codes, C = rng.integers(0, K - 1, (n, 1)), (3 * rng.standard_normal((1, K, w))).astype(np.float32)
+    X = (C[0][codes[:, 0]] + rng.standard_normal((n, w)) * [1.0, 0.1, 30.0]).astype(np.float32)
+    error = (X - C[0][codes[:, 0]]).astype(float)
+    for axis in range(w):
+        noise = (error[:, axis] ** 2).sum() / max(n - K, n / 4)
+        rows = [X[codes[:, 0] == k, axis].astype(float) for k in range(K)]
+        spread = sum(len(of) / n * of.mean() ** 2 for of in rows if len(of)) - K / n * noise
+        weight = noise / max(spread, 1e-3 * noise)
+        found = refit(X, codes, C)[0][:, axis]
+        for k, of in enumerate(rows):
+            wanted = of.sum() / (len(of) + weight) if len(of) else C[0, k, axis]
+            assert found[k] == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
+def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np.random.Generator) -> None:
+    n, M, K, w = 60, 3, 4, 2
+    X = rng.standard_normal((n, w)).astype(np.float32)
+    codes, C = rng.integers(0, K, (n, M)), rng.standard_normal((M, K, w)).astype(np.float32)
+    B = np.zeros((n, M * K))
+    B[np.arange(n)[:, None], codes + K * np.arange(M)] = 1
+    best = np.square(X - B @ np.linalg.lstsq(B, X, rcond=None)[0]).sum()
+    errors = [np.square(X - decode(codes, C)).sum()]
+    for _ in range(10):
+        C = refit(X, codes, C, 0)
+        errors.append(np.square(X - decode(codes, C)).sum())
+    assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
+    assert errors[-1] == pytest.approx(best, rel=1e-4)
+
+
+def test_older_sums_count_as_often_as_they_are_weighed(rng: np.random.Generator) -> None:
+    """Half of the older sums: each older row is half a row."""
+    X, codes = rng.standard_normal((40, 3)).astype(np.float32), rng.integers(0, 4, (40, 2))
+    twice = CodeSums.of(X[:20], codes[:20], 4).after(CodeSums.of(X[20:], codes[20:], 4), 2.0)
+    copied = CodeSums.of(np.vstack([X, X[20:]]), np.vstack([codes, codes[20:]]), 4)
+    np.testing.assert_allclose(twice.sums, copied.sums, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(twice.counts, copied.counts)
+    np.testing.assert_array_equal(twice.pairs, copied.pairs)
+    assert twice.n == 60
+
+
+def near(X: np.ndarray, rng: np.random.Generator) -> Neighbourhoods:
+    return Neighbourhoods.of(X.astype(np.float32), X.shape[1], np.eye(X.shape[1], dtype=np.float32), rng)
+
+
+def test_neighbours_are_the_nearest_other_rows(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((60, 3))
+    distances = np.square(X[:, None] - X).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    found = near(X, rng).near
+    for i in range(60):
+        assert set(found[i]) == set(np.argsort(distances[i])[:8])
+
+
+def test_drawn_rows_have_the_covariance_of_the_rows_about_them(rng: np.random.Generator) -> None:
+    """Two far groups of 9 rows: each row's neighbours are its group."""
+    groups = np.repeat([[0.0, 0.0], [1000.0, 0.0]], 9, axis=0)
+    X = groups + rng.standard_normal((18, 2)) * [1.0, 5.0]
+    hood = near(X, rng)
+    drawn = np.concatenate([hood.drawn(rng) for _ in range(400)]).astype(float)
+    for group in (X[:9], X[9:]):
+        own = drawn[np.abs(drawn[:, 0] - group[0, 0]) < 500]
+        np.testing.assert_allclose(own.mean(axis=0), group.mean(axis=0), atol=0.35)
+        # x and x' are two different rows of nine: what they have in common takes 2 / pi / 8 of the covariance
+        wanted = np.cov(group.T, bias=True) * (1 - 2 / np.pi / 8)
+        np.testing.assert_allclose(np.cov(own.T), wanted, rtol=0.1, atol=0.1 * np.abs(wanted).max())
+
+
+def test_differences_are_those_between_rows_and_their_nearest(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((20, 2)).astype(np.float32)
+    hood = near(X, rng)
+    wanted = np.mean([np.outer(X[i] - X[j], X[i] - X[j]) for i, j in enumerate(hood.near[:, 0])], axis=0)
+    np.testing.assert_allclose(hood.differences(), wanted, rtol=1e-4)
+
+
+def test_equal_rows_stay_as_they_are(rng: np.random.Generator) -> None:
+    hood = near(np.ones((30, 3)), rng)
+    np.testing.assert_allclose(hood.drawn(rng), hood.X, rtol=1e-5)
 
 
 @pytest.mark.parametrize("bits", [3, 4, 8])

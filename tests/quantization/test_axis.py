@@ -6,8 +6,6 @@ import faiss
 import numpy as np
 import pytest
 
-import nearkin as nk
-from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 
 
@@ -87,29 +85,6 @@ def test_faiss_stores_and_ranks_the_same_codes(X: np.ndarray, metric: str) -> No
     np.testing.assert_allclose(index.search(X[:20], 5)[0], scores, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
-def test_an_index_of_axis_codes_is_built_changed_and_saved(X: np.ndarray, metric: str, tmp_path: Path) -> None:
-    index = nk.Index.build(X, AxisQuantizer(12), metric=metric)
-    assert index.bytes_per_vector == 12
-    exact = nk.Index.build(X, metric=metric).search(X[:100], 10)[1]
-    assert recall_k_at_k(index.search(X[:100], 10)[1], exact, 10) > 0.7
-    index.add(X[:5]).remove([3]).update([7], X[:1])
-    index.save(tmp_path / "idx")
-    again = nk.Index.load(tmp_path / "idx")
-    for ours, theirs in zip(index.search(X[:9], 4), again.search(X[:9], 4), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert again.quantizer.get_params() == {"n_bytes": 12}
-
-
-def test_save_and_load_keep_codes_and_rows(X: np.ndarray, tmp_path: Path) -> None:
-    for name, rows in (("unit", unit(X)), ("any", X * np.linspace(1, 3, 1200, dtype=np.float32)[:, None])):
-        model = AxisQuantizer(8).fit(rows)
-        model.save(tmp_path / name)
-        again = AxisQuantizer.load(tmp_path / name)
-        np.testing.assert_array_equal(again.encode(rows), model.encode(rows))
-        np.testing.assert_array_equal(again.decode(model.encode(rows)), model.decode(model.encode(rows)))
-
-
 def test_a_row_has_the_same_code_alone_and_in_any_batch(X: np.ndarray) -> None:
     for rows in (unit(X), X, X.astype(np.float64)):
         model = AxisQuantizer(7).fit(rows)
@@ -164,7 +139,9 @@ def test_hard_cases_have_codes_and_finite_rows(case: str, X: np.ndarray, tmp_pat
         digits = np.square(rows.astype(np.float64)).sum(axis=1).mean() * 1e-10
         assert np.square(rows - decoded.astype(np.float64)).sum(axis=1).mean() <= 1.5 * spread + digits
     model.save(tmp_path / "it")
-    np.testing.assert_array_equal(AxisQuantizer.load(tmp_path / "it").encode(rows), codes)
+    again = AxisQuantizer.load(tmp_path / "it")
+    np.testing.assert_array_equal(again.encode(rows), codes)
+    np.testing.assert_array_equal(again.decode(codes), decoded)
 
 
 def test_what_cannot_be_coded_is_refused(X: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""One rotation for any codec: distances stay, neighbours kept never fall, and isotropic rows are left alone."""
+"""One rotation for any codec: distances stay, neighbours kept never fall; engines' codes and their formulas."""
 
 import faiss
 import numpy as np
@@ -7,12 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
-from nearkin.quantization.engine_rotation import (
-    _CodedRows,
-    _is_isotropic,
-    find_codec,
-    turned,
-)
+from nearkin.quantization.engine_rotation import NAMED, _CodedRows, _is_isotropic, find_codec, turned
 
 
 def recall(model: nk.Rotation) -> dict[str, float]:
@@ -213,3 +208,42 @@ def test_one_column_that_varies_twice_as_much_is_no_isotropy(rng):
     X = rng.normal(size=(4000, 4))
     assert _is_isotropic(X)
     assert not _is_isotropic(X * np.sqrt([1, 1, 1, 2]))
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator) -> np.ndarray:
+    return (rng.normal(size=(400, 24)) * np.geomspace(2, 0.5, 24) + 1).astype(np.float32)
+
+
+def test_a_row_keeps_its_inner_product_with_itself(rows: np.ndarray) -> None:
+    """Estimates by such codes have no bias along the row: <x - m, y - m> = |x - m|^2."""
+    Y, mean = find_codec("rabitq", 24)(rows)(rows), rows.mean(axis=0)
+    products = ((rows - mean) * (Y - mean)).sum(axis=1)
+    np.testing.assert_allclose(products, np.square(rows - mean).sum(axis=1), rtol=1e-4)
+
+
+def test_more_bits_keep_more(rows: np.ndarray) -> None:
+    few, many = (float(np.square(find_codec(name, 24)(rows)(rows) - rows).mean()) for name in ("int4", "int8"))
+    assert many < 0.2 * few
+
+
+def test_rabitq_is_faisss(rows: np.ndarray) -> None:
+    """Its estimate from signs: signs times |x|^2 / |x|_1."""
+    ours = find_codec("rabitq", 24)(rows)(rows)
+    index = faiss.IndexRaBitQ(24)
+    index.train(rows)
+    np.testing.assert_allclose(index.sa_decode(index.sa_encode(rows)), ours, rtol=1e-3, atol=1e-3)
+
+
+def test_quantiles_err_less_than_the_whole_range_where_values_lie_far_out(rng: np.random.Generator) -> None:
+    X = rng.standard_t(3, size=(2000, 8)).astype(np.float32)
+    whole, clipped = (find_codec(name, 8)(X)(X) for name in ("int4", "int4-quantile"))
+    assert np.square(clipped - X).mean() < 0.7 * np.square(whole - X).mean()
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_equal_rows_and_zeros_are_coded(name: str) -> None:
+    X = np.concatenate([np.ones((20, 6)), np.zeros((20, 6))]).astype(np.float32)
+    Y = find_codec(name, 6)(X)(X)
+    assert Y.shape == X.shape
+    assert np.isfinite(Y).all()

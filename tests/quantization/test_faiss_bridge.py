@@ -69,7 +69,7 @@ def test_round_trip_through_faiss(fitted, vectors):
 
 
 def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
-    X = vectors[1][:300]
+    X = vectors[1][:60]
     batch = fitted.encode(X)
     np.testing.assert_array_equal(np.vstack([fitted.encode(X[i : i + 1]) for i in range(len(X))]), batch)
     np.testing.assert_array_equal(fitted.encode(X[::-1])[::-1], batch)
@@ -91,21 +91,6 @@ def test_reads_what_faiss_trained(factory, vectors, quick_faiss):
 
 
 @pytest.mark.usefixtures("few_rounds")
-def test_fast_scan_is_near(vectors):
-    X, Q = vectors
-    pq = ProductQuantizer(8, 16, random_state=0).fit(X)
-    plain, fast = pq.to_faiss(), pq.to_faiss(fast_scan=True)
-    for index in (plain, fast):
-        index.add(X)
-    same = np.mean(
-        [len(np.intersect1d(a, b)) for a, b in zip(plain.search(Q, 10)[1], fast.search(Q, 10)[1], strict=True)]
-    )
-    assert same > 5, f"{same} of 10 neighbours in common"
-    with pytest.raises(ValueError, match="fast_scan needs n_centroids=16; this quantizer has 32"):
-        ProductQuantizer(8, 32).fit(X).to_faiss(fast_scan=True)
-
-
-@pytest.mark.usefixtures("few_rounds")
 def test_refuses_what_it_cannot_read(vectors):
     with pytest.raises(TypeError, match=r"faiss.IndexFlatL2; it must be a PQ"):
         ProductQuantizer.from_faiss(faiss.IndexFlatL2(8))
@@ -115,14 +100,7 @@ def test_refuses_what_it_cannot_read(vectors):
     shrinking.train(vectors[0])
     with pytest.raises(ValueError, match="32 to 16 dimensions"):
         ProductQuantizer.from_faiss(shrinking)
+    with pytest.raises(ValueError, match="fast_scan needs n_centroids=16; this quantizer has 32"):
+        ProductQuantizer(8, 32).fit(vectors[0]).to_faiss(fast_scan=True)
     with pytest.raises(ValueError, match="metric is 'cosine'"):
         ProductQuantizer(8, 16).fit(vectors[0]).to_faiss("cosine")
-
-
-def test_codes_of_two_columns_need_five_centroids(rng: np.random.Generator) -> None:
-    """A code of three columns may have four."""
-    X = rng.normal(size=(100, 6)).astype(np.float32)
-    pairs, threes = (ProductQuantizer(m, 4, rotation=None, max_iter=1, random_state=0).fit(X) for m in (3, 2))
-    with pytest.raises(ValueError, match="n_centroids is 4 and subspaces have 2 columns"):
-        pairs.to_faiss()
-    assert threes.to_faiss().d == 6

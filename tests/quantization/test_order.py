@@ -135,11 +135,11 @@ def kept(model, X, Q, **options):
         (ProductResidualQuantizer, {"mean": 2e3}),
     ],
 )
-def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, tmp_path):
+def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, code_steps=100))
     settings = dict(settings)
-    X = rng.standard_t(4, size=(800, 16)) * settings.pop("scale", 1) + settings.pop("mean", 0)
-    X = X.astype(np.float32)
-    X, Q = X[:600], X[600:]
+    X = rng.standard_t(4, size=(500, 16)) * settings.pop("scale", 1) + settings.pop("mean", 0)
+    X, Q = np.split(X.astype(np.float32), [400])
     shape = (4, 32) if kind is ResidualQuantizer else (2, 3, 32)
     plain, known = (kind(*shape, max_iter=4, random_state=0, known=known, **settings).fit(X) for known in (False, True))
     numbers = [model._chosen(X)[0] for model in (plain, known)]

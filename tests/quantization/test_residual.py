@@ -224,18 +224,6 @@ def test_refits_lower_the_error_and_history_shows_it(rng):
     assert model.history_[-1]["distortion"] < model.history_[0]["distortion"]
 
 
-def test_refit_is_the_least_squares_solution(rng):
-    """Many sweeps reach what lstsq says (a slow twin); residuals agree though the solution is not unique."""
-    X, codes = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 4, (200, 3))
-    C = np.zeros((3, 4, 5), np.float32)
-    for _ in range(30):
-        C = refit(X, codes, C, 0)
-    B = np.zeros((200, 12))
-    B[np.arange(200)[:, None], codes + 4 * np.arange(3)] = 1
-    best = X - B @ np.linalg.lstsq(B, X, rcond=None)[0]
-    assert np.square(X - decode(codes, C)).sum() == pytest.approx(np.square(best).sum(), rel=1e-5)
-
-
 def test_shrunk_refits_serve_rows_that_were_not_learned_from(rng):
     """Few rows for each centroid: least squares fits them better and others worse than shrunk centroids do."""
     X = rng.normal(size=(3000, 24)).astype(np.float32) * np.arange(1, 25, dtype=np.float32) ** -0.7
@@ -284,20 +272,6 @@ def test_rounds_do_not_lead_away_from_the_start_where_centroids_are_as_many_as_r
 def test_bad_parameters(made, match, vectors):
     with pytest.raises(ValueError, match=match):
         made.fit(vectors[0])
-
-
-def test_an_index_takes_them_and_comes_back_from_its_folder(fitted, vectors, tmp_path):
-    """A folder with residual codes could be written and not read: the check of formats did not know their types."""
-    X, Q = vectors[0][:600], vectors[1][:20]
-    index = nk.Index.build(X, fitted).remove([3, 599]).update([5], X[7:8])
-    assert index.n_lists == (8 if fitted.n_lists else None)
-    if fitted.n_lists:
-        index.n_probe = 8
-    index.save(tmp_path / "index")
-    again = nk.Index.load(tmp_path / "index")
-    for one, other in zip(index.search(Q, 5), again.search(Q, 5), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert again.bytes_per_vector == fitted.encode(X[:1]).shape[1]
 
 
 def test_a_list_that_is_not_there_is_refused(vectors):

@@ -21,8 +21,9 @@ def X(rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, bits: int) -> None:
-    quantizer = ScalarQuantizer(bits).fit(X)
+def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, bits: int, tmp_path: Path) -> None:
+    ScalarQuantizer(bits).fit(X).save(tmp_path / "q")
+    quantizer = ScalarQuantizer.load(tmp_path / "q")
     index = quantizer.to_faiss()
     index.add(X)
     assert (index.sa_encode(X) == quantizer.encode(X)).all()
@@ -50,13 +51,6 @@ def test_more_bits_are_nearer(X: np.ndarray) -> None:
     errors = [ScalarQuantizer(bits).fit(X).distortion(X) for bits in BITS]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-4
-
-
-@pytest.mark.parametrize("bits", BITS)
-def test_save_and_load(X: np.ndarray, bits: int, tmp_path: Path) -> None:
-    quantizer = ScalarQuantizer(bits).fit(X)
-    quantizer.save(tmp_path / "q")
-    assert (ScalarQuantizer.load(tmp_path / "q").encode(X) == quantizer.encode(X)).all()
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])

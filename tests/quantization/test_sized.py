@@ -35,6 +35,7 @@ def test_a_norm_with_the_code_finds_more_at_equal_bytes(X: np.ndarray, n_centroi
     assert found[1] > found[0] + 0.02, found
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_an_index_of_so_many_bytes_decides_by_itself(X: np.ndarray, tmp_path) -> None:
     assert nk.Index.build(X, 12).norms is not None
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
