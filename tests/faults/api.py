@@ -39,26 +39,8 @@ BITS = np.array([[1, 2], [3, 4], [5, 6]], np.uint8)
 TRIPLETS = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]] * 4)
 
 HOSTILE: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        0,
-        1,
-        -1,
-        2,
-        10**7,
-        2**63,
-        10**400,
-        -0.0,
-        0.5,
-        1e308,
-        float("nan"),
-        float("inf"),
-        "",
-        "x",
-        "l2",
-        b"x",
-    ),
+    *(None, True, 0, 1, -1, 2, 10**7, 2**63, 10**400, -0.0, 0.5, 1e308, float("nan"), float("inf")),
+    *("", "x", "l2", b"x"),
     *([], [1], [[1], [2, 3]], {}, {"a": 1}, object(), (), set(), lambda: None, range(3), 1j, "a\0b", "\ud800"),
     *(np.zeros(0), np.zeros((0, 4)), np.zeros((4, 0)), np.zeros((2, 3, 4)), np.array(3.0), np.array(["a", "b"])),
     *(np.full((6, 4), np.nan), np.full((6, 4), np.inf), np.full((6, 4), 1e300), np.full((6, 4), 3e38, np.float32)),
@@ -154,16 +136,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
 }
 WORK = ("max_iter", "n_init", "n_samples", "n_inner", "n_comparisons", "n_repeats", "n_queries", "seconds", "cg_steps")
 WORK_MORE = (
-    "m",
-    "n",
-    "n_bits",
-    "n_components",
-    "rank",
-    "pairs_per_row",
-    "powers",
-    "n_blocks",
-    "multiples",
-    "n_matchings",
+    *("m", "n", "n_bits", "n_components", "rank", "pairs_per_row", "powers", "n_blocks", "multiples", "n_matchings"),
 )
 
 NOT = {

@@ -41,7 +41,7 @@ def _of(module: str, title: str, count: int, size: int) -> Suite:
 SUITES = {
     "readers": _of("readers", "readers", 1_000_000, 5_000),
     "folders": _of("folders", "saved folders", 100_000, 1_000),
-    "signed": _of("folders_signed", "saved folders, re-signed", 30_000, 1_000),
+    "signed": _of("folders:signed", "saved folders, re-signed", 30_000, 1_000),
     "commands": _of("commands", "command line", 2_000, 50),
     "sequences": _of("sequences", "sequences of 30 operations", 20_000, 100),
     "learners": _of("learners", "sequences of learning", 2_400, 120),

@@ -33,8 +33,22 @@ class Fault(Exception):
     """A broken promise."""
 
 
+def refused(call: Callable[[], object], name: str = "a call") -> None:
+    """The call must be refused, with a reason."""
+    try:
+        call()
+    except (ValueError, TypeError) as error:
+        if not str(error):
+            raise Fault(f"{name} is refused without a reason") from error
+        return
+    raise Fault(f"{name} took what it must refuse")
+
+
 class Worker:
-    """A child that does `module.case(number, seed, folder)` for the numbers it is told; after its death, another."""
+    """A child that does `module.case(number, seed, folder)` for the numbers it is told; after its death, another.
+
+    "module:other" does `module.other(number, seed, folder)`.
+    """
 
     def __init__(self, module: str, seed: int) -> None:
         self.module, self.seed = module, seed
@@ -136,8 +150,9 @@ def main(module: str, seed: str, folder: str) -> None:
     """For each line "first stop" on stdin write one line a case: number, outcome, text."""
     os.setsid()  # Ctrl-C is the parent's
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    module, _, name = module.partition(":")
     loaded = importlib.import_module(module)
-    case: Case = loaded.case
+    case: Case = getattr(loaded, name or "case")
     if hasattr(loaded, "prepare"):  # what takes its time once is no hang
         loaded.prepare(Path(folder))
     size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")

@@ -78,6 +78,11 @@ def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
         _put(path, {}, whole)
 
 
+def signed(number: int, seed: int, folder: Path) -> str:
+    """Damage one folder under a manifest that fits it."""
+    return case(number, seed, folder, signed=True)
+
+
 def damage(whole: Files, other: Files, rng: random.Random) -> Files:
     """The files after one damage: bytes, a file of another folder, one missing or too many, an edit of JSON, ids."""
     files = dict(whole)

@@ -1,9 +1,10 @@
 """Run as a program: break a job off at one moment after another, and see what stands.
 
-`python kill_points.py FOLDER JOB exchange|renames|full [STEP]`. Every call that changes names, opens a file to write or
-waits for the disk is counted; run number n ends itself by SIGKILL right before call n (n * STEP), and of the job "save"
-right after it. "full": files may not grow beyond a limit, which doubles from run to run, so that a run ends where the
-limit is no more. Prints, as JSON, what stood at the path after each run, and what lay there once the job was run again.
+`python kill_points.py FOLDER JOB exchange|renames|full|together [STEP]`. Every call that changes names, opens a file to
+write or waits for the disk is counted; run number n ends itself by SIGKILL right before call n (n * STEP), and of the
+job "save" right after it. "full": files may not grow beyond a limit, which doubles from run to run, so that a run ends
+where the limit is no more. "together": two of the job are at work at once, see `at_once`. Prints, as JSON, what stood
+at the path after each run, and what lay there once the job was run again.
 
 All work is done in forks of this process, which does none itself: a fork beside threads may wait for them for ever. It
 only imports what the job was seen to import.
@@ -16,6 +17,7 @@ import resource
 import shutil
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -28,6 +30,7 @@ from tests.faults.jobs import COMMANDS, JOBS, MADE, WHICH, Command, Failed, Job,
 
 CALLS = ("rename", "replace", "fsync", "mkdir", "rmdir", "unlink")
 LOADED = ("torch", "faiss", "numba", "pyarrow.parquet", "pyarrow.csv", "scipy.sparse", "sklearn.utils", "matplotlib")
+ROUNDS = 20  # of two at once
 Break = Callable[[], None]
 
 
@@ -120,18 +123,52 @@ def main(base: Path, name: str, way: str, step: int = 1) -> None:
     if way == "renames":
         atomic.exchange = lambda one, other: False
     job, start = prepared(base, name)
+    states, beside = at_once(job, start, base, step) if way == "together" else broken(job, start, base, name, way, step)
+    print(json.dumps({"states": states, "beside": beside, "leaves": ["new", *job.leaves]}))
+
+
+def broken(job: Job, start: Path, base: Path, name: str, way: str, step: int) -> tuple[list[str], list[list[str]]]:
+    """What stands after each run that is broken off, and after the next one."""
     states, beside = [], []
     for n, stop in enumerate(breaks(name, way, base, step)):
         home = base / str(n)
         shutil.copytree(start, home)
         code = ended(fork(lambda stop=stop, path=home / "out": (stop(), job.work(path, "new"))[-1]))
         states.append(state_of(job, home / "out") if code in (0, 2, -9) else f"ends with {code}")
-        must(partial(job.again, home / "out"))
-        beside.append([state_of(job, home / "out"), *sorted(entry.name for entry in home.iterdir())])
-        shutil.rmtree(home)
+        beside.append(after_the_next(job, home))
         if code == 0:
             break
-    print(json.dumps({"states": states, "beside": beside, "leaves": ["new", *job.leaves]}))
+    return states, beside
+
+
+def after_the_next(job: Job, home: Path) -> list[str]:
+    """What stands and lies in the folder after the next run; then it goes."""
+    must(partial(job.again, home / "out"))
+    found = [state_of(job, home / "out"), *sorted(entry.name for entry in home.iterdir())]
+    shutil.rmtree(home)
+    return found
+
+
+def at_once(job: Job, start: Path, base: Path, step: int) -> tuple[list[str], list[list[str]]]:
+    """Two of one job at once on one path; the second starts while the first is at work, later from round to round.
+
+    One of them must succeed; the other does too, or ends with a clean error. What stands is what one of them leaves,
+    or for a change of an index one after the other.
+    """
+    first, second = ("new", "new") if isinstance(job, Command) and job.in_place else WHICH
+    seconds = _in_turn(job, start, base / "turns", second)
+    states, left = [], []
+    for n in range(0, ROUNDS, step):
+        home = base / str(n)
+        shutil.copytree(start, home)
+        one = fork(partial(job.work, home / "out", first))
+        time.sleep(seconds * n / ROUNDS)
+        other = fork(partial(job.work, home / "out", second))
+        codes = {ended(one), ended(other)}
+        states.append(state_of(job, home / "out") if 0 in codes and codes <= {0, 2} else f"end with {codes}")
+        after, *names = after_the_next(job, home)
+        left.append(["new" if after == "both" else after, *names])
+    return states, left
 
 
 def _learn(job: Job, start: Path) -> None:
@@ -156,6 +193,20 @@ def state_of(job: Job, path: Path) -> str:
         return job.state(path)
     except (OSError, ValueError) as error:
         return str(error)
+
+
+def _in_turn(job: Job, start: Path, home: Path, second: str) -> float:
+    """Let the job know what both in turn leave; the seconds that one takes."""
+    shutil.copytree(start, home)
+    started = time.monotonic()
+    must(partial(job.work, home / "out", "new"))
+    seconds = time.monotonic() - started
+    if isinstance(job, Command) and job.in_place:
+        ended(fork(partial(job.work, home / "out", second)))  # ids that are gone are a clean error
+        if job.state(home / "out").startswith("mixed"):
+            job.learn(home / "out", "both")
+    shutil.rmtree(home)
+    return seconds
 
 
 if __name__ == "__main__":

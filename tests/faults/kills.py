@@ -46,8 +46,7 @@ def points(job: str, way: str, step: int = 1) -> Row:
     """What stood after each kill, full disk or two at once, or every `step`-th, and what after the next run."""
     row = Row(f"{job} by {way}")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
-        program, words = ("at_once", [job]) if way == "together" else ("kill_points", [job, way])
-        done = Program(f"tests.faults.{program}", base, *words, step)
+        done = Program("tests.faults.kill_points", base, job, way, step)
         printed, errors = done.communicate(SECONDS)
     if done.returncode:
         row.faults.append(f"{row.suite}: {errors[-500:]}")

@@ -24,13 +24,12 @@ from nearkin.quantization import (
     ResidualQuantizer,
     ScalarQuantizer,
 )
-from tests.faults.child import Fault
+from tests.faults.child import Fault, refused
 
 D, LISTS, STEPS = 8, 3, 30
 _LONGEST = 30.0  # squared length of a long row of 8 normal numbers
 _rng = np.random.default_rng(0)
 _TRAIN = _rng.normal(size=(300, D)).astype(np.float32)
-_REFUSED = (ValueError, TypeError)
 Operation = tuple[str, int]  # its name and the seed of its arguments
 
 
@@ -134,7 +133,7 @@ class Machine:
             calls.append((X, [*self._known(rng, 1), *(self._new_ids(1) or [10**9])]))
             calls.append((X, None if self.names != "counted" else ["a", "b"]))
         rows, ids = rng.choice(calls)
-        self._refused(lambda: self.index.add(rows, ids), "add")
+        refused(lambda: self.index.add(rows, ids), "add")
 
     def remove(self, rng: random.Random) -> None:
         """Remove some rows, now and then all."""
@@ -149,7 +148,7 @@ class Machine:
 
     def remove_refused(self, rng: random.Random) -> None:
         """Removing an unknown id beside known ones changes nothing."""
-        self._refused(lambda: self.index.remove([*self._known(rng, 2), self._unknown()]), "remove")
+        refused(lambda: self.index.remove([*self._known(rng, 2), self._unknown()]), "remove")
 
     def update(self, rng: random.Random) -> None:
         """Replace some rows; replaced rows move to the end."""
@@ -168,7 +167,7 @@ class Machine:
         """Updating an unknown id, or with too few rows, changes nothing."""
         names = [*self._known(rng, 1), self._unknown()]
         rows = self._draw_rows(rng, rng.choice((1, len(names))))
-        self._refused(lambda: self.index.update(names, rows), "update")
+        refused(lambda: self.index.update(names, rows), "update")
 
     def upsert(self, rng: random.Random) -> None:
         """Replace some rows and add others in one call; an index that counts its rows takes known ids only."""
@@ -193,7 +192,7 @@ class Machine:
         if self.ids:
             calls.append((1, [5] if self.names == "text" else ["five"]))
         n, ids = rng.choice(calls)
-        self._refused(lambda: self.index.upsert(self._draw_rows(rng, n), ids), "upsert")
+        refused(lambda: self.index.upsert(self._draw_rows(rng, n), ids), "upsert")
 
     def among(self, rng: random.Random) -> None:
         """Search among some rows, by their ids or by a mask; fewer than k leave places without an answer."""
@@ -220,7 +219,7 @@ class Machine:
     def among_refused(self, rng: random.Random) -> None:
         """No row, an unknown id, or a mask of another length."""
         given = rng.choice(([], [*self._known(rng, 2), self._unknown()], np.ones(len(self.ids) + 1, bool)))
-        self._refused(lambda: self.index.search(self._draw_rows(rng, 1), 2, among=given), "among")
+        refused(lambda: self.index.search(self._draw_rows(rng, 1), 2, among=given), "among")
 
     def save(self, rng: random.Random) -> None:
         """Save, over the folder of an earlier save too, and go on with the old index or the loaded one."""
@@ -228,7 +227,7 @@ class Machine:
         if path.is_dir():
             mine = path / ".mine"
             mine.write_text("the user's own")
-            self._refused(lambda: self.index.save(path, overwrite=True), ".mine")
+            refused(lambda: self.index.save(path, overwrite=True), ".mine")
             mine.unlink()
         self.index.save(path, overwrite=True)
         if rng.random() < 0.7:
@@ -243,7 +242,7 @@ class Machine:
             return  # a merge would make it count its rows
         allowed = not self.keep and self.index.ids is None
         if not allowed:
-            self._refused(lambda: self.index.merge(other), "merge")
+            refused(lambda: self.index.merge(other), "merge")
             return
         if rng.random() < 0.3:
             other.save(self.folder / "other", overwrite=True)
@@ -383,16 +382,6 @@ class Machine:
     def _as_given(ids: Sequence[Any], rng: random.Random) -> Any:
         """As a list or as an array."""
         return list(ids) if rng.random() < 0.5 else np.array(ids)
-
-    @staticmethod
-    def _refused(call: Callable[[], object], name: str) -> None:
-        try:
-            call()
-        except _REFUSED as error:
-            if not str(error):
-                raise Fault(f"{name} is refused without a reason") from error
-            return
-        raise Fault(f"{name} took what it must refuse")
 
 
 OPERATIONS = (

@@ -1,0 +1,71 @@
+"""Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --sequences --learners ...`."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults import commands, learners, sequences, writers
+from tests.faults.child import Fault, run_cases
+from tests.faults.table import Row, markdown, write_table
+
+
+@settings(max_examples=2 * len(sequences.KINDS), deadline=None, derandomize=True)
+@given(
+    st.integers(0, len(sequences.KINDS) - 1),
+    st.sampled_from(sequences.NAMES),
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from(sequences.OPERATIONS), st.integers(0, 2**32 - 1)), max_size=12),
+)
+def test_an_index_answers_as_its_model_after_every_operation(kind, names, keep, operations) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sequences.play(kind, names, keep, operations, Path(folder) / "sequence")
+
+
+def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sequences, "STEPS", 20)
+    for number in range(len(sequences.KINDS)):
+        assert sequences.case(number, 0, tmp_path) == "same"
+
+
+def test_every_kind_of_model_takes_a_sequence(tmp_path) -> None:
+    for number in range(len(learners.KINDS)):
+        assert learners.case(number, 0, tmp_path) == "same"
+
+
+def test_commands_end_with_an_answer_or_one_line() -> None:
+    row = run_cases("command line", "tests.faults.commands", 30, 3)
+    assert not row.faults
+    assert sum(row.outcomes.values()) == row.inputs == 30
+    assert row.outcomes["error"] > row.outcomes["other"] > 0
+
+
+def test_a_traceback_and_leftovers_are_noticed(tmp_path, monkeypatch) -> None:
+    """What the judge is there for: an unexpected error, and a folder that a failed command leaves."""
+    places = commands._places(str(tmp_path / "home"))
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def fails(*args, **options):
+        (work / "out").mkdir()
+        raise KeyError("x")
+
+    monkeypatch.setattr("nearkin.Index.load", fails)
+    with pytest.raises(Fault, match="unexpected KeyError"):
+        commands._judge(["search", "IDX", "GOOD"], work, places)
+
+
+@pytest.mark.parametrize("way", ["threads", "fork"])  # the campaign adds "spawn", which imports for seconds
+def test_no_acknowledged_change_is_lost(way, tmp_path):
+    """Before, the last save won: rows that another process had added meanwhile were gone."""
+    assert writers.case(writers.WAYS.index(way), 0, tmp_path) == "same"
+
+
+def test_the_table_of_a_page_is_replaced(tmp_path) -> None:
+    page, old = tmp_path / "page.md", [Row("a", 1), Row("b", 2)]
+    page.write_text(f"# Page\n\n{markdown(old)}\n\nMore.\n")
+    write_table(page, [Row("a", 3, Counter(error=3))])
+    assert page.read_text() == f"# Page\n\n{markdown([Row('a', 3, Counter(error=3))])}\n\nMore.\n"
