@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearkin as nk
@@ -33,3 +34,20 @@ def test_what_to_type_for_others_is_named(tmp_path: Path, name: str, way: str) -
     for read in (nk.read_interactions, nk.read_vectors):
         with pytest.raises(ValueError, match=way):
             read(tmp_path / name)
+
+
+def test_a_workbook_is_read_wherever_text_is(tmp_path: Path) -> None:
+    """Also with marks of other delimiters in its cells, and under options that are for text files."""
+    frame = pd.DataFrame({"id": ["a;1", "b;2", 'c "3"'], "x": [0.5, 1.25, 2], "y": [1.5, -3, 7.5]})
+    frame.to_excel(tmp_path / "X.xlsx", index=False, startrow=2, startcol=1)
+    with nk.data.text_options(encoding="cp1252", delimiter="tab"):
+        found = nk.data.open_vectors(tmp_path / "X.xlsx")
+        assert found.read().tolist() == frame[["x", "y"]].to_numpy().tolist()
+        assert nk.data.read_column(f"{tmp_path / 'X.xlsx'}:id").tolist() == frame["id"].tolist() == found.ids().tolist()
+        pd.DataFrame([[1, 2], [2, 0], [0, 1]]).to_excel(tmp_path / "near.xlsx", index=False, header=False)
+        assert nk.data.read_neighbors(tmp_path / "near.xlsx").tolist() == [[1, 2], [2, 0], [0, 1]]
+        ids, features, names = nk.data.read_features(tmp_path / "X.xlsx")
+        assert (ids.tolist(), features.shape, names) == (frame["id"].tolist(), (3, 2), ["x", "y"])
+    pd.DataFrame().to_excel(tmp_path / "none.xlsx")
+    with pytest.raises(ValueError, match=r"none\.xlsx is empty; it must hold a table"):
+        nk.data.read_table(tmp_path / "none.xlsx")

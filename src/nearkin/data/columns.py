@@ -82,7 +82,7 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     numbers, and a pair that has two grades.
     """
     options: dict[str, Any] = dict(text)
-    if isinstance(source, str | PathLike) and (where := locate(source).reading(**text)).suffix in (*TEXT, ".xlsx"):
+    if isinstance(source, str | PathLike) and (where := locate(source).reading(**text)).suffix in TEXT:
         options["header"] = bool(where.text.header)
     table = read_table(source, **options)
     first = str(list(table.columns.values())[-1].cell(0))

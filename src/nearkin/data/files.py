@@ -1,6 +1,7 @@
 """The location of an array: a file, or a named array inside one, written `file.npz:key`."""
 
 import bz2
+import csv
 import glob
 import gzip
 import json
@@ -11,10 +12,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from importlib import import_module
+from io import BufferedReader, BytesIO, StringIO
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TypedDict, Unpack
@@ -22,14 +26,14 @@ from typing import IO, Any, TypedDict, Unpack
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
-TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter")  # fastText's, RecBole's
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter", ".xlsx")  # fastText's, RecBole's, a sheet
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
 FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
 _INSTEAD = {  # endings that are not read -> how to write one that is
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
+    **dict.fromkeys((".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
     ".json": "write one object a line, as .jsonl",
     ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
@@ -102,6 +106,10 @@ class Locator:
     packed: str | None = None  # order of bits in the bytes, a name of `PACKED`; None for numbers
     text: TextOptions = field(default_factory=_TEXT.get)
 
+    def __post_init__(self) -> None:
+        if self.suffix == ".xlsx":
+            object.__setattr__(self, "text", replace(self.text, delimiter=",", encoding=None))  # as `open` writes it
+
     def reading(self, **text: Unpack[TextWords]) -> "Locator":
         """The same file with options of text: those that are not None replace others."""
         given: dict[str, Any] = {name: value for name, value in text.items() if value is not None}
@@ -118,8 +126,24 @@ class Locator:
         return inner if inner in (*TEXT, *FRAMES[-2:]) else last
 
     def open(self) -> IO[bytes]:
-        """The bytes of the file, unpacked if they are compressed."""
+        """The bytes of the file, unpacked if they are compressed, and of a workbook's first sheet as CSV."""
+        if self.suffix == ".xlsx":
+            return BufferedReader(BytesIO(_sheet(self.path)))  # pyright: ignore[reportArgumentType]
         return _OPENERS.get(self.path.suffix.lower(), open)(self.path, "rb")
+
+
+def _sheet(path: Path) -> bytes:
+    """A workbook's first sheet without empty rows and columns, dates as ISO dates."""
+    with closing(extra("openpyxl", "excel").load_workbook(path, read_only=True, data_only=True)) as book:
+        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
+    columns = [column for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
+    file = StringIO()
+    csv.writer(file, lineterminator="\n").writerows(zip(*columns, strict=True))
+    return file.getvalue().encode()
+
+
+def _written(cell: object) -> str:
+    return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell).strip()
 
 
 def locate(path: StrPath) -> Locator:

@@ -3,21 +3,18 @@
 import os
 import shlex
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import date, time
-from itertools import combinations, zip_longest
+from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
 from nearkin.data.coordinates import pick_columns
-from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, extra, locate, reading, unknown_ending
+from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
 from nearkin.data.header import is_header
@@ -118,7 +115,7 @@ def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
 
 
 def _read_file(where: Locator, named: set[str]) -> Table:
-    if where.suffix in (*TEXT, ".xlsx"):
+    if where.suffix in TEXT:
         return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))))
     if where.suffix != ".npz":
         return Table(str(where), frame_columns(read_frame(where), str(where)))
@@ -138,15 +135,9 @@ def _of_entries(matrix: MatrixLike, name: str) -> Table:
 
 
 def _read_text(where: Locator, named: set[str]) -> Table:
-    source, mark, notes, lists = str(where), None, tuple[str, ...](), 0
-    if where.suffix == ".xlsx":
-        sheet = _read_sheet(where)
-        first, cells = [column[0] for column in sheet], [pa.array(column[1:], pa.string()) for column in sheet]
-        header = where.text.header
-    else:
-        cut, cells = table_cells(where)
-        first, mark, notes, lists = cut.first, cut.word, cut.notes, cut.lists
-        header = where.text.header if cut.named is None else cut.named
+    cut, cells = table_cells(where)
+    source, first, notes = str(where), cut.first, cut.notes
+    header = where.text.header if cut.named is None else cut.named
     columns = named_columns(first, cells, True, source)
     if header is None and named and named <= set(first):
         header = True
@@ -157,25 +148,11 @@ def _read_text(where: Locator, named: set[str]) -> Table:
         raise ValueError(f"{where} has a header and no rows; at least one row is needed")
     elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
         columns, notes = columns[1:], (*notes, "the first column, which has no name")
-    return Table(source, by_name(columns, source), headed, mark, notes=notes, lists=lists)
+    mark = None if where.suffix == ".xlsx" else cut.word
+    return Table(source, by_name(columns, source), headed, mark, notes=notes, lists=cut.lists)
 
 
-def _read_sheet(where: Locator) -> list[list[str]]:
-    """The columns of a workbook's first sheet as text, without empty rows and columns."""
-    with closing(extra("openpyxl", "excel").load_workbook(where.path, read_only=True, data_only=True)) as book:
-        rows = [list(map(_written, row)) for row in book.worksheets[0].iter_rows(values_only=True)]
-    columns = [list(column) for column in zip_longest(*filter(any, rows), fillvalue="") if any(column)]
-    if not columns:
-        raise ValueError(f"{where} has an empty first sheet; it must hold a table")
-    return columns
-
-
-def _written(cell: Any) -> str:
-    """The value of a cell as text files have it: dates as ISO dates, and nothing for none."""
-    return "" if cell is None else cell.isoformat() if isinstance(cell, date | time) else str(cell).strip()
-
-
-_ENDINGS = (*TEXT, ".xlsx", ".parquet", *FRAMES, ".npz")
+_ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
 
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
