@@ -1,5 +1,6 @@
 """OnE and OgE choose their scale by labels, on data built so that labels and neighbours want different ones."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,12 @@ def conflict():
     return (X + 0.3 * rng.standard_normal(X.shape)).astype(np.float32), labels
 
 
+@pytest.fixture
+def few_scales(monkeypatch):
+    """Three scales are tried: for tests that do not look at which one wins."""
+    monkeypatch.setattr(scq, "DEFAULTS", replace(scq.DEFAULTS, multiples=(0.5, 1.0, 2.0)))
+
+
 def test_labels_gain_what_they_are_judged_by(conflict):
     X, labels = conflict
     train, queries = slice(0, 2000), slice(2000, 2500)
@@ -34,7 +41,7 @@ def test_labels_gain_what_they_are_judged_by(conflict):
 
 
 @pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
-def test_without_labels_the_scale_is_the_papers(conflict, make):
+def test_without_labels_the_scale_is_the_papers(conflict, make, few_scales):
     X, labels = conflict[0][:300], conflict[1][:300]
     plain = make(6, scale="eq25", random_state=3).fit(X)
     for y in (None, np.zeros((300, 2)), np.zeros(300, int)):  # none, rows without a label, one class
@@ -42,7 +49,7 @@ def test_without_labels_the_scale_is_the_papers(conflict, make):
     assert make(6, scale="eq25", random_state=3).fit(X, labels).scale_ == plain.scale_
 
 
-def test_labels_mean_the_same_in_every_form(conflict):
+def test_labels_mean_the_same_in_every_form(conflict, few_scales):
     X, labels = conflict[0][:200], conflict[1][:200]
     make = partial(nk.OgE, max_iter=2)
     found = make(6, random_state=3).fit(X, labels)

@@ -91,19 +91,17 @@ def test_a_dead_centroid_that_learns_by_gradient_moves_and_gets_time(device: str
     assert (layer.counts > 0).all()
 
 
-@each_device
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there; on the CPU test_layer.py does it")
 @pytest.mark.parametrize("rotation", ["givens-random", "cayley", "frozen", "exact"])
 @pytest.mark.parametrize("n_lists", [0, 4])
-def test_the_layer_trains_on_every_device(device: str, rotation: str, n_lists: int) -> None:
-    layer = IndexingLayer(D, M, K, n_lists, rotation, buffer_size=64, max_iter=2).to(device)
-    distortions = []
+def test_the_layer_trains_on_a_device(rotation: str, n_lists: int) -> None:
+    layer = IndexingLayer(D, M, K, n_lists, rotation, buffer_size=64, max_iter=2).cuda()
     for step in range(5):
-        x = torch.randn(64, D, generator=torch.Generator().manual_seed(step)).to(device).requires_grad_()
+        x = torch.randn(64, D, generator=torch.Generator().manual_seed(step)).cuda().requires_grad_()
         T, distortion = layer(x)
         (T.sum() + distortion).backward()
-        assert T.device.type == x.grad.device.type == device
-        distortions.append(float(distortion.detach()))
-    assert 0 < distortions[-1] < D
+        assert T.device.type == x.grad.device.type == "cuda"
+    assert 0 < float(distortion.detach()) < D
 
 
 READING = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__")
