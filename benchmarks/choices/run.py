@@ -1,7 +1,8 @@
 """What every choice by held-out data takes, and what its result is worth on other data: one table before a change of
 the rules and one after.
 
-python -m benchmarks.choices.run [--only starts,bridge] [--seeds 3] [--out FILE.json] [--before FILE.npz] [--data DIR]
+python -m benchmarks.choices.run [--only starts,bridge] [--sets gist,mnist] [--seeds 3] [--out FILE.json]
+    [--before FILE.npz] [--data DIR]
 
 Public names alone are called, so the file also runs on an older tree. Each choice is made on small parts of six sets
 (rankings and comparisons: of those that there are), with rows drawn anew for each seed. Prints the winner, the figure
@@ -98,6 +99,15 @@ def axes(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
     index = nk.Index.build(rows, nk.quantization.AxisQuantizer(24).fit(X))
     lengths = getattr(index.quantizer, "lengths_", ())
     return ("with length" if len(lengths) else "without"), shares(index.search(Q, K)[1], nearest(rows, Q))
+
+
+def codes(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
+    """A code of 16 bytes for an index of a hundred times the rows learned from."""
+    found = nk.quantization.best(X, 16, n_rows=100 * len(X), random_state=seed)
+    norms = {} if getattr(found, "norms", None) is None else {"norms": found.norms}
+    index = nk.Index.build(rows, found.quantizer, **norms)
+    first = (found.trials if hasattr(found, "trials") else found.table)[0]
+    return str(first.get("candidate") or first["name"]), shares(index.search(Q, K)[1], nearest(rows, Q))
 
 
 def rotation(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
@@ -197,7 +207,7 @@ def _dimension(rows: np.ndarray, seed: int) -> Made:
 
 
 CHOICES = {
-    **{f.__name__: by_vectors(f) for f in (starts, scans, axes, rotation, bridge)},
+    **{f.__name__: by_vectors(f) for f in (starts, scans, axes, codes, rotation, bridge)},
     "scale": labelled, "towers": towers, "dimensions": dimensions,
 }  # fmt: skip
 
@@ -206,6 +216,7 @@ def main() -> None:
     words = options.parser(__doc__)
     words.formatter_class = argparse.RawDescriptionHelpFormatter
     words.add_argument("--only", default=",".join(CHOICES))
+    words.add_argument("--sets", default="", help="part of the names of sets; all by default")
     words.add_argument("--seeds", type=int, default=3)
     words.add_argument("--out", type=Path)
     words.add_argument("--before", type=Path)
@@ -217,6 +228,8 @@ def main() -> None:
     for choice in given.only.split(","):
         for seed in range(1 if given.quick else given.seeds):
             for name, run in CHOICES[choice](given.data, seed):
+                if not any(part in name for part in given.sets.split(",")):
+                    continue
                 started, key = time.process_time(), f"{choice}, {name}, seed {seed}"
                 winner, values[key] = run()
                 row = {"choice": choice, "set": name, "seed": seed, "winner": winner, "figure": values[key].mean()}

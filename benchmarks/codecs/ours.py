@@ -12,18 +12,18 @@ from nearkin.quantization import best
 from nearkin.quantization.sized import ProductCode, fitted_code
 
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
-_RACE = 60.0  # seconds of the race of `nearkin compress`, beyond what its first code takes
+_SECONDS = 60.0  # of `nearkin compress`, beyond what its first code takes
 Fit = Callable[[np.ndarray], tuple[str, VectorCodes, Norms | None]]  # rows (n, d) to the codec's name, it, its norms
 
 
 def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
-    """Every call with its defaults; the training of a race includes all of its candidates."""
+    """Every call with its defaults; the training of `best` includes all of its candidates."""
     n_rows = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
-    race = {"n_rows": n_rows, "metric": problem.metric, "random_state": 0}
+    settings = {"n_rows": n_rows, "metric": problem.metric, "random_state": 0}
 
-    def raced(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
-        found = best(X, n_bytes, **race | options)  # pyright: ignore[reportArgumentType]
-        return f"{name}: {found.table[0]['candidate']}", found.quantizer, found.norms
+    def chosen(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
+        found = best(X, n_bytes, **settings | options)  # pyright: ignore[reportArgumentType]
+        return f"{name}: {found.trials[0]['candidate']}", found.quantizer, found.norms
 
     fits: dict[str, Fit] = {
         "ours, ProductQuantizer": lambda X: (
@@ -35,8 +35,8 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
             "ours, Index.build",
             *fitted_code(ProductCode(n_bytes, random_state=0), X),
         ),
-        "ours, compress": lambda X: raced("ours, compress", X, seconds=_RACE, n_encoded=len(problem.searched)),
-        "ours, best": lambda X: raced("ours, best", X),
+        "ours, compress": lambda X: chosen("ours, compress", X, seconds=_SECONDS, n_encoded=len(problem.searched)),
+        "ours, best": lambda X: chosen("ours, best", X),
     }
     if problem.metric == "cosine":  # rows of one length need no byte for it: the same codes
         del fits["ours, Index.build"]

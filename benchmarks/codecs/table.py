@@ -85,15 +85,15 @@ def _best(found: list[Row]) -> Table:
         lead = leaders([row for row in rows if "recall" in row])
         if not {"ours, compress", "ours, best", "ours, product", "FAISS OPQ"} <= lead.keys():
             continue
-        raced, best, plain, opq, peer = (
+        chosen, best, plain, opq, peer = (
             lead[name] for name in ("ours, compress", "ours, best", "ours, product", "FAISS OPQ", "FAISS, its best")
         )
         at_length = max((row["at_length"] for row in rows if "at_length" in row), default=None)
         strongest = max(peer["recall"], at_length or 0)
         table.rows.append([
-            data, str(peer["bytes"]), *_told(plain), *_told(opq), _kind(raced), *_told(raced),
+            data, str(peer["bytes"]), *_told(plain), *_told(opq), _kind(chosen), *_told(chosen),
             _kind(best), *_told(best), _kind(peer), *_told(peer), number(at_length),
-            f"{100 * (raced['recall'] - strongest):+.1f} points",
+            f"{100 * (chosen['recall'] - strongest):+.1f} points",
         ])  # fmt: skip
     return table
 
@@ -103,7 +103,7 @@ def _told(row: Row) -> tuple[str, str]:
 
 
 def _kind(row: Row) -> str:
-    """The code that a race chose, or FAISS's codec."""
+    """The code that was chosen, or FAISS's codec."""
     return row["codec"].rpartition(": ")[2].removeprefix("FAISS ")
 
 

@@ -2,7 +2,7 @@
 
 python -m benchmarks sweep [--sets sift,mnist,sentences] [--draws 40] [--data DIR] [--quick]
 
-For each draw 1,000 queries are seen: the race runs as `nearkin sweep` runs it, without a limit of time. The others
+For each draw 1,000 queries are seen: codes are tried as `nearkin sweep` tries them, without a limit of time. The others
 judge the answer: is the target met, and how many bytes has it for those of the shortest code that meets the target on
 the very queries that judge? That one is looked for among all that were trained: every size near the answers is. Every
 code is trained once; its recall of each query is kept in benchmarks/.cache, where a run that was broken off goes on.
@@ -19,10 +19,9 @@ import numpy as np
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
-from nearkin.contracts import Callback, ignore
 from nearkin.metrics.retrieval import ExactNeighbours
-from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep import METHODS, Bench, Race, Search, Searches, choose
+from nearkin.pipeline.methods import SCALARS, sizes_tried
+from nearkin.pipeline.sweep import METHODS, Bench, Comparison, Search, Searches, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target
@@ -31,15 +30,18 @@ LEARNED = [name for name in METHODS if name not in SCALARS]
 
 
 class Remembering:
-    """A bench over all queries that trains every code once; `seen` are the queries that a race is shown."""
+    """A bench over all queries that trains every code once; `seen` are the queries that a sweep is shown."""
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self._bench, self._folder, self._trials = bench, folder, {}
         self.seen = np.arange(len(bench.Q))
         folder.mkdir(parents=True, exist_ok=True)
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
-        del tick
+    def cost(self, method: str, n_bytes: int) -> float:
+        return 0.0
+
+    def measure(self, method: str, n_bytes: int, target: float) -> Searches:
+        del target  # all by float32
         whole = self.whole(method, n_bytes)
         return {o: replace(search, recall=search.recall[self.seen]) for o, search in whole.items()}
 
@@ -75,11 +77,11 @@ def run(bench: Remembering, d: int, q: int, draws: int) -> list[dict[str, Any]]:
     for draw in range(draws):
         order = np.random.default_rng(draw).permutation(q)
         bench.seen, unseen = order[:SEEN], order[SEEN:]
-        race = Race(bench, TARGET, d, np.inf)
-        race.run(METHODS)
+        made = Comparison(bench, TARGET, d, np.inf)
+        made.run(METHODS)
         for rescored in (False, True):
-            found = choose(race.trials, TARGET, rescored=rescored)
-            chosen.append((draw, rescored, found, unseen, len(race.trials)))
+            found = choose(made.trials, TARGET, rescored=rescored)
+            chosen.append((draw, rescored, found, unseen, len(made.trials)))
     for rescored in (False, True):
         _train_around(bench, d, [found for _, which, found, *_ in chosen if which == rescored], rescored)
     return [_judged(bench, *row) for row in chosen]
@@ -89,7 +91,7 @@ def _train_around(bench: Remembering, d: int, found: list[Search | None], rescor
     """The sizes of every learned method from what was chosen down to where the method falls short of the target."""
     sizes = [choice.n_bytes for choice in found if choice is not None]
     for method in LEARNED if sizes else ():
-        for size in reversed(find_method(method).sizes(d)):
+        for size in reversed(sizes_tried(d, norms=False).get(method, [])):
             if min(sizes) / 1.25 <= size <= max(sizes):
                 trial = bench.whole(method, size)
                 if max(trial[o].mean for o in DEPTHS[rescored]) < TARGET - SHORT:

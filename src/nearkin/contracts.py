@@ -92,7 +92,7 @@ class Quantizer(Protocol):
 
 
 class Fittable(Protocol):
-    """An unfitted quantizer, or a race between several: `fit` returns a fitted one."""
+    """An unfitted quantizer, or a choice between several: `fit` returns a fitted one."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
         """Learn from rows X (n, d); `callback` is called after each step."""

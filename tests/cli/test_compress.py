@@ -50,17 +50,17 @@ def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
     assert record["code"].items() <= won.get_params().items()
 
 
-def test_without_a_method_codes_race(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Generator) -> None:
     """It once learned product codes, whatever the time allowed."""
     np.save(tmp_path / "X.npy", rng.normal(size=(1000, 8)) @ rng.normal(size=(8, 8)))
     args = "compress", tmp_path / "X.npy", "--bytes", 3, "--overwrite", "--out", tmp_path / "idx"
     record = run_json(*args)
-    race = record["race"]
+    made = record["comparison"]
     assert record["method"] == "best"
-    assert race["seconds"] == 60
-    assert {"product", "residual"} <= {row["candidate"] for row in race["table"]}
-    assert all(row["bytes"] <= 3 and row["seconds"] >= 0 for row in race["table"])
-    assert json.loads((tmp_path / "idx/run.json").read_text())["race"] == race
+    assert made["seconds"] == 60
+    assert {"product", "residual"} <= {row["candidate"] for row in made["trials"]}
+    assert all(row["bytes"] <= 3 and row["seconds"] >= 0 for row in made["trials"])
+    assert json.loads((tmp_path / "idx/run.json").read_text())["comparison"] == made
     shown = run(*args, "--minutes", 0).stdout
     assert "rows in 0 s" in " ".join(shown.split())
     assert "error" in shown
@@ -201,7 +201,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--bytes", 9], "--bytes is 9, more than the 8 columns of X; give at most 8"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
         (["data.npz:base", "--metric", "hamming"], "metric for product is 'hamming'; it must be one of 'l2', 'ip'"),
-        (["data.npz:base", "--minutes", 1], "minutes are for the race of method best; leave them out with"),
+        (["data.npz:base", "--minutes", 1], "minutes are for method best, which compares codes; leave them out with"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
         (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns, "),

@@ -55,10 +55,10 @@ def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> N
 
 
 def test_a_race_is_refused_in_several_processes(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would hold its own race on its own rows, and the winners differ."""
+    """Each would compare codes on its own rows, and the winners differ."""
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr("nearkin.pipeline.compress.current", lambda: SimpleNamespace(size=2, rank=0))
-    with pytest.raises(ValueError, match=r"a race in one process; .* take --method product"):
+    with pytest.raises(ValueError, match=r"which is for one process; .* take --method product"):
         compress_file(open_vectors(tmp_path / "X.npy"), BestCode(2), tmp_path / "idx")
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, methods, subspaces
+from nearkin.quantization.candidates import NAMES
 
 FIXED = {"int4": 8, "int6": 12, "int8": 16, "float16": 32}  # bytes of 16 columns: their size follows from d
 
@@ -12,10 +13,11 @@ FIXED = {"int4": 8, "int6": 12, "int8": 16, "float16": 32}  # bytes of 16 column
 @pytest.mark.parametrize("name", methods())
 def test_every_method_has_the_size_that_was_asked_for(name: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(300, 16)).astype(np.float32)
-    quantizer = find_method(name).make(CodeSize(None if name in FIXED else 2, n_centroids=16), 0)
+    asked = 8 + name.endswith("-norms") if name in NAMES else 2  # a product residual code has several parts
+    quantizer = find_method(name).make(CodeSize(None if name in FIXED else asked, n_centroids=16), 0)
     metric = choose_metric(find_method(name), None)
     index = nk.Index.build(X, quantizer, metric=metric)
-    assert index.bytes_per_vector == FIXED.get(name, 2)
+    assert index.bytes_per_vector == FIXED.get(name, asked)
     assert index.quantizer.encode(X).shape[0] == 300
 
 
@@ -42,6 +44,11 @@ def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int)
         ("none", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
         ("itq", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
         ("itq", CodeSize(n_coarse=4), "leave coarse out"),
+        ("axes", CodeSize(n_coarse=4), "leave coarse out"),
+        ("product-residual", CodeSize(5), "bytes is 5; .* give 6 bytes"),
+        ("product-residual-norms", CodeSize(6), "bytes is 6; .* give 7 bytes"),
+        ("residual-norms", CodeSize(1), "bytes is 1"),
+        ("axes-norms", CodeSize(4, n_centroids=64), "centroids is 64; .* take --method axes"),
     ],
 )
 def test_sizes_that_cannot_be(name: str, size: CodeSize, text: str) -> None:

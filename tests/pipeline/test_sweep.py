@@ -1,18 +1,31 @@
 """A sweep answers with the shortest code that keeps enough, as the same command's index then does."""
 
+import itertools
 import json
 import shlex
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.contracts import Callback, ignore
 from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
-from nearkin.pipeline.sweep import Bench, Race, Search, Searches, Sweep, choose, frontier, lower_bound, sweep
+from nearkin.pipeline.sweep import (
+    METHODS,
+    Bench,
+    Comparison,
+    Search,
+    Searches,
+    Sweep,
+    choose,
+    frontier,
+    lower_bound,
+    sweep,
+)
+from nearkin.quantization.best import candidates
 from tests.cli.conftest import run, run_json
 
 
@@ -46,7 +59,7 @@ def of_two_methods(data) -> Sweep:
 def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
     assert found.chosen() is not None
     assert found.chosen().low >= 0.6
-    shorter = [trial[1] for trial in found.race.trials if trial[1].n_bytes < found.chosen().n_bytes]
+    shorter = [trial[1] for trial in found.comparison.trials if trial[1].n_bytes < found.chosen().n_bytes]
     assert all(code.low < 0.6 for code in shorter)
     assert found.chosen().n_bytes - 1 in [code.n_bytes for code in shorter]  # to a byte
     assert found.chosen(rescored=True) is not None
@@ -61,14 +74,32 @@ def test_what_evaluate_prints_is_the_recall_that_the_answer_named(
     path, _ = data
     choice = of_two_methods.chosen(rescored=rescored)
     answers = of_two_methods.answers(str(path), str(path.with_name("Q.npy")))
-    said = f"recall {choice.recall.mean():.4f}"
     text, commands = answers[rescored]
-    assert said in text
+    assert f"recall {choice.mean:.4f}" in text
     make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in commands)
     assert run(*make).exit_code == 0
     judged = run_json(*judge)
-    assert judged["10-recall@10"] == pytest.approx(choice.recall.mean(), abs=1e-12)
+    assert judged["10-recall@10"] == pytest.approx(choice.mean, abs=1e-12)
     assert judged["searches"][-1]["bytes_kept"] == 1200 * choice.vectors_bytes(16)
+
+
+@pytest.mark.parametrize("rescored", [False, True])
+def test_one_code_has_one_figure(found: Sweep, data, rescored: bool) -> None:
+    """The table ranked by exact vectors what the sentence and the command ranked by int8."""
+    choice, (columns, rows) = found.chosen(rescored=rescored), found.rows()
+    row = dict(zip(columns, next(r for r in rows if r[:2] == [choice.n_bytes, choice.method]), strict=True))
+    trial = next(t for t in found.comparison.trials if choice in t.values())
+    assert [row["codes"], row["x4"]] == [round(trial[o].mean, 4) for o in (1, 4)]
+    assert trial[4].kept == "int8"
+    X, Q = np.load(data[0]), data[1]
+    made = find_method(choice.method).make(CodeSize(choice.n_bytes), 3)
+    index = nk.Index.build(X, made, keep_vectors="int8")
+    truth = nk.Index.build(X).search(Q, 10)[1]
+    assert row["x4"] == round(nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10), 4)
+    won = [r for r in found.record("X")["trials"] if r["won"] and (r["oversample"] > 1) == rescored]
+    assert [(r["value"], r["bytes"], r["kept_vectors"]) for r in won] == [
+        (choice.mean, choice.n_bytes, "int8" if rescored else None)
+    ]
 
 
 def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, data) -> None:
@@ -79,24 +110,22 @@ def test_vectors_are_kept_in_the_fewest_bytes_that_keep_enough(found: Sweep, dat
     assert "--keep-vectors=int8" in found.answers("X.npy")[1][1][0]
     X, Q = np.load(data[0]), data[1]
     bench = Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2")
-    choice = bench.measure("int8", 16)[4]
-    by_int8 = bench.narrowed(choice, 0.5)
-    assert by_int8.kept == "int8"
-    assert bench.narrowed(choice, lower_bound(by_int8.recall) + 1e-9).kept != "int8"
-    assert bench.narrowed(choice, 1.1).kept == "float32"
+    by_int8, exact = bench.measure("int8", 16, 0.5)[4], bench.measure("int8", 16)[4]
+    assert (by_int8.kept, exact.kept) == ("int8", "float32")
+    assert bench.measure("int8", 16, lower_bound(by_int8.recall) + 1e-9)[4].kept != "int8"
 
 
 def test_a_rate_that_no_code_reaches_leaves_no_choice(of_two_methods: Sweep) -> None:
-    assert choose(of_two_methods.race.trials, 0.5, rate=1) is not None
-    assert choose(of_two_methods.race.trials, 0.5, rate=1e12) is None
+    assert choose(of_two_methods.comparison.trials, 0.5, rate=1) is not None
+    assert choose(of_two_methods.comparison.trials, 0.5, rate=1e12) is None
 
 
 def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
-    trial = found.race.trials[0]
+    trial = found.comparison.trials[0]
     X = np.load(path)
     quantizer = find_method("product").make(CodeSize(trial[4].n_bytes), 3)
-    index = nk.Index.build(X, quantizer, keep_vectors=True)
+    index = nk.Index.build(X, quantizer, keep_vectors=trial[4].kept)
     truth = nk.Index.build(X).search(Q, 10)[1]
     recall = nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10)
     assert trial[4].mean == pytest.approx(recall, abs=1e-3)
@@ -106,8 +135,8 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
 def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> None:
     X, Q = np.load(data[0]), data[1]
     truth = nk.Index.build(X).search(Q, 10)[1]
-    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(method, 4)
-    index = nk.Index.build(X, find_method(method).make(CodeSize(4), 0).fit(X))
+    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(method, 8)
+    index = nk.Index.build(X, find_method(method).make(CodeSize(8), 0).fit(X))
     assert trial[1].mean == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
     assert all(search.rate > 0 for search in trial.values())
 
@@ -124,24 +153,15 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
 def test_a_sure_code_is_measured_whatever_the_time(data) -> None:
     """With little time nothing was measured, and no code was said to keep what int8 keeps."""
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.95, seconds=1e-9)
-    assert [trial[1].method for trial in made.race.trials] == ["int8"]
+    assert [trial[1].method for trial in made.comparison.trials] == ["int8"]
     assert "Time was over" in made.notes()[-1]
     assert "int8; recall" in made.answers("X.npy")[0][0]
-
-
-def test_a_fit_stops_when_the_time_is_over(data) -> None:
-    X, Q = np.load(data[0]), data[1]
-    race = Race(Bench(X, X, Q, ExactNeighbours.of(X, Q, 10), "l2"), 0.6, 16, 1e-9)
-    race._has_time = lambda method, n_bytes, share: True  # pyright: ignore[reportAttributeAccessIssue]
-    race.run(["product"])
-    assert race.trials == []
-    assert race.out_of_time
 
 
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(60, 4)))
     made = sweep(nk.data.open_vectors(tmp_path / "X.npy"), np.zeros((30, 4)), target=0.5)
-    assert {trial[1].method for trial in made.race.trials} <= {"int4", "int6", "int8", "float16"}
+    assert {trial[1].method for trial in made.comparison.trials} <= {"int4", "int6", "int8", "float16"}
 
 
 def test_the_page_holds_answers_and_table(of_two_methods: Sweep) -> None:
@@ -192,7 +212,7 @@ def test_a_folder_of_pairs_is_swept_by_inner_product(tmp_path: Path) -> None:
     pairs = nk.data.planted_interactions(80, 60, random_state=0).interactions
     lines = [f"u{i},p{j}" for i in range(80) for j in pairs.indices[pairs.indptr[i] : pairs.indptr[i + 1]]]
     (tmp_path / "pairs.csv").write_text("user,item\n" + "\n".join(lines))
-    run_json("embed", tmp_path / "pairs.csv", "--dim", 8, "--out", tmp_path / "emb")
+    run_json("embed", tmp_path / "pairs.csv", "--dim", 8, "--loss", "all-pairs", "--out", tmp_path / "emb")
     made = run_json("sweep", tmp_path / "emb", "--recall", 0.5)
     assert made["metric"] == "ip"
     assert (made["queries"], made["queries_are_rows"]) == (80, False)  # the left side asks
@@ -206,18 +226,21 @@ class Planted:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
+    def cost(self, method: str, n_bytes: int) -> float:
+        return 0.0
+
+    def measure(self, method: str, n_bytes: int, target: float) -> Searches:
         self.asked.append(method)
         share = min(0.99, 0.2 + 0.1 * np.log2(n_bytes) + (0.03 if method == "residual" else 0))
         noise = np.tile([-0.005, 0.005], 500)
         return {1: Search(method, n_bytes, 1, share + noise, 100.0)}
 
 
-def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
+def test_sizes_close_in_on_the_target_in_few_trainings() -> None:
     bench = Planted()
-    race = Race(bench, 0.7, 200, np.inf)
-    race.run(["product"])
-    best = choose(race.trials, 0.7)
+    made = Comparison(bench, 0.7, 200, np.inf)
+    made.run(["product"])
+    best = choose(made.trials, 0.7)
     assert best is not None
     assert best.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
     assert len(bench.asked) <= 5, bench.asked
@@ -225,9 +248,9 @@ def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
 
 def test_what_cannot_be_shorter_is_not_trained() -> None:
     bench = Planted()
-    race = Race(bench, 0.5, 200, np.inf)
-    race.run(["product", "residual", "product-residual"])
-    best = choose(race.trials, 0.5)
+    made = Comparison(bench, 0.5, 200, np.inf)
+    made.run(["product", "residual", "product-residual"])
+    best = choose(made.trials, 0.5)
     assert best is not None
     assert (best.method, best.n_bytes) == ("residual", 7)
     assert bench.asked.count("product-residual") == 1  # the look that told
@@ -236,34 +259,45 @@ def test_what_cannot_be_shorter_is_not_trained() -> None:
 class Slow(Planted):
     """As Planted, and every code takes the seconds that it says."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__()
-        self.now = 0.0
-        monkeypatch.setattr("nearkin.pipeline.sweep.time.perf_counter", lambda: self.now)
+    spent = 0.0
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
-        taken = {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[method]
-        self.now += taken
-        recall = super().measure(method, n_bytes)[1].recall
-        recalls = {1: recall, 16: np.minimum(1.0, recall + 0.35)}
-        return {o: Search(method, n_bytes, o, each, 100.0, taken) for o, each in recalls.items()}
+    def cost(self, method: str, n_bytes: int) -> float:
+        return {"product": 4.0, "residual": 15.0, "product-residual": 30.0}[method]
+
+    def measure(self, method: str, n_bytes: int, target: float) -> Searches:
+        self.spent += self.cost(method, n_bytes)
+        recall = super().measure(method, n_bytes, target)[1].recall
+        return {o: Search(method, n_bytes, o, np.minimum(1.0, recall + (0.35 if o > 1 else 0)), 100.0) for o in (1, 16)}
 
 
 @pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0, 600.0])
-def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_time_is_spent_on_short_answers_first(seconds: float) -> None:
     """With 42 seconds all went into slow methods, and no product code of a byte was tried; with 18 one was. And with 30
     seconds all went into codes to rescore, and the answer by codes alone was the scalar one."""
-    bench = Slow(monkeypatch)
-    race = Race(bench, 0.7, 200, seconds)
-    race.run(["product", "residual", "product-residual"])
-    best = choose(race.trials, 0.7, rescored=True)
+    bench = Slow()
+    made = Comparison(bench, 0.7, 200, seconds)
+    made.run(["product", "residual", "product-residual"])
+    best = choose(made.trials, 0.7, rescored=True)
     assert best is not None
     assert best.n_bytes <= 3
-    alone = choose(race.trials, 0.7)
+    alone = choose(made.trials, 0.7)
     assert alone is not None
-    assert 31 <= alone.n_bytes <= 40  # 33 are enough
-    assert bench.now <= seconds
-    assert race.out_of_time == (seconds < 60)
+    assert 27 <= alone.n_bytes <= 40  # 33 of product and 27 of residual codes are enough
+    assert bench.spent <= seconds
+    assert made.out_of_time == (seconds < 600)
+
+
+def test_the_candidates_are_those_of_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Axis codes and bytes of norms were not tried. And a slow clock changes nothing."""
+    bench, seen = Planted(), set[tuple[str, int]]()
+    monkeypatch.setattr(time, "perf_counter", itertools.count(0, 1e6).__next__)
+    monkeypatch.setattr(
+        Planted, "measure", lambda _, *args: seen.add(args[:2]) or {1: Search(*args[:2], 1, np.zeros(9))}
+    )
+    Comparison(bench, 0.7, 32, 1e9, norms=True).run(METHODS)
+    best = {(one.name, n) for n in range(1, 513) for one in candidates(n, 32, 256, norms=True)}
+    assert {name for name, _ in seen} == {name for name, _ in best}
+    assert seen <= best
 
 
 def test_kept_counts_the_neighbours_within_each_depth() -> None:

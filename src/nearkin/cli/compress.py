@@ -38,8 +38,8 @@ def compress(
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
     its index.faiss, plain FAISS can open. The printed share of neighbours kept is that of `nearkin evaluate`.
 
-    Without a method, codes race for a minute at the bytes asked for, and a table shows what each keeps. The same seed
-    gives the same codes, unless the time is short: a busy machine tries fewer and learns from fewer rows.
+    Without a method, codes are compared at the bytes asked for, and a table shows what each keeps. The same seed gives
+    the same codes, however busy the machine.
 
     Examples:
 
@@ -50,20 +50,21 @@ def compress(
 
     Options:
 
-    + method: best (a race of codes), product (the index keeps the row's norm in one of the bytes if that finds
-      more neighbours), none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual,
-      product-residual, int4, int6, int8, float16; or bits by hashing: lsh, itq, one, ...  [default: best;
-      product for fewer than 1,000 rows, other centroids, coarse cells or torchrun]
+    + method: best (compares those marked *), product* (the index keeps the row's norm in one of the bytes if that finds
+      more neighbours), none* (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual*,
+      product-residual*, product-residual-long*, axes*, the last four also with -norms*, int4*, int6*, int8*, float16*;
+      or bits by hashing: lsh, itq, one, ...  [default: best; product for fewer than 1,000 rows, other centroids, coarse
+      cells or torchrun]
     + n_bytes: Bytes of a code; eight bits each for hashing methods. [default: 16]
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
       the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
     - train: Other vectors to learn from, so that the indexed ones are unseen.
     + queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
-      the neighbours that it keeps for them. Without them, rows are held out as queries; a race of pairs of
-      `nearkin embed` uses their left rows.
-    + minutes: Time for the race: to learn, and to encode as far as that takes longer than by product codes.
-      [default: 1; no limit with --method best]
+      the neighbours that it keeps for them. Without them, rows are held out as queries; pairs of
+      `nearkin embed` are searched by their left rows.
+    + minutes: Predicted time of two cores for --method best: to learn, and to encode as far as that takes longer than
+      by product codes. [default: 1; no limit with --method best]
     + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
       bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
       integers, which it holds exactly, else float32]
@@ -78,9 +79,10 @@ def compress(
         size = replace(size, n_bits=given.file.shape[1])
     if method is None and name == pipeline.methods.BEST:
         minutes = pipeline.methods.MINUTES if minutes is None else minutes
-    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes)
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
+    ranking = pipeline.methods.choose_metric(chosen, metric)
+    quantizer = chosen.make(size, seed, None if minutes is None else 60 * minutes, ranking)
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     left = given.queries(metric)
     if Q is None and name == pipeline.methods.BEST and left is not None:
@@ -92,7 +94,7 @@ def compress(
         train=source,
         queries=Q,
         judged_by=left,
-        metric=pipeline.methods.choose_metric(chosen, metric),
+        metric=ranking,
         ids=given.ids,
         keep_vectors=keep_vectors == "auto" or keep_vectors or False,
         random_state=seed,
@@ -103,21 +105,21 @@ def compress(
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    parts = pairs(f"{out}: {name}", _for_people(made)), _race_table(made), read_line(given.about), following
+    parts = pairs(f"{out}: {name}", _for_people(made)), _comparison(made), read_line(given.about), following
     screen.finish(made, *parts)
 
 
-def _race_table(record: Fields) -> Table | str:
+def _comparison(record: Fields) -> Table | str:
     """The candidates in a table, the winner first; nothing if there were none."""
-    race = record.get("race")
-    if not race:
+    made = record.get("comparison")
+    if not made:
         return ""
     rows = [
         [row["candidate"], round(row["value"], 4), round(row["error"], 4), round(row["seconds"], 1)]
-        for row in race["table"]
+        for row in made["trials"]
     ]
-    given = "" if race["seconds"] is None else f" in {race['seconds']:.0f} s"
-    title = f"Short fits on {counted(race['table'][0]['rows'], 'row')}{given}; the first is chosen"
+    given = "" if made["seconds"] is None else f" in {made['seconds']:.0f} s"
+    title = f"Short fits on {counted(made['trials'][0]['rows'], 'row')}{given}; the first is chosen"
     return table(title, ["code", "recall", "error", "seconds"], rows)
 
 

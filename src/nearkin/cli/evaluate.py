@@ -128,12 +128,13 @@ def sweep(
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
     The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
-    over. Two answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best
-    candidates again (search --oversample). Below each are the commands that make and evaluate the index.
+    over. Two answers are printed: by the codes alone, and with vectors kept on disk, which rank the best candidates
+    again (search --oversample). Below each are the commands that make and evaluate the index.
 
     In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
-    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code is sufficient
-    only if "at least" is above the target; more queries narrow this bound.
+    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by vectors kept as int8, as float16 if
+    int8 is not sufficient, or else as float32. A code is sufficient only if "at least" is above the target; more
+    queries narrow this bound.
 
     Examples:
 
@@ -147,10 +148,9 @@ def sweep(
     + queries: Real queries. [default: the left rows of pairs, else rows held out]
     + recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
       [default: 0.95, with --qrels 0.99]
-    - methods: Methods to try, separated by commas, of those of compress. [default: product, residual,
-      product-residual, int4, int6, int8, float16]
+    - methods: Methods to try, separated by commas, of those of compress. [default: those that its method best compares]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
-    + minutes: Time limit.
+    + minutes: Predicted time of two cores for the codes, the same on a busy machine.
     - qrels: Relevance judgements (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)

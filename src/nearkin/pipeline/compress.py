@@ -84,9 +84,9 @@ def compress_file(
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
         ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
-    if isinstance(quantizer, BestCode):  # its race depends on the share of the index's rows that it learns from
+    if isinstance(quantizer, BestCode):  # it depends on the share of the index's rows that it learns from
         if group.size > 1:
-            raise ValueError("method is 'best', a race in one process; leave torchrun out, or take --method product")
+            raise ValueError("method is 'best', which is for one process; leave torchrun out, or take --method product")
         rows = len(file) if source is file else sys.maxsize
         quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
     elif isinstance(quantizer, ProductCode):
@@ -119,8 +119,8 @@ def compress_file(
             other = None if source is file else source.name
             seed = random_state if isinstance(random_state, int) else None
             run: Record = {"trained_on": min(rows, len(source)), "seed": seed, "train": other, **(about or {})}
-            if isinstance(quantizer, BestCode) and hasattr(quantizer, "table_"):  # else fitted before an interruption
-                run["race"] = {"seconds": quantizer.seconds, "table": quantizer.table_}
+            if isinstance(quantizer, BestCode) and hasattr(quantizer, "trials_"):  # else fitted before an interruption
+                run["comparison"] = {"seconds": quantizer.seconds, "trials": quantizer.trials_}
             run["kept_vectors"] = None if kept is None else {"type": kept.dtype.name, "bytes": kept.row_bytes}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
             history = fitted.history_ if isinstance(fitted, Remembering) else []
@@ -152,7 +152,7 @@ def _agreed_job(
 
 def _settings(quantizer: object) -> Record:
     """The class of a quantizer and those of its parameters that JSON holds; a generator of random numbers has none."""
-    given = quantizer.get_params(deep=False) if isinstance(quantizer, BaseEstimator) else {}
+    given = quantizer.get_params() if isinstance(quantizer, BaseEstimator) else {}
     plain = {name: value for name, value in given.items() if value is None or isinstance(value, str | int | float)}
     return {"class": type(quantizer).__name__, **plain}
 

@@ -1,7 +1,7 @@
 """The methods that turn vectors into codes, by their names on the command line."""
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import nearkin as nk
@@ -11,17 +11,28 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
+from nearkin.quantization.candidates import (
+    NAMES,
+    NORMS,
+    PLAIN,
+    PRODUCT,
+    RESIDUAL,
+    SCALARS,
+    SUMS,
+    candidate,
+    candidates,
+    sums,
+)
 from nearkin.quantization.sized import ProductCode
 
-PRODUCT, BEST = "product", "best"
-MINUTES = 1.0  # of the race without a method, beyond what product codes take: `best` of 16,384 rows takes 8 to 40 s
-_RACED_FROM = 1_000  # least number of rows for a race
+BEST = "best"
+MINUTES = 1.0  # of `best` without a method, beyond what product codes take
+_COMPARED_FROM = 1_000  # least number of rows to compare codes
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
-_ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
-SCALARS = {"int4": 4, "int6": 6, "int8": 8, "float16": 16}  # bits of a column, at any size asked for
-_CODEBOOKS = (4, 3, 2)  # per part of a product residual code; more give a higher recall and a slower search
-_LONGEST = 16  # bytes of a residual code; longer product residual codes keep as much in less time
+_ROTATIONS = ("procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
+_MOST_BYTES = 512  # of codes that `sweep` tries
+_WITH_LISTS = (PRODUCT, PLAIN, *_ROTATIONS, *SUMS, RESIDUAL)
 
 
 @dataclass(frozen=True)
@@ -42,22 +53,22 @@ class CodeSize:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to code vectors; `sizes(d)`: bytes that a code of d columns can have."""
+    """A way to code vectors."""
 
     name: str
     metrics: tuple[str, ...]  # of the search, the default first
-    sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
 
-    def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None) -> Fittable:
-        """The unfitted quantizer; `seconds` of a race, None without a limit. ValueError for what the method lacks."""
-        product, bits = self.name == PRODUCT or self.name in _ROTATIONS, self.metrics == _BITS
-        if size.n_coarse is not None and (self.name in (BEST, *SCALARS) or bits):
+    def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None, metric: str = "l2") -> Fittable:
+        """The unfitted quantizer; `seconds` to compare codes, None without a limit. ValueError for what the method
+        lacks."""
+        bits = self.metrics == _BITS
+        if size.n_coarse is not None and self.name not in _WITH_LISTS:
             raise ValueError(f"coarse cells are for product quantization; leave coarse out with method {self.name}")
         if self.name == BEST:
             n_bytes = check_integer(size.bytes(), "bytes", low=1)
-            return BestCode(n_bytes, seconds, random_state)
+            return BestCode(n_bytes, seconds, random_state, metric=metric)
         if seconds is not None:
-            raise ValueError(f"minutes are for the race of method best; leave them out with method {self.name}")
+            raise ValueError(f"minutes are for method best, which compares codes; leave them out with {self.name}")
         if self.name in SCALARS:
             n_bits = SCALARS[self.name]
             if size.n_bytes is not None or size.n_bits is not None:
@@ -70,29 +81,53 @@ class Method:
             n_bytes = size.bytes()
             hasher = next(getattr(nk, public) for public, entry in HASHERS.items() if entry.method == self.name)
             return hasher(n_bits=8 * n_bytes if size.n_bits is None else size.n_bits, random_state=random_state)
-        if product and size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
+        if self.name in (PRODUCT, PLAIN, *_ROTATIONS):
+            return self._product(size, random_state, metric)
+        return self._compared(size, random_state, metric)
+
+    def _product(self, size: CodeSize, random_state: Seed, metric: str) -> Fittable:
+        if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
         others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
         if self.name == PRODUCT and size.n_centroids in (16, 256):
-            return ProductCode(size.bytes(), size.n_centroids, **others)
-        if product:
-            rotation = {PRODUCT: "procrustes", "none": None}.get(self.name, self.name)
-            return nk.ProductQuantizer(codes, size.n_centroids, rotation, **others)
-        if self.name == "residual":
-            return nk.quantization.ResidualQuantizer(codes, size.n_centroids, **others)
-        each = _codebooks_per_part(codes)
-        if each is None:
+            return ProductCode(size.bytes(), size.n_centroids, metric=metric, **others)
+        rotation = {PRODUCT: "procrustes", PLAIN: None}.get(self.name, self.name)
+        return nk.ProductQuantizer(codes, size.n_centroids, rotation, **others)
+
+    def _compared(self, size: CodeSize, random_state: Seed, metric: str) -> Fittable:
+        """One of the `candidates` of `best`. ValueError for a size that it lacks."""
+        n_bytes, K, plain = size.bytes(), size.n_centroids, self.name.removesuffix(NORMS)
+        norm = 1 if plain != self.name else 0  # its byte
+        if norm and K not in (16, 256):
+            raise ValueError(f"centroids is {K}; method {self.name} needs 16 or 256, or take --method {plain}")
+        codes = subspaces(check_integer(n_bytes, "bytes", low=1 + norm) - norm, K)
+        if plain in SUMS and not _filled(plain, codes):
+            more = (n for n in itertools.count(n_bytes + 1) if _filled(plain, codes * (n - norm) // (n_bytes - norm)))
             raise ValueError(
-                f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _CODEBOOKS))} "
-                f"codebooks: give {codes + 1} bytes, or take --method residual, which has any size"
+                f"bytes is {n_bytes}; codes of method {self.name} have parts of equally many codebooks: give "
+                f"{next(more)} bytes, or take --method residual, which has any size"
             )
-        return nk.quantization.ProductResidualQuantizer(codes // each, each, size.n_centroids, **others)
+        lists: Record = {"n_lists": size.n_coarse or 0} if plain in (*SUMS, RESIDUAL) else {}
+        return candidate(self.name, n_bytes, K, metric=metric, seed=random_state, **lists).make()
 
 
-def _codebooks_per_part(codebooks: int) -> int | None:
-    """The most codebooks per part that divide all of them; None if no number does."""
-    return next((count for count in _CODEBOOKS if codebooks % count == 0), None)
+def _filled(name: str, codes: int) -> bool:
+    """Whether codes of that many codebooks leave none over."""
+    splits, chain = sums(codes).get(name, (0, 0))
+    return splits * chain == codes
+
+
+def sizes_tried(d: int, *, norms: bool) -> dict[str, list[int]]:
+    """Bytes at which each of the `candidates` of `best` exists for rows of d columns, up to 512; `norms`: with those
+    that spend a byte on the norm of a row."""
+    found = {name: [math.ceil(bits * d / 8)] for name, bits in SCALARS.items()}
+    for n_bytes in range(1, _MOST_BYTES + 1):
+        for name, *_ in candidates(n_bytes, d, 256, norms=norms):
+            plain = name.removesuffix(NORMS)
+            if name not in SCALARS and (plain not in SUMS or _filled(plain, n_bytes - (plain != name))):
+                found.setdefault(name, []).append(n_bytes)
+    return found
 
 
 def subspaces(n_bytes: int, n_centroids: int) -> int:
@@ -113,18 +148,9 @@ def subspaces(n_bytes: int, n_centroids: int) -> int:
 
 def methods() -> dict[str, Method]:
     """All methods by name, product quantization first."""
-    scalars = (Method(name, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)]) for name, bits in SCALARS.items())
-    codes = (
-        *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, BEST)),
-        *scalars,
-        Method("residual", _BYTES, lambda d: range(1, _LONGEST + 1)),
-        Method(
-            "product-residual",
-            _BYTES,
-            lambda d: [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d],
-        ),
-        *(Method(entry.method, _BITS) for entry in HASHERS.values()),
-    )
+    names = (PRODUCT, PLAIN, *_ROTATIONS, BEST, *(name for name in NAMES if name not in (PRODUCT, PLAIN)))
+    without = {name: _BYTES[:2] if name.endswith(NORMS) else _BYTES for name in names}  # rows of one norm need none
+    codes = (*(Method(*one) for one in without.items()), *(Method(entry.method, _BITS) for entry in HASHERS.values()))
     return {method.name: method for method in codes}
 
 
@@ -135,9 +161,9 @@ def find_method(name: str) -> Method:
 
 
 def default_method(size: CodeSize, n_rows: int) -> str:
-    """The race, unless the size is one of product codes, or the rows or processes are such that it cannot be held."""
+    """`best`, unless the size is one of product codes, rows are too few, or several processes work."""
     product = size.n_bits is not None or size.n_centroids != 256 or size.n_coarse is not None
-    return PRODUCT if product or n_rows < _RACED_FROM or current().size > 1 else BEST
+    return PRODUCT if product or n_rows < _COMPARED_FROM or current().size > 1 else BEST
 
 
 def choose_metric(method: Method, metric: str | None) -> str:

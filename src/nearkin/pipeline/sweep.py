@@ -7,7 +7,7 @@ import math
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -17,33 +17,34 @@ from scipy.special import logit
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import counted
-from nearkin._types import ArrayLike, Fields, Record
+from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.searching import normalised
+from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours
-from nearkin.metrics.trial import paired_difference
+from nearkin.metrics.trial import Trial, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
-from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, choose_metric, find_method
+from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, sizes_tried
 from nearkin.pipeline.run import Steps
-from nearkin.quantization.best import OutOfTime
-from nearkin.quantization.sized import ProductCode, fitted_code
+from nearkin.quantization.candidates import NAMES, SCALARS, candidate
+from nearkin.quantization.sized import fitted_code
 
-METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
+METHODS = NAMES
 MAX_ROWS = 200_000  # most rows; more are sampled
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
 CENTROIDS = 256  # centroids of a learned code; each needs at least one row
 OVERSAMPLES = (1, 2, 4, 8, 16)  # with more, fetching exact vectors costs more than a longer code
 CONFIDENCE = 0.975  # probability that the recall of unseen queries is above `low`
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
-MOST_BYTES = 512  # most bytes of a learned code
 _SHIFTED = 0.1  # squared distance of the mean query from the mean row, as a share of the variance, of another kind
 _TIMED = 256  # queries whose searches are timed, at most
+_SEARCHING = 1e-10  # seconds for each number of each row that a query is compared with, all searches of a code together
 _SURE = ("int8", "float16")  # nearly lossless for any rows, without training
 _ALONE, _RESCORED = False, True
 _FIRST = 8  # columns a byte of the first learned code
@@ -56,9 +57,8 @@ class Search:
     """One way to search the codes of a method at a size on the command line, measured with all queries.
 
     oversample: 1 for the codes alone; else candidates, as a multiple of k, that vectors kept as `kept` rank again.
-    recall: (q,) share of each query's k exact neighbours that are found; rescoring finds those among its candidates.
-    rate: queries per second; seconds: of training, encoding and searching.
-    candidates: (q, c) numbers of the rows of the best codes, which kept vectors of other types may rank.
+    recall: (q,) share of each query's k exact neighbours that are found.
+    rate: queries per second, with vectors kept as float32; seconds: of training, encoding and searching.
     """
 
     method: str
@@ -68,7 +68,10 @@ class Search:
     rate: float = 0.0
     seconds: float = 0.0
     kept: str = "float32"
-    candidates: np.ndarray | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        deep = f", oversample {self.oversample}" if self.oversample > 1 else ""
+        return f"{self.method}, {counted(self.n_bytes, 'byte')}{deep}"
 
     @property
     def mean(self) -> float:
@@ -106,18 +109,6 @@ Searches: TypeAlias = dict[int, Search]
 """The searches of one trained code by their oversampling; 1 is always there."""
 
 
-def trial_record(trial: Searches) -> Record:
-    return {
-        "method": trial[1].method,
-        "bytes": trial[1].n_bytes,
-        "recall": {str(o): search.mean for o, search in trial.items()},
-        "recall_low": {str(o): search.low for o, search in trial.items()},
-        "queries_per_second": trial[1].rate,
-        "rescored_per_second": {str(o): search.rate for o, search in trial.items() if o > 1},
-        "seconds": trial[1].seconds,
-    }
-
-
 def lower_bound(values: np.ndarray) -> float:
     """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
     if np.ptp(values) == 0:
@@ -127,10 +118,16 @@ def lower_bound(values: np.ndarray) -> float:
 
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
     """The search of fewest bytes per row whose recall is above `target` with confidence, of equals the one with least
-    oversampling, the faster; None if there is none. `rescored`: by kept vectors. `rate`: queries per second needed."""
-    searches = [search for trial in trials for o, search in trial.items() if (o > 1) == rescored]
-    found = [search for search in searches if search.low >= target and search.rate >= rate]
-    return min(found, key=lambda search: (search.n_bytes, search.oversample, -search.rate), default=None)
+    oversampling, of these the winner of a `Trial` in which simpler codes are cheaper; None if there is none.
+    `rescored`: by kept vectors. `rate`: queries per second needed."""
+    found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.low >= target and s.rate >= rate]
+    least = min(((s.n_bytes, s.oversample) for s in found), default=None)
+    if least is None:
+        return None
+    level, trial = {s.method: s for s in found if (s.n_bytes, s.oversample) == least}, Trial[str]()
+    for cost, name in enumerate(name for name in (*METHODS, *level) if name in level):
+        trial.add(name, level[name].recall, cost)
+    return level[trial.winner()]
 
 
 def frontier(trials: Sequence[Searches]) -> list[Search]:
@@ -164,21 +161,37 @@ class Bench:
     def k(self) -> int:
         return self.truth.ids.shape[1]
 
-    def measure(self, method: str, n_bytes: int, tick: Callback = ignore) -> Searches:
-        """Train a code, index all rows, and measure it; `tick` is called during the fit."""
+    def measure(self, method: str, n_bytes: int, target: float = np.inf) -> Searches:
+        """Train a code, index all rows, and measure it. Vectors are kept in the fewest bytes by which the recall is
+        above `target` with confidence, as float32 if none is."""
         start = time.perf_counter()
         size = CodeSize(None if method in SCALARS else n_bytes)
-        made = find_method(method).make(size, self.random_state)
-        made = replace(made, metric=self.metric) if isinstance(made, ProductCode) else made
-        quantizer, norms = fitted_code(made, self.sample, callback=tick)
+        made = find_method(method).make(size, self.random_state, metric=self.metric)
+        quantizer, norms = fitted_code(made, self.sample)
         index = Index.build(self.X, quantizer, metric=self.metric, norms=norms)
         depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
         scores, found = index.search(self.Q, depths[-1] * self.k)
         index.kept = KeptVectors([self.X])
-        recall = {o: self.shares(found[:, : o * self.k], index.kept) for o in depths} | {1: self.shares(found, scores)}
+        ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths}
+        ranked[1] = "float32", self.shares(found, scores)
+        enough = [o for o, (_, recall) in ranked.items() if o > 1 and lower_bound(recall) >= target]
+        for kind in ("float16", "int8") if enough else ():
+            with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
+                rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
+                shorter = {o: self.shares(found[:, : o * self.k], rows) for o in enough}
+            ranked |= {o: (kind, recall) for o, recall in shorter.items() if lower_bound(recall) >= target}
         seconds = time.perf_counter() - start
-        rates = {o: self._rate(index, o) for o in depths}
-        return {o: Search(method, n_bytes, o, recall[o], rates[o], seconds, candidates=found) for o in depths}
+        return {
+            o: Search(method, n_bytes, o, ranked[o][1], self._rate(index, o), seconds, ranked[o][0]) for o in depths
+        }
+
+    def cost(self, method: str, n_bytes: int) -> float:
+        """Predicted seconds of `measure` on two cores."""
+        n, d = self.X.shape
+        searching = len(self.Q) * n * d * _SEARCHING
+        if method not in NAMES:  # a rotation of product codes
+            method = "product"
+        return candidate(method, n_bytes).seconds(len(self.sample), n, d) + searching
 
     def shares(self, candidates: np.ndarray, ranking: np.ndarray | KeptVectors) -> np.ndarray:
         """What each query keeps (q,) of exact search in its candidates (q, c), ranked by their scores (q, c) or by
@@ -194,18 +207,6 @@ class Bench:
             raise ValueError(text)
         return 1 + (graded_values(candidates, self.grades, ranking, self.k)[NDCG] - exact) / exact.mean()
 
-    def narrowed(self, choice: Search, target: float) -> Search:
-        """The choice with vectors kept in the fewest bytes by which the recall still lies above `target` with
-        confidence."""
-        candidates = cast(np.ndarray, choice.candidates)[:, : choice.oversample * self.k]
-        for kind in ("int8", "float16"):
-            with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
-                rows = cast(KeptVectors, KeptVectors.wanted(kind, self.X.shape[1])).with_rows(self.X)
-                shorter = replace(choice, recall=self.shares(candidates, rows), kept=kind)
-            if shorter.low >= target:
-                return shorter
-        return choice
-
     def _rate(self, index: Index, oversample: int) -> float:
         """Queries per second, with the exact vectors in memory."""
         queries, start = self.Q[:_TIMED], time.perf_counter()
@@ -213,18 +214,26 @@ class Bench:
         return len(queries) / (time.perf_counter() - start)
 
 
-class Race:
+class Comparison:
     """Codes of rows of d columns, trained one after the other and measured by `bench`, to reach the recall `target` at
     `rate` queries per second.
 
-    `trials` are the trained codes; `out_of_time`: codes were left out because `seconds` were over.
+    `trials` are the trained codes; `out_of_time`: codes were left out because their predicted `seconds` were over.
+    `norms`: rows have different norms, for which a byte may be spent.
     """
 
     def __init__(
-        self, bench: Bench, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
+        self,
+        bench: Bench,
+        target: float,
+        d: int,
+        seconds: float,
+        rate: float = 0.0,
+        norms: bool = False,
+        callback: Callback = ignore,
     ) -> None:
         self.bench, self.target, self.rate, self._d, self._callback = bench, target, rate, d, callback
-        self._start, self._seconds = time.perf_counter(), seconds
+        self._sizes, self._given, self._spent = sizes_tried(d, norms=norms), seconds, 0.0
         self.trials: list[Searches] = []
         self.out_of_time = False
 
@@ -235,7 +244,7 @@ class Race:
         """
         for method in (name for name in _SURE if name in methods):
             if self.best(_ALONE) is None:
-                self._keep(self.bench.measure(method, self._sizes(method)[0]))
+                self._measure(method, self._sizes[method][0])
         rounds = [(methods[:1], _ALONE, 0.5), (methods[:1], _RESCORED, 0.8)]  # the last: a share of the time
         for names, rescored, share in [*rounds, (methods, _ALONE, 1.0), (methods, _RESCORED, 1.0)]:
             for method in names:
@@ -248,13 +257,12 @@ class Race:
     def _close_in(self, method: str, rescored: bool, share: float) -> None:
         """Train codes of a method until no shorter one is expected to suffice, or `share` of the time is used."""
         while (size := self._next(method, rescored)) is not None:
-            try:
-                if not self._has_time(method, size, share):
-                    raise OutOfTime
-                self._keep(self.bench.measure(method, size, self._tick))
-            except OutOfTime:
+            spent = self._spent + self.bench.cost(method, size)
+            if spent > share * self._given:
                 self.out_of_time = True
                 return
+            self._spent = spent
+            self._measure(method, size)
 
     def _next(self, method: str, rescored: bool) -> int | None:
         """The size of a method to train next; None if it is not expected to give a shorter code than the best."""
@@ -265,9 +273,9 @@ class Race:
             return None  # too slow, and longer codes are slower
         enough = [n for n, t in own.items() if choose([t], self.target, rescored=rescored) is not None]
         best = self.best(rescored)
-        above = min([*enough, MOST_BYTES + 1 if best is None else best.n_bytes])
+        above = min([*enough, math.inf if best is None else best.n_bytes])
         below = max((n for n in own if n < above), default=0)
-        sizes = [n for n in self._sizes(method) if below < n < above]
+        sizes = [n for n in self._sizes.get(method, range(1, self._d + 1)) if below < n < above]
         if not sizes or above <= FINE * below:
             return None
         if not own:
@@ -280,28 +288,13 @@ class Race:
             return sizes[-1] if found is None else found
         return min(sizes, key=lambda n: abs(n - math.sqrt(below * above))) if len(own) == 1 else None
 
-    def _sizes(self, method: str) -> Sequence[int]:
-        return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]
-
-    def _keep(self, trial: Searches) -> None:
+    def _measure(self, method: str, n_bytes: int) -> None:
+        """Train and measure a code. Rates are those with float32, so none is narrowed where they count."""
+        trial = self.bench.measure(method, n_bytes, np.inf if self.rate else self.target)
         self.trials.append(trial)
         code = trial[1]
         note = f"{code.method}, {counted(code.n_bytes, 'byte')}: recall {code.mean:.4f}"
         self._callback(len(self.trials), {"bytes": code.n_bytes, "recall": code.mean, "note": note})
-
-    def _has_time(self, method: str, n_bytes: int, share: float) -> bool:
-        """Whether a training is expected to end in time: it takes at most as long as a longer code of the method, or of
-        any."""
-        learned = [trial[1] for trial in self.trials if trial[1].method not in SCALARS]
-        own = [code for code in learned if code.method == method]
-        known = [(code.n_bytes, code.seconds) for code in own or learned]
-        size, taken = min(known, key=lambda pair: (pair[0] < n_bytes, abs(pair[0] - n_bytes)), default=(1, 0))
-        taken *= max(1.0, n_bytes / size)
-        return time.perf_counter() - self._start + taken <= share * self._seconds
-
-    def _tick(self, step: int, record: Fields) -> None:
-        if time.perf_counter() - self._start > self._seconds:
-            raise OutOfTime
 
 
 def forecast(recalls: dict[int, float], sizes: Sequence[int], target: float) -> int | None:
@@ -322,17 +315,16 @@ def _logit(shares: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A race that has ended, its choice with kept vectors, and what the rows and queries are taken from."""
+    """A comparison that has ended, and what the rows and queries are taken from."""
 
-    race: Race
-    rescored: Search | None
+    comparison: Comparison
     rows_in_file: int
     queries_are_rows: bool
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def bench(self) -> Bench:
-        return self.race.bench
+        return self.comparison.bench
 
     @property
     def query_shift(self) -> float:
@@ -350,7 +342,7 @@ class Sweep:
 
     def chosen(self, *, rescored: bool = False) -> Search | None:
         """The cheapest code that meets the requirement, alone or `rescored` by kept vectors; None if there is none."""
-        return self.rescored if rescored else self.race.best(_ALONE)
+        return self.comparison.best(rescored)
 
     def judged_by(self) -> str:
         """The queries and the rows, in words."""
@@ -366,8 +358,8 @@ class Sweep:
 
         "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
         """
-        deepest = [o for o in (4, 16) if any(o in trial for trial in self.race.trials)]
-        ordered = sorted(self.race.trials, key=lambda trial: (trial[1].n_bytes, trial[1].method))
+        deepest = [o for o in (4, 16) if any(o in trial for trial in self.comparison.trials)]
+        ordered = sorted(self.comparison.trials, key=lambda trial: (trial[1].n_bytes, trial[1].method))
         return ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
                 t[1].n_bytes, t[1].method, round(t[1].mean, 4), round(t[1].low, 4),
@@ -387,14 +379,14 @@ class Sweep:
         for rescored, how in ((False, "by codes alone"), (True, "with vectors kept on disk")):
             found = self.chosen(rescored=rescored)
             if found is None:
-                needed = f" at {self.race.rate:,.0f} queries per second" if self.race.rate else ""
-                made.append((f"No code that was tried keeps {self.race.target:g} {how}{needed}.", []))
+                needed = f" at {self.comparison.rate:,.0f} queries per second" if self.comparison.rate else ""
+                made.append((f"No code that was tried keeps {self.comparison.target:g} {how}{needed}.", []))
                 continue
             commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
             if queries is not None:
                 files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)} -k {self.bench.k}{found.options}"
                 commands.append(f"nearkin evaluate idx {files}{_options(**judged_with)}")
-            word = "Cheapest" if len(self.race.trials) > 1 else "The only code that was tried,"
+            word = "Cheapest" if len(self.comparison.trials) > 1 else "The only code that was tried,"
             made.append((self._sentence(f"{word} {how}", found), commands))
         return made
 
@@ -432,19 +424,28 @@ class Sweep:
                 "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
-        if self.race.out_of_time:
+        if self.comparison.out_of_time:
             text.append("Time was over before all codes were tried; --minutes gives it more.")
         return text
 
+    def _trials(self, rescored: bool) -> list[Record]:
+        """A record of every search, of `metrics.trial.Trial`: its cost is in bytes a vector, those kept included."""
+        trial, d = Trial[Search](), self.bench.X.shape[1]
+        for search in (s for t in self.comparison.trials for o, s in t.items() if (o > 1) == rescored):
+            cost = search.n_bytes + search.vectors_bytes(d)
+            trial.add(search, search.recall, cost, **search.record(d), seconds=search.seconds)
+        chosen = self.chosen(rescored=rescored)
+        return [{**row, "candidate": str(row["candidate"]), "won": row["candidate"] is chosen} for row in trial.table()]
+
     def record(self, vectors: str) -> Record:
-        race, bench = self.race, self.bench
+        made, bench = self.comparison, self.bench
         record: Record = {
-            "data": vectors, "target": race.target, "k": bench.k, "metric": bench.metric,
+            "data": vectors, "target": made.target, "k": bench.k, "metric": bench.metric,
             "queries_are_rows": self.queries_are_rows, "rows_in_file": self.rows_in_file,
-            "query_shift": self.query_shift, "out_of_time": race.out_of_time, "seconds": self.seconds,
-            "wanted_per_second": race.rate, "queries": len(bench.Q),
-            "trials": [trial_record(trial) for trial in race.trials],
-            "frontier": [[code.method, code.n_bytes] for code in frontier(race.trials)],
+            "query_shift": self.query_shift, "out_of_time": made.out_of_time, "seconds": self.seconds,
+            "wanted_per_second": made.rate, "queries": len(bench.Q),
+            "trials": [*self._trials(False), *self._trials(True)],
+            "frontier": [[code.method, code.n_bytes] for code in frontier(made.trials)],
         }  # fmt: skip
         for name, found in {"choice": self.chosen(), "choice_with_vectors": self.chosen(rescored=True)}.items():
             record[name] = found and found.record(self.bench.X.shape[1]) | {
@@ -480,7 +481,7 @@ def sweep(
     close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for
     queries of another width, a target outside (0, 1), or a method whose codes do not rank by `metric`.
     """
-    began, steps = time.perf_counter(), steps or Steps()
+    steps = steps or Steps()
     check_real(target, "target", above=0, high=1)
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
@@ -494,14 +495,12 @@ def sweep(
             X, queries = normalised(X), normalised(queries)
     with steps.step("exact search") as callback:
         truth = exact_neighbors(rows, queries, k, metric, callback)
-    with steps.step("race") as callback:
+    with steps.step("compare codes") as callback:
         bench = Bench(X[rows.draw(TRAIN_ROWS, random_state)], X, queries, truth, metric, random_state, grades)
-        race = Race(bench, target, X.shape[1], seconds - (time.perf_counter() - began), rate, callback)
-        race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
-        rescored = race.best(_RESCORED)
-        if rescored is not None and not rate:  # rates are those of float32
-            rescored = bench.narrowed(rescored, target)
-    return Sweep(race, rescored, len(file), Q is None, steps.seconds)
+        norms = metric != "cosine" and row_length(bench.sample) is None
+        made = Comparison(bench, target, X.shape[1], seconds, rate, norms, callback)
+        made.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
+    return Sweep(made, len(file), Q is None, steps.seconds)
 
 
 def _rows_and_queries(

@@ -21,6 +21,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import principal_axes, reached
 from nearkin.quantization.faiss_bridge import empty_index
+from nearkin.statistics import whole_rows
 
 _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # codes of a byte
@@ -73,7 +74,7 @@ class AxisQuantizer(ReconstructingTransformer):
         `callback(step, record)` is called at the end. ValueError or TypeError for data that cannot be used.
         """
         check_integer(self.n_bytes, "n_bytes", low=1)
-        X = check_magnitude(validate_vectors(self, X, reset=True))
+        X = check_magnitude(whole_rows(self, X))
         if self.n_bytes > X.shape[1]:
             raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
         self.normalized_: bool | None = has_unit_rows(X)

@@ -4,16 +4,11 @@
 and the winner alone is fitted in full.
 """
 
-import math
 import time
-from collections.abc import Callable, Container
 from dataclasses import dataclass
-from functools import partial
-from timeit import timeit
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from nearkin._check import (
     check_choice,
@@ -26,17 +21,16 @@ from nearkin._check import (
     numpy_generator,
 )
 from nearkin._faiss import nearest_codes
-from nearkin._types import ArrayLike, Fields, Record, Seed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore, takes_length
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut, Trial
-from nearkin.quantization.axis import AxisQuantizer
+from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
-from nearkin.quantization.scalar import ScalarQuantizer
-from nearkin.quantization.sized import ProductCode, SizedCode, WithNorms, fitted_code
+from nearkin.quantization.residual import AbstractAdditiveQuantizer
+from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
 
 
 @dataclass(frozen=True)
@@ -49,150 +43,50 @@ class Defaults:
     screening_rows: int = 4_096  # rows of a short fit, and rows to be found, at most
     screening_rounds: int = 4
     screening_beam: int = 8
-    growth: float = 2.0  # a full fit on the rows of the screening takes twice as long
-    longest: int = 32  # most codebooks of a residual code: longer ones are searched too slowly
-    chains: tuple[int, ...] = (4, 8)  # codebooks of each part of product residual codes
+    screening_share: float = 0.5  # of the time of a full fit on the rows of the screening
     beam_size: int = 16  # of additive codes
     learned_rows: int = 16_384  # of the index that codes can be trained for
     mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
 
 
 DEFAULTS = Defaults()
-Made: TypeAlias = VectorCodes | SizedCode
-
-
-class Candidate(NamedTuple):
-    """A code: its name, how many centroids are added up in a part of a row, which is its cost, and what makes it."""
-
-    name: str
-    chain: int
-    make: Callable[[], Made]
-
-    def unfitted(self, **settings: object) -> Made:
-        """An unfitted one with those of the settings that it has."""
-        made = self.make()
-        code = cast(BaseEstimator, _code(made))
-        code.set_params(**{name: settings[name] for name in settings.keys() & code.get_params().keys()})
-        return made
-
-
-def _code(made: Made) -> Made:
-    """A code without its norms."""
-    return made.quantizer if isinstance(made, WithNorms) else made
-
-
-def candidates(
-    n_bytes: int, d: int, n: int, *, metric: str = "l2", norms: bool = False, seed: Seed = None, **settings: object
-) -> list[Candidate]:
-    """The codes of at most `n_bytes` a row of d columns that n rows suffice to learn, the cheapest first.
-
-    With `norms`, for rows of different norms, a byte may be the norm's. `settings` are those of sums of centroids.
-    """
-    K, per_byte = (256, 1) if n >= 256 else (16, 2)  # centroids, and their codes in a byte
-    units, norms = n_bytes * per_byte, norms and n_bytes > 1
-    found: list[Candidate] = []
-    if units <= d:
-        sized = partial(ProductCode, n_bytes, metric=metric, random_state=seed)
-        product = partial(ProductQuantizer, units, K, random_state=seed)
-        found.append(Candidate("product", 1, sized if K == 256 and norms else product))
-        found.append(Candidate("product, no rotation", 1, partial(product, rotation=None)))
-    if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
-        found.append(Candidate("axes", 1, partial(AxisQuantizer, n_bytes)))
-        if norms:
-            found.append(Candidate("axes, norms", 1, partial(_with_norms, partial(AxisQuantizer, n_bytes - 1))))
-    bits = next((bits for bits in (16, 8, 6, 4) if -(-bits * d // 8) <= n_bytes), None)
-    if bits is not None:
-        found.append(Candidate(f"scalar, {bits} bits", 1, partial(ScalarQuantizer, bits)))
-    ranks = "l2" if metric == "l2" else "ip"
-    settings |= {"metric": ranks, "n_centroids": K, "beam_size": DEFAULTS.beam_size, "random_state": seed}
-    found += _sums(units, d, settings)
-    if norms:
-        shorter = _sums(units - per_byte, d, settings)
-        found += [one._replace(name=f"{one.name}, norms", make=partial(_with_norms, one.make)) for one in shorter]
-    return sorted(found, key=lambda candidate: candidate.chain)
-
-
-def _with_norms(make: Callable[[], Made]) -> WithNorms:
-    return WithNorms(cast(VectorCodes, make()))
-
-
-def _sums(units: int, d: int, settings: dict[str, Any]) -> list[Candidate]:
-    """Residual codes of `units` codebooks, and product residual codes of about as many."""
-    found: dict[int, Candidate] = {}
-    for target in DEFAULTS.chains:
-        chain = _chain(units, target, found)
-        if 1 < (splits := units // chain) <= d:
-            make = partial(ProductResidualQuantizer, splits, chain, **settings)
-            found[chain] = Candidate(f"product residual, {splits} x {chain}", chain, make)
-    if 1 < units <= DEFAULTS.longest:
-        found[units] = Candidate("residual", units, partial(ResidualQuantizer, units, **settings))
-    return list(found.values())
-
-
-def _chain(units: int, target: int, used: Container[int]) -> int:
-    """How many codebooks, about `target`, sums have that leave the fewest of the units over: `target` or one more or
-    less, or, where those leave any, others up to half more that were not used."""
-    chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)
-    if not units % chain or units < 2 * chain:
-        return chain
-    others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
-    return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
-
-
-class OutOfTime(Exception):
-    """A candidate was stopped."""
 
 
 @dataclass
-class Short:
-    """A short fit of `rows` rows in `seconds` by the clock, and the recall (q,) of its codes, of which a thousand are
-    encoded in `encode_seconds`. A full fit learns from `least` rows at least."""
+class Budget:
+    """Predicted seconds for the short fits of candidates on `screened` rows of d columns, for the full fit of the
+    winner, and for encoding `encoded` rows. If rows are encoded, these are seconds beyond what the first candidate
+    takes."""
 
-    candidate: Candidate
+    seconds: float
+    screened: int
+    encoded: int
+    d: int
+
+    def allows(self, one: Candidate, least: int, *, first: bool) -> bool:
+        """Whether the full fit of a candidate on `least` rows is within the seconds that its short fit leaves, which
+        are then the budget's; that of the first one always is."""
+        short = DEFAULTS.screening_share * one.seconds(self.screened, 0, self.d)
+        full = one.seconds(least, self.encoded, self.d)
+        if first and self.encoded:
+            self.seconds += short + full
+        if allowed := first or short + full <= self.seconds:
+            self.seconds -= short
+        return allowed
+
+    def rows(self, winner: Candidate, most: int) -> int:
+        """Rows of the winner's full fit: as many as the seconds allow, at most `most`."""
+        each = winner.seconds(1, 0, self.d)
+        spare = self.seconds - winner.seconds(0, self.encoded, self.d)
+        return most if spare >= each * most else max(self.screened, int(spare / each))
+
+
+class Short(NamedTuple):
+    """The recall (q,) of codes of a short fit, their bytes, and the seconds that it took."""
+
     values: np.ndarray
     n_bytes: int
-    rows: int
     seconds: float
-    encode_seconds: float
-    least: int = 0
-
-
-class Budget:
-    """Seconds by the clock in which the winner is fitted and encodes `n_encoded` rows. These are those beyond what the
-    first candidate takes, if rows are encoded."""
-
-    def __init__(self, seconds: float, n_encoded: int = 0) -> None:
-        self._end, self._n_encoded = time.perf_counter() + seconds, n_encoded
-        self.reserved: float | None = None  # seconds of the full fit of what would win so far
-        self._stop = np.inf
-
-    def begin(self) -> None:
-        """Begin a short fit: OutOfTime if no time is left but for the full fit of what would win."""
-        now = time.perf_counter()
-        if self.reserved is not None:
-            self._stop = min(self._end - self.reserved, now + (self._end - now) / (1 + DEFAULTS.growth))
-        self.tick()
-
-    def tick(self, step: int = 0, record: Fields | None = None) -> None:
-        """The callback of a short fit: OutOfTime where its full fit would end too late, or that of what would win."""
-        if time.perf_counter() >= self._stop:
-            raise OutOfTime
-
-    def needed(self, short: Short, rows: int) -> float:
-        """Seconds of a full fit on that many rows, and of encoding."""
-        return DEFAULTS.growth * (short.seconds * rows / short.rows + short.encode_seconds * self._n_encoded / 1000)
-
-    def fits(self, short: Short) -> bool:
-        """Whether the full fit ends in time; that of the first candidate always does."""
-        needed = self.needed(short, short.least)
-        if self.reserved is None and self._n_encoded:
-            self._end += needed
-        return self.reserved is None or time.perf_counter() + needed <= self._end
-
-    def rows(self, short: Short, most: int) -> int:
-        """Rows of a full fit: as many as the time allows, at most `most`."""
-        spare, each = self._end - time.perf_counter() - self.needed(short, 0), DEFAULTS.growth * short.seconds
-        return most if spare * short.rows >= each * most else max(short.rows, int(spare * short.rows / each))
 
 
 @dataclass(frozen=True)
@@ -228,15 +122,14 @@ class Screening:
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
         return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
-    def run(self, candidate: Candidate, tick: Callback = ignore) -> "Short":
+    def run(self, candidate: Candidate) -> Short:
         """Fit on the training rows, and find the neighbours of the held-out queries by codes alone."""
         started, held = time.perf_counter(), self.held
         fitted, norms = self.fitted(
-            candidate.unfitted(max_iter=DEFAULTS.screening_rounds, beam_size=DEFAULTS.screening_beam), self.train, tick
+            candidate.unfitted(max_iter=DEFAULTS.screening_rounds, beam_size=DEFAULTS.screening_beam), self.train
         )
         seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
-        fitted.encode(held.rows[:1])  # loading and compiling in the first call are not timed
-        encoding = timeit(lambda: fitted.add_to(index, held.rows), number=1) / len(held.rows)
+        fitted.add_to(index, held.rows)
         if norms is None:
             length = row_length(held.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
             values = held.found(nearest_codes(index, held.queries, held.k, held.metric, length))
@@ -244,11 +137,11 @@ class Screening:
             rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
             values = held.recall(rows, widened(held.queries, rows.shape[1]))
         n_bytes = index.sa_code_size() + (norms is not None)
-        return Short(candidate, values, n_bytes, len(self.train), seconds, 1e3 * encoding)
+        return Short(values, n_bytes, seconds)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
         """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
-        if isinstance(code := _code(quantizer), AbstractAdditiveQuantizer):
+        if isinstance(code := without_norms(quantizer), AbstractAdditiveQuantizer):
             uses_queries = code.metric == "ip"
         else:
             uses_queries = self.held.metric == "l2" and isinstance(code, ProductQuantizer | ProductCode)
@@ -259,13 +152,13 @@ class Screening:
 
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
-    `Index.build(X, found.quantizer, norms=found.norms)`; `table`: the records of `Trial` for each short fit that ended,
-    the winner first, then by "value" (recall of 10 neighbours by codes alone), with "bytes", "rows" learned from and
-    "seconds" by the clock."""
+    `Index.build(X, found.quantizer, norms=found.norms)`; `trials`: the records of `Trial` for each short fit, the
+    winner first, then by "value" (recall of 10 neighbours by codes alone), with "bytes", "rows" learned from and
+    "seconds" by the clock, which decide nothing."""
 
     quantizer: VectorCodes
     norms: Norms | None
-    table: list[Record]
+    trials: list[Record]
 
 
 def best(
@@ -294,11 +187,11 @@ def best(
     standard error, the one that adds up the fewest centroids wins, and it alone is fitted in full. Where half of the
     index's rows or more are learned from, it is trained for these ("known" in `ResidualQuantizer`).
 
-    Within `seconds` of the clock the winner is to be fitted. A candidate whose full fit would end later is stopped or
-    left out; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be encoded, the seconds are
-    those beyond what the first one takes to learn and to encode them. Sums learn from as many rows as the time allows,
-    twice those of the screening at least, and from all that they are trained for. Given enough time the winner depends
-    on `random_state` alone.
+    Within `seconds` the winner is to be fitted. These are predicted, for two cores, from the numbers of rows, columns
+    and centroids, so that the same seed gives the same codes on any machine however busy. A candidate whose full fit
+    would take longer is left out; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be
+    encoded, the seconds are those beyond what the first one takes to learn and to encode them. Sums learn from as many
+    rows as the seconds allow, twice those of the screening at least, and from all that they are trained for.
 
     `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
     be used.
@@ -312,7 +205,7 @@ def best(
     X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
     check_integer(n_bytes, "n_bytes", low=1)
-    budget = Budget(np.inf if seconds is None else check_real(seconds, "seconds", low=0), n_encoded)
+    seconds = np.inf if seconds is None else check_real(seconds, "seconds", low=0)
     generator = numpy_generator(random_state)
     n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
     screening, seed = Screening.of(X, queries, n_rows, metric, generator), draw_seed(generator)
@@ -320,35 +213,29 @@ def best(
     listed = candidates(
         n_bytes, X.shape[1], len(screening.train), metric=metric,
         norms=metric != "cosine" and not known and row_length(screening.train) is None, seed=seed,
-        smoothing=1.0 if known else 1 - screening.known / 2,
+        beam_size=DEFAULTS.beam_size, smoothing=1.0 if known else 1 - screening.known / 2,
     )  # fmt: skip
     n, full = len(screening.train), max(len(screening.train), min(len(X), DEFAULTS.fitted_rows))
-    trial, shorts = Trial[str](callback or ignore, len(listed)), dict[str, Short]()
-    for candidate in listed:
-        try:
-            budget.begin()
-            short = screening.run(candidate, budget.tick)
-        except OutOfTime:
-            continue
-        short.least = full if candidate.chain == 1 or known else min(2 * n, full)
-        if budget.fits(short):
-            shorts[candidate.name], about = short, {"bytes": short.n_bytes, "rows": n, "seconds": short.seconds}
-            trial.add(candidate.name, short.values, candidate.chain, **about)
-            leader = shorts[trial.winner()]
-            budget.reserved = budget.needed(leader, leader.least)
-    winner = trial.winner(*([name for name, short in shorts.items() if budget.fits(short)] or [listed[0].name]))
-    made, most = shorts[winner].candidate.unfitted(known=known), budget.rows(shorts[winner], full)
-    if shorts[winner].candidate.chain > 1 and most < len(X):  # others learn faster
+    budget = Budget(seconds, n, n_encoded, X.shape[1])
+    least = {one.name: full if one.chain == 1 or known else min(2 * n, full) for one in listed}
+    listed = [one for one in listed if budget.allows(one, least[one.name], first=one is listed[0])]
+    trial = Trial[str](callback or ignore, len(listed))
+    for one in listed:
+        short = screening.run(one)
+        trial.add(one.name, short.values, one.chain, bytes=short.n_bytes, rows=n, seconds=short.seconds)
+    winner = next(one for one in listed if one.name == trial.winner())
+    made, most = winner.unfitted(known=known), budget.rows(winner, full)
+    if winner.chain > 1 and most < len(X):  # others learn faster
         X = X[np.sort(generator.choice(len(X), most, replace=False))]
-    table = sorted(trial.table(winner), key=lambda record: (not record["won"], -record["value"]))
-    return Best(*screening.fitted(made, X), table)
+    trials = sorted(trial.table(), key=lambda record: (not record["won"], -record["value"]))
+    return Best(*screening.fitted(made, X), trials)
 
 
 @dataclass(eq=False, repr=False)
 class BestCode(SizedCode):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner.
 
-    Its fields are arguments of `best`. Afterwards `table_` is the table of candidates.
+    Its fields are arguments of `best`. Afterwards `trials_` are the records of its candidates.
     """
 
     n_bytes: int
@@ -363,5 +250,5 @@ class BestCode(SizedCode):
     ) -> VectorCodes:
         """The fitted winner on rows X (n, d), chosen by `queries` (q, d) or by rows held out."""
         found = best(X, queries=queries, **self.get_params(), callback=callback)
-        self.table_, self.norms_ = found.table, found.norms
+        self.trials_, self.norms_ = found.trials, found.norms
         return found.quantizer

@@ -163,8 +163,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     """Rotate vectors so that an engine's own codes have a higher recall; distances do not change.
 
     Learning needs only the codec's reconstructions: decode the codes of X R, fit a rotation of X to them (Procrustes),
-    and repeat, as in OPQ and ITQ. Rotations learned from several starts race on held-out rows against no rotation, a
-    random one and the principal axes. For signs and RaBitQ the best of these is refined by gradients of the rank
+    and repeat, as in OPQ and ITQ. Rotations learned from several starts are compared on held-out rows with no rotation,
+    a random one and the principal axes. For signs and RaBitQ the best of these is refined by gradients of the rank
     correlation of scores and distances among near rows (`order.py`). The rotation of highest recall wins; if it was
     learned, it is fitted further on all rows.
 
@@ -354,7 +354,7 @@ class _CodedRows:
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """Rotations that are raced and learned from: (d, d) float32 each, "none" first."""
+    """Rotations that are compared and learned from: (d, d) float32 each, "none" first."""
     d = X.shape[1]
     axes = np.linalg.eigh(np.cov(X.T.astype(np.float64), bias=True).reshape(d, d))[1][:, ::-1]
     made = {

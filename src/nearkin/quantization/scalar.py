@@ -12,6 +12,7 @@ from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
+from nearkin.statistics import whole_rows
 
 _TYPES = {
     4: faiss.ScalarQuantizer.QT_4bit,
@@ -71,7 +72,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         TypeError for data that cannot be used; with 16 bits also for values outside half precision.
         """
         check_choice(self.n_bits, "n_bits", _TYPES)
-        X = validate_vectors(self, X, reset=True)
+        X = whole_rows(self, X)
         self.normalized_ = has_unit_rows(X)
         if self.n_bits == 16:
             largest = _largest(X)

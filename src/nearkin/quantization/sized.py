@@ -15,7 +15,7 @@ from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.statistics import shared_generator, training_rows
+from nearkin.statistics import shared_generator, training_rows, whole_rows
 
 _SAMPLE, _SEARCHED = 8_192, 4_096  # rows for the levels and the choice, and those among which queries find, at most
 _ROUNDS, _LISTS = 4, 64  # of the short fits, at most
@@ -50,7 +50,7 @@ class WithNorms(SizedCode):
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> VectorCodes:
         options = {} if queries is None else {"queries": queries}
-        self.norms_ = Norms.learned(np.asarray(X))
+        self.norms_ = Norms.learned(whole_rows(self, X))
         return self.quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
 
 

@@ -44,9 +44,9 @@ class Defaults:
     beyond: float = 3.0  # first overrelaxation; +.1 to 1.4 points on nine sets (2026-11-23, notes)
     wide_rounds: int = 4  # one round in four is along more axes, if the start has them, and does the work of two
     plain_iterations: int = 25  # k-means iterations without a rotation, FAISS's default
-    race_rounds: int = 5  # with a rotation, of the short fit from each start
-    race_rows: int = 16  # of that fit, for each centroid
-    judged_rows: int = 4_000  # at most
+    short_rounds: int = 5  # with a rotation, of the short fit from each start
+    short_rows: int = 16  # of that fit, for each centroid
+    searched_rows: int = 4_000  # at most
     space_from: int = 64  # least number of columns for which leaving out axes saves time
     space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
@@ -298,12 +298,12 @@ def _chosen(
     """The start whose codes have the highest recall after a short fit of few rows, and each one's record; where recall
     cannot be measured, that which loses the least of the rows' variance. Every process chooses by the same rows."""
     M, K, seed = plan.n_subspaces, plan.n_centroids, draw_seed(generator)
-    X, weights = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.race_rows * K])
+    X, weights = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.short_rows * K])
     few, held, trial = TrainingRows(X, Shard.of(X), weights), _held_out(rows, generator), Trial[str]()
     for name, start in starts.items():  # they cost the same
         Z = start.space.rows(X)
         state = State(start.rotation, kmeans(Z @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights))
-        state = start.space.widened(refine(replace(few, X=Z), state, exact_update, DEFAULTS.race_rounds))
+        state = start.space.widened(refine(replace(few, X=Z), state, exact_update, DEFAULTS.short_rounds))
         Z = (X if held is None else held.rows) @ state.rotation
         decoded = decode(assign(Z, state.codebooks), state.codebooks)
         if held is not None:
@@ -318,7 +318,7 @@ def _held_out(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | N
     """Given queries, or some rows, and their neighbours among others; None if rows have weights or are too few."""
     if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * OF_TRIALS.queries):
         return None
-    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.judged_rows + OF_TRIALS.queries])
+    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.searched_rows + OF_TRIALS.queries])
     count = min(OF_TRIALS.queries, len(X) // 4)
     few = (X[count:], X[:count]) if rows.queries is None else (X, rows.queries)
     return HeldOut.of(*few)
