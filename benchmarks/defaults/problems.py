@@ -95,9 +95,9 @@ def known_rows(name: str, data: Path, seed: int) -> float:
     return 100 * recall_k_at_k(index.search(Q, NEIGHBOURS)[1], nearest_rows(X, Q, NEIGHBOURS), NEIGHBOURS)
 
 
-def chosen(n_bytes: int, known: bool, seed: int) -> Callable[[np.ndarray], Any]:
+def chosen(n_bytes: int, seed: int) -> Callable[[np.ndarray], Any]:
     def learn(X: np.ndarray) -> Any:
-        return best(X, n_bytes, n_rows=len(X) if known else 100 * len(X), random_state=seed).quantizer
+        return best(X, n_bytes, n_rows=100 * len(X), random_state=seed).quantizer
 
     return learn
 
@@ -271,9 +271,8 @@ PROBLEMS = {
     "residual, GIST, 8 bytes": _codes("gist", ResidualQuantizer, 8),
     "known rows, word vectors, 8 bytes": Problem(_RECALL, partial(known_rows, "vocabulary"), 1),
     "known rows, GIST, 8 bytes": Problem(_RECALL, partial(known_rows, "gist"), 1),
-    "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(chosen, 8, False)), 1),
-    "best, GIST, 8 bytes": Problem(_RECALL, partial(codes, "gist", partial(chosen, 8, False)), 1),
-    "best, known word vectors, 8 bytes": Problem(_RECALL, partial(codes, "vocabulary", partial(chosen, 8, True)), 1),
+    "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(chosen, 8)), 1),
+    "best, GIST, 8 bytes": Problem(_RECALL, partial(codes, "gist", partial(chosen, 8)), 1),
     "signs, sentences": Problem(_RECALL, partial(turned, "sentences", "sign"), 1),
     "signs, SIFT": Problem(_RECALL, partial(turned, "sift", "sign")),
     "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16"), 1),

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.quantization.best import (
-    DEFAULTS,
+    _SHARE,
     BestCode,
     Budget,
     Candidate,
@@ -68,7 +68,7 @@ def test_a_full_fit_learns_from_as_many_rows_as_the_seconds_allow():
 def test_codes_that_learn_or_encode_too_slowly_are_left_out():
     """The seconds are those beyond what the first code takes, if rows are encoded."""
     slow, n = CODE._replace(chain=8), 1000
-    short, full = (share * CODE.seconds(n, 0, 64) for share in (DEFAULTS.screening_share, 1))
+    short, full = (share * CODE.seconds(n, 0, 64) for share in (_SHARE, 1))
     budget = Budget(0.0, n, 0, 64)
     assert budget.allows(CODE, n, first=True)
     assert not budget.allows(CODE, n, first=False)

@@ -35,21 +35,18 @@ from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of the comparison, from SIFT, MNIST, GIST, sentences and word vectors; `python -m benchmarks
-    codecs` measures it as a whole.
-    """
+    """Tuned numbers of the comparison; `python -m benchmarks codecs` measures it as a whole."""
 
-    fitted_rows: int = 65_536  # rows of a fit, at most, with 256 centroids
-    screening_rows: int = 4_096  # rows of a short fit, and rows to be found, at most
-    screening_rounds: int = 4
-    screening_beam: int = 8
-    screening_share: float = 0.5  # of the time of a full fit on the rows of the screening
-    beam_size: int = 16  # of additive codes
-    learned_rows: int = 16_384  # of the index that codes can be trained for
-    mostly_known: float = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
+    beam_size: int = 16  # of additive codes: SIFT in 8 bytes .6430, with 8 .6318; GIST .5242, .5267 (2026-11)
 
 
 DEFAULTS = Defaults()
+_FITTED = 65_536  # rows of a fit, at most
+_SCREENED = 4_096  # rows of a short fit, and rows to be found, at most
+_SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit, which takes
+_SHARE = 0.5  # of the time of a full one on the same rows
+_TRAINED_FOR = 16_384  # rows of the index that codes can be trained for, at most
+_KNOWN = 0.5  # if this share of the index's rows is learned from, codes are trained for these rows
 
 
 @dataclass
@@ -66,7 +63,7 @@ class Budget:
     def allows(self, one: Candidate, least: int, *, first: bool) -> bool:
         """Whether the full fit of a candidate on `least` rows is within the seconds that its short fit leaves, which
         are then the budget's; that of the first one always is."""
-        short = DEFAULTS.screening_share * one.seconds(self.screened, 0, self.d)
+        short = _SHARE * one.seconds(self.screened, 0, self.d)
         full = one.seconds(least, self.encoded, self.d)
         if first and self.encoded:
             self.seconds += short + full
@@ -115,19 +112,17 @@ class Screening:
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = queries[:half][: OF_TRIALS.queries], queries[half:]
-        known = min(len(X), DEFAULTS.learned_rows) / n_rows  # part of the index's rows
-        unseen = min(round((1 - known) * min(DEFAULTS.screening_rows, len(order))), len(order) // 4)
-        found = min(DEFAULTS.screening_rows, len(order) if known == 1 else round(unseen / (1 - known)))
-        train = order[unseen : unseen + DEFAULTS.screening_rows]
+        known = min(len(X), _TRAINED_FOR) / n_rows  # part of the index's rows
+        unseen = min(round((1 - known) * min(_SCREENED, len(order))), len(order) // 4)
+        found = min(_SCREENED, len(order) if known == 1 else round(unseen / (1 - known)))
+        train = order[unseen : unseen + _SCREENED]
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
         return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
     def run(self, candidate: Candidate) -> Short:
         """Fit on the training rows, and find the neighbours of the held-out queries by codes alone."""
         started, held = time.perf_counter(), self.held
-        fitted, norms = self.fitted(
-            candidate.unfitted(max_iter=DEFAULTS.screening_rounds, beam_size=DEFAULTS.screening_beam), self.train
-        )
+        fitted, norms = self.fitted(candidate.unfitted(**_SHORT), self.train)
         seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
         fitted.add_to(index, held.rows)
         if norms is None:
@@ -209,13 +204,13 @@ def best(
     generator = numpy_generator(random_state)
     n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
     screening, seed = Screening.of(X, queries, n_rows, metric, generator), draw_seed(generator)
-    known = screening.known >= DEFAULTS.mostly_known and metric != "ip"
+    known = screening.known >= _KNOWN and metric != "ip"
     listed = candidates(
         n_bytes, X.shape[1], len(screening.train), metric=metric,
         norms=metric != "cosine" and not known and row_length(screening.train) is None, seed=seed,
         beam_size=DEFAULTS.beam_size, smoothing=1.0 if known else 1 - screening.known / 2,
     )  # fmt: skip
-    n, full = len(screening.train), max(len(screening.train), min(len(X), DEFAULTS.fitted_rows))
+    n, full = len(screening.train), max(len(screening.train), min(len(X), _FITTED))
     budget = Budget(seconds, n, n_encoded, X.shape[1])
     least = {one.name: full if one.chain == 1 or known else min(2 * n, full) for one in listed}
     listed = [one for one in listed if budget.allows(one, least[one.name], first=one is listed[0])]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -23,20 +22,11 @@ SUMS = {"product-residual": 4, "product-residual-long": 8}  # codebooks of a par
 NORMS = "-norms"  # ending of the names of codes with a byte for the norm of each row
 NAMES = (PRODUCT, PLAIN, AXES, AXES + NORMS, *SCALARS, *(n + e for e in ("", NORMS) for n in (*SUMS, RESIDUAL)))
 
-
-@dataclass(frozen=True)
-class Defaults:
-    """Sizes that are tried, and seconds of two cores (AMD EPYC, 2026-11-26: of 22 fits of 64 to 512 columns and 8 to 16
-    bytes within a factor of two), which are predicted so that no choice depends on how busy a machine is.
-    """
-
-    longest: int = 32  # most codebooks of a residual code: longer ones are searched too slowly
-    learning: float = 6e-10  # seconds of a fit for each column of a row and of a centroid that it is compared with
-    encoding: float = 6e-11  # the same of encoding
-    overhead: int = 400  # columns more, for what does not depend on their number
-
-
-DEFAULTS = Defaults()
+_LONGEST = 32  # most codebooks of a residual code: longer ones are searched too slowly
+# Seconds of two cores for each column of a row and of a centroid that it is compared with. Predicted seconds of 22 fits
+# of 64 to 512 columns in 8 to 16 bytes were within a factor of 2.5 of those of an AMD EPYC (2026-11-26).
+_LEARNING, _ENCODING = 6e-10, 6e-11
+_OVERHEAD = 400  # columns more, for what does not depend on their number
 Made: TypeAlias = VectorCodes | SizedCode
 
 
@@ -58,8 +48,8 @@ class Candidate(NamedTuple):
 
     def seconds(self, learned: int, encoded: int, d: int) -> float:
         """Predicted seconds on two cores to learn from and to encode numbers of rows of d columns."""
-        learning = (self.chain + (self.name == PRODUCT)) * learned * DEFAULTS.learning  # a rotation takes as long again
-        return (learning + self.chain * encoded * DEFAULTS.encoding) * self.compared * (d + DEFAULTS.overhead)
+        learning = (self.chain + (self.name == PRODUCT)) * learned * _LEARNING  # a rotation takes as long again
+        return (learning + self.chain * encoded * _ENCODING) * self.compared * (d + _OVERHEAD)
 
 
 def without_norms(made: Made) -> Made:
@@ -127,7 +117,7 @@ def sums(units: int) -> dict[str, tuple[int, int]]:
         chain = _chain(units, target, used)
         if chain not in used and (splits := units // chain) > 1:
             found[name] = splits, chain
-    return found | ({RESIDUAL: (1, units)} if 1 < units <= DEFAULTS.longest else {})
+    return found | ({RESIDUAL: (1, units)} if 1 < units <= _LONGEST else {})
 
 
 def _chain(units: int, target: int, used: Container[int]) -> int:
