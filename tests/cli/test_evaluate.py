@@ -315,6 +315,6 @@ def test_sweep_keeps_the_relevance_that_exact_search_has(judged: Path) -> None:
     how = ("--queries", judged / "Q.npy", *ids, "--methods", "product,float16", "--minutes", 1, "--recall", 0.9)
     record = run_json("sweep", judged / "X.npy", *how)
     exact = next(trial for trial in record["trials"] if trial["method"] == "float16")
-    assert exact["recall"]["1"] == pytest.approx(1, abs=1e-6)
+    assert exact["value"] == pytest.approx(1, abs=1e-6)
     assert record["choice"]["recall_low"] >= 0.9 or record["choice"] is None
     assert "--ids" in run("sweep", judged / "X.npy", *how).stdout

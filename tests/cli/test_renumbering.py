@@ -157,5 +157,5 @@ def test_sweep_and_its_grades(tmp_path: Path, rows: tuple[np.ndarray, ...]) -> N
         for seed in range(3):
             how = (tmp_path / "X.npy", "--queries", tmp_path / "Q.npy", "--methods", "product", "--seed", seed)
             records = run_json("sweep", *how, "--recall", 0.6), run_json("sweep", *how, "--qrels", qrels)
-            found[order].append({f"{n}": record["trials"][0]["recall"]["1"] for n, record in enumerate(records)})
+            found[order].append({f"{n}": record["trials"][0]["value"] for n, record in enumerate(records)})
     check_alike(found, 0.05)
