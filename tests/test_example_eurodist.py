@@ -24,11 +24,11 @@ def test_on_made_up_distances(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "map.png").stat().st_size > 10_000
 
 
-def test_on_a_table_of_distances(monkeypatch, tmp_path, capsys):
-    points = np.random.default_rng(0).normal(size=(8, 2))
-    distances = np.linalg.norm(points[:, None] - points, axis=2)
-    names = [f"city {n}" for n in range(8)]
+def test_a_table_of_distances_is_read(tmp_path):
+    made = runpy.run_path(str(SCRIPT))
+    names, distances = made["invent_distances"](4)
     with (tmp_path / "d.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["", *names], *([name, *row] for name, row in zip(names, distances, strict=True))])
-    run(monkeypatch, tmp_path / "d.csv", "--answers", "100", "--out", tmp_path / "map.png")
-    assert "from 100 answers" in capsys.readouterr().out
+    found = made["read_distances"](tmp_path / "d.csv")
+    assert found[0] == names
+    np.testing.assert_allclose(found[1], distances)

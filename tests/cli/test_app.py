@@ -180,10 +180,8 @@ def test_what_is_embedded_and_recommended_is_printed_in_ascii(tmp_path: Path) ->
     """The work was done, and the command ended with code 2."""
     lines = [f"käufer-{i % 8},größe-{i % 7}" for i in range(40)]
     (tmp_path / "pairs.csv").write_text("\n".join(["käufer,ware", *lines]), encoding="utf-8")
-    for words in (
-        f"embed {tmp_path}/pairs.csv --dim 2 --loss all-pairs --out {tmp_path}/emb",
-        f"recommend {tmp_path}/emb --all -k 2",
-    ):
+    embed = f"embed {tmp_path}/pairs.csv --dim 2 --loss all-pairs --out {tmp_path}/emb"
+    for words in (embed, f"recommend {tmp_path}/emb --all -k 2"):
         result = CliRunner(charset="ascii").invoke(app, words.split())
         assert result.exit_code == 0, result.stderr
         assert rb"k\xe4ufer" in result.stdout_bytes

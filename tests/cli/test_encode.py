@@ -14,16 +14,8 @@ def test_encode_then_again(files: Path, tmp_path: Path) -> None:
     for i, rows in enumerate(np.array_split(X, 3)):
         np.save(tmp_path / "parts" / f"{i}.npy", rows)
     assert run("compress", f"{files / 'data.npz'}:base", "--method", "lsh", "--bytes", "3", "--out", tmp_path / "idx")
-    args = (
-        "encode",
-        tmp_path / "parts" / "*.npy",
-        "--model",
-        tmp_path / "idx",
-        "--out",
-        tmp_path / "out",
-        "--workers",
-        0,
-    )
+    where = "--model", tmp_path / "idx", "--out", tmp_path / "out"
+    args = "encode", tmp_path / "parts" / "*.npy", *where, "--workers", 0
     record = run_json(*args)
     assert (record["shards"], record["skipped"], record["rows"], record["bytes_per_vector"]) == (3, 0, 600, 3)
     assert "--overwrite to replace it" in run(*args).stderr

