@@ -1,6 +1,5 @@
 """`nearkin embed` on comparisons: a map of the objects, measured on held-out answers and saved as a folder."""
 
-import csv
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from nearkin._storage import check_target, saving_folder
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import held_out_noise_floor, number_questions, split_comparisons
+from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal.answers import N_FOLDS, error_interval
 from nearkin.embedding.ordinal.answers import reversed_raters as reversed_raters_of
 from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
@@ -171,8 +171,8 @@ def _write(out: StrPath, model: nk.OrdinalEmbedding, answers: Comparisons, recor
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}, overwrite) as folder:
         write_embedding(model, folder)
         model.write_coordinates(folder / "coordinates.csv")
-        with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("anchor", "left", "right"), *record["next_queries"]])
+        asked = np.array(record["next_queries"], object).reshape(-1, 3).T
+        write_table(folder / "questions.csv", [dict(zip(("anchor", "left", "right"), asked, strict=True))], ".csv")
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:

@@ -6,7 +6,6 @@ from textwrap import shorten
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet as arrow
 
 import nearkin as nk
 from nearkin._check import check_real
@@ -15,6 +14,7 @@ from nearkin._fields import StrPath
 from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
+from nearkin.data.formats.parquet import write_table
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.pipeline.inputs import GivenVectors, find_ids, places_of
 from nearkin.pipeline.run import RUN, Steps, write_record
@@ -74,7 +74,7 @@ def make_ids(
         if parquet:
             ids = pa.FixedSizeListArray.from_arrays(pa.array(made.ids_.ravel()), made.levels)
             columns = {"item": names, "ids": ids, "tokens": made.tokens(made.ids_)}
-            arrow.write_table(pa.table(columns), fresh / TABLE)
+            write_table(fresh / TABLE, [columns], ".parquet")
         prefixes = _prefixes(made, names if titles is None else titles)
         write_record(fresh / RUN, record | {"prefixes": prefixes, "seconds": steps.seconds})
     return record | {"seconds": steps.seconds}

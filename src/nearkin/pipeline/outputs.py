@@ -1,22 +1,20 @@
 """Files that commands write: vectors, and the tables of answers."""
 
-import csv
 import glob
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
 from nearkin._check import check_choice
 from nearkin._fields import StrPath
 from nearkin._storage import check_target as check_target
 from nearkin._storage import regular_file, replacing, write_rows
 from nearkin._types import ArrayLike, Record
+from nearkin.data.formats.parquet import write_table
 from nearkin.index.hits import found, long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
@@ -33,10 +31,6 @@ def check_input(given: str) -> None:
         regular_file(given)
 
 
-def _delimiter(table: Path) -> str:
-    return "\t" if table.suffix.lower() == ".tsv" else ","
-
-
 def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
     """Write rows of `shape` (n, d) that come in chunks, whole or not at all: .npy of float32, or .parquet with a column
     "vector" of lists."""
@@ -44,12 +38,8 @@ def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, 
         if Path(out).suffix.lower() == ".npy":
             write_rows(fresh, chunks, shape, np.dtype(np.float32))
             return
-        schema = pa.schema([("vector", pa.list_(pa.float32(), shape[1]))])
-        with parquet.ParquetWriter(fresh, schema) as writer:
-            for chunk in chunks:
-                rows = np.ascontiguousarray(chunk, np.float32)
-                lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), shape[1])
-                writer.write_table(pa.table({"vector": lists}, schema=schema))
+        rows = (pa.array(np.ascontiguousarray(chunk, np.float32).ravel()) for chunk in chunks)
+        write_table(fresh, ({"vector": pa.FixedSizeListArray.from_arrays(row, shape[1])} for row in rows), ".parquet")
 
 
 def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path:
@@ -71,23 +61,13 @@ def write_answers(
     """
     path = check_ending(path)
     ending = path.suffix.lower()
-    with replacing(path) as fresh, ExitStack() as files:
-        if ending == ".npz":
-            queries, scores, ids = (np.concatenate(part) for part in zip(*blocks, strict=True))
-            np.savez(files.enter_context(fresh.open("wb")), ids=ids, scores=scores, queries=queries)
-        elif ending == ".parquet":
-            writer = None
-            for block in blocks:
-                table = pa.table(dict(zip(columns, long_form(*block), strict=True)))
-                if writer is None:  # the first block gives the types of the columns
-                    writer = files.enter_context(parquet.ParquetWriter(fresh, table.schema))
-                writer.write_table(table)
-        else:
-            file = files.enter_context(fresh.open("w", newline="", encoding="utf-8"))
-            writer = csv.writer(file, delimiter=_delimiter(path))
-            writer.writerow(columns)
-            for block in blocks:
-                writer.writerows(zip(*(column.tolist() for column in long_form(*block)), strict=True))
+    with replacing(path) as fresh:
+        if ending != ".npz":
+            write_table(fresh, (dict(zip(columns, long_form(*block), strict=True)) for block in blocks), ending)
+            return
+        queries, scores, ids = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        with fresh.open("wb") as file:
+            np.savez(file, ids=ids, scores=scores, queries=queries)
 
 
 def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:

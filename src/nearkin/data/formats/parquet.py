@@ -1,8 +1,9 @@
 """Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +20,19 @@ _LOOK = 50  # rows that show what columns of text hold
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
 
-def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """Write arrays (n,) as a table, .parquet or else .csv."""
-    if path.suffix.lower() == ".parquet":
-        parquet.write_table(pa.table(columns), path)
+def write_table(path: Path, blocks: Iterable[Mapping[str, "np.ndarray | pa.Array"]], ending: str) -> None:
+    """Write blocks of columns (n,), at least one block, as one table: .parquet, .csv or .tsv."""
+    first, *_ = few = list(islice(blocks := iter(blocks), 1))
+    if ending == ".parquet":
+        with parquet.ParquetWriter(path, pa.table(first).schema) as writer:
+            for block in chain(few, blocks):
+                writer.write_table(pa.table(block))
         return
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        rows = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",")
+        rows.writerow(first)
+        for block in chain(few, blocks):
+            rows.writerows(zip(*(column.tolist() for column in block.values()), strict=True))
 
 
 def open_file(path: Path) -> parquet.ParquetFile:

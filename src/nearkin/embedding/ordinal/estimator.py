@@ -15,12 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin import _check
 from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
-from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import (
+    check_target,
+    one_version,
+    read_arrays,
+    read_config,
+    replacing,
+    saving_folder,
+    write_arrays,
+)
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
-from nearkin.data.formats.parquet import write_columns
+from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, principal_axes
@@ -267,17 +275,18 @@ class OrdinalEmbedding(BaseEstimator):
         with saving_folder(path, KIND, embedding_config(self), overwrite) as folder:
             write_embedding(self, folder)
 
-    def write_coordinates(self, path: str | PathLike) -> None:
+    def write_coordinates(self, path: str | PathLike, *, overwrite: bool = False) -> None:
         """Write a table, .csv or .parquet by its ending: object, x1, ..., xp and answers, their number.
 
-        Raises ValueError for another ending, ImportError for .parquet without pyarrow.
+        ValueError for another ending, and if `path` exists, without `overwrite`.
         """
         check_is_fitted(self, "embedding_")
-        path = Path(path)
+        path = check_target(path, overwrite, folder=False)
         _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
         points = {f"x{c + 1}": self.embedding_[:, c] for c in range(self.n_components_)}
         columns = {"object": self.objects_, **points, "answers": answers.count_per_object(self.comparisons_)}
-        write_columns(path, columns)
+        with replacing(path) as fresh:
+            write_table(fresh, [columns], path.suffix.lower())
 
     @classmethod
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
