@@ -53,14 +53,14 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (([0, None], [0, 1]), ValueError, r"left has 1 missing ids \(None, NaN or empty\), the first at entry 1"),
-        (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing ids"),
-        ((["a", ""], [0, 1]), ValueError, "left has 1 missing ids"),
+        (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN or empty\), the first at entry 1"),
+        (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing id"),
+        ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
         ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
         (([], []), ValueError, "there is no observed pair"),
         (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
         (([0, 1], [0, 1], [1.0]), ValueError, r"weights has shape \(1,\); it must be \(2,\)"),
-        (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 negative entries"),
+        (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 negative entry"),
         (([0, 1], [0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
         (([0, 1], [0, 1], [1.0, 2.1e40]), ValueError, "weights contains infinity"),  # no warning of NumPy's first
         (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
@@ -77,7 +77,7 @@ def test_bad_features_and_catalogues_are_named() -> None:
         Interactions.from_pairs([0, 1], [0, 1], left_features=np.ones((3, 2)))
     with pytest.raises(ValueError, match="right_features contains NaN"):
         Interactions.from_pairs([0, 1], [0, 1], right_features=np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 7"):
+    with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 7"):
         Interactions.from_pairs([0, 7], [0, 1], left_ids=[0, 1])
     with pytest.raises(ValueError, match="left_ids repeats ids"):
         Interactions.from_pairs([0, 1], [0, 1], left_ids=[0, 1, 1])

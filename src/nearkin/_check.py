@@ -85,8 +85,8 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     if rows.any():
         kinds = " and ".join(sorted(not_finite(X[rows])))
         raise ValueError(
-            f"{name} contains {kinds} in {rows.sum()} of {len(X)} rows, the first is row {int(rows.argmax())}; "
-            f"remove them, for example {name}[np.isfinite({name}).all(axis=1)]"
+            f"{name} contains {kinds} in {rows.sum()} of {counted(len(X), 'row')}, the first is row "
+            f"{int(rows.argmax())}; remove them, for example {name}[np.isfinite({name}).all(axis=1)]"
         )
     return X
 
@@ -111,7 +111,8 @@ def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.nd
     row = int(long.argmax())
     column = int(np.abs(X[row]).argmax())
     raise ValueError(
-        f"{name}[{row}, {column}] is {X[row, column]:g}; {int(long.sum())} of {len(X)} rows are longer than {limit:g}, "
+        f"{name}[{row}, {column}] is {X[row, column]:g}; {counted(int(long.sum()), 'row is', 'rows are')} longer "
+        f"than {limit:g}, "
         "and squared distances to them exceed float32. If it marks a missing value, remove the row or put a number in "
         f"its place; else scale the data, for example {name} / np.abs({name}).max()"
     )
@@ -229,7 +230,7 @@ def check_vectors(
     if d == 0 or n < min_rows:
         raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")
     if n_features is not None and d != n_features:
-        raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the vectors before")
+        raise ValueError(f"{name} has {counted(d, 'column')}; it must have {n_features}, as the vectors before")
     dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from pyarrow import compute
 
 from nearkin._check import check_finite
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
 Features = np.ndarray | sp.csr_matrix
@@ -79,8 +80,8 @@ def number_ids(
     if (found < 0).any():
         unknown = met[found < 0]
         raise ValueError(
-            f"{name} has {len(unknown)} ids that {listed} lacks, the first is {unknown[0].item()!r} "
-            f"({int((found[numbers] < 0).sum())} of {len(numbers)} entries); add them to it"
+            f"{name} has {counted(len(unknown), 'id')} that {listed} lacks, the first is {unknown[0].item()!r} "
+            f"({int((found[numbers] < 0).sum())} of {counted(len(numbers), 'entry', 'entries')}); add them to it"
         )
     return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 
@@ -139,8 +140,8 @@ def as_ids(values: ArrayLike, name: str) -> np.ndarray:
         missing = ids == "" if ids.dtype.kind in "OU" else ids != ids  # NaN and NaT
     if missing.any():
         raise ValueError(
-            f"{name} has {missing.sum()} missing ids (None, NaN or empty), the first at entry {int(missing.argmax())}; "
-            "remove these rows"
+            f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN or empty), the first at entry "
+            f"{int(missing.argmax())}; remove these rows"
         )
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -177,7 +178,10 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     with np.errstate(over="ignore"):  # beyond float32 a weight is infinite, which is refused
         weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
     if (weights < 0).any():
-        raise ValueError(f"weights has {(weights < 0).sum()} negative entries; every weight must be at least 0")
+        raise ValueError(
+            f"weights has {counted((weights < 0).sum(), 'negative entry', 'negative entries')}; every weight must be "
+            "at least 0"
+        )
     return weights
 
 
@@ -188,7 +192,9 @@ def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     if timestamps.dtype.kind == "M":
         if np.isnat(timestamps).any():
             gone = np.isnat(timestamps)
-            raise ValueError(f"timestamps has {gone.sum()} missing times (NaT), the first at entry {gone.argmax()}")
+            raise ValueError(
+                f"timestamps has {counted(gone.sum(), 'missing time')} (NaT), the first at entry {gone.argmax()}"
+            )
         micros = timestamps.astype("datetime64[us]").astype(np.int64)
         timestamps = micros / 1e6 if (micros % 1_000_000).any() else micros // 1_000_000
     if timestamps.dtype.kind not in "iuf":

@@ -259,7 +259,9 @@ class Comparisons:
             raise ValueError(f"objects has shape {objects.shape}; it must be 1-D, one name per object")
         if len(indices) and int(indices.max()) >= len(objects):
             row = int((indices >= len(objects)).any(axis=1).argmax())
-            raise ValueError(f"indices row {row} is {indices[row].tolist()}; there are only {len(objects)} objects")
+            raise ValueError(
+                f"indices row {row} is {indices[row].tolist()}; there are only {counted(len(objects), 'object')}"
+            )
         bad = invalid_rows(indices)
         if bad.any():
             raise ValueError(describe_invalid(bad, indices))
@@ -363,7 +365,8 @@ def describe_invalid(bad: np.ndarray, indices: np.ndarray) -> str:
     shown = ", ".join(f"{row} {indices[row].tolist()}" for row in rows[:5])
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     return (
-        f"{len(rows)} of {len(indices)} comparisons repeat an index or compare a pair with itself: rows {shown}{more}; "
+        f"{len(rows)} of {len(indices)} comparisons repeat an index or compare a pair with itself: rows "
+        f"{shown}{more}; "
         'remove them, or read with on_invalid="drop"'
     )
 

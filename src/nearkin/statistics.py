@@ -20,6 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from nearkin._check import draw_seed, numpy_generator, validate_vectors
 from nearkin._distributed import ALONE, Group, current
+from nearkin._fields import counted
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -150,7 +151,7 @@ class Shard:
         for rank, (_, width, dtype) in enumerate(about):
             if [width, dtype] != about[0][1:]:
                 raise ValueError(
-                    f"rank {rank} has rows of {width} columns, {dtype}; rank 0 has {about[0][1]} columns, "
+                    f"rank {rank} has rows of {width} columns, {dtype}; rank 0 has {counted(about[0][1], 'column')}, "
                     f"{about[0][2]}; all ranks need the same"
                 )
         lengths = [length for length, *_ in about]
@@ -178,7 +179,7 @@ class Shard:
         ends = [[X.min(axis=0).tolist(), X.max(axis=0).tolist()]] if len(X) else []
         found = np.array([end for part in self.group.exchange(ends) for end in part])  # (parts, 2, d)
         if (found[:, 0].min(axis=0) == found[:, 1].max(axis=0)).all():
-            raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
+            raise ValueError(f"X is constant: all rows are equal, {self.total} of them; give data that vary")
 
 
 def training_rows(

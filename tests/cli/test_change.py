@@ -39,7 +39,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert run_json("add", folder, "--upsert", "--ids", tmp_path / "some.txt", _two(tmp_path, new))["vectors"] == 604
     assert nearest()[1:] == ["a", "d"]  # "b" and "c" are equal now
     refused = run("add", folder, "--ids", tmp_path / "some.txt", _two(tmp_path, new))
-    assert "2 of 2 ids are in the index already, the first is 'c'; `update` replaces" in refused.stderr
+    assert "2 ids are in the index already, the first is 'c'; `update` replaces" in refused.stderr
     hits = run_json("search", folder, tmp_path / "new.npy", "-k", 3, "--among", tmp_path / "some.txt")["hits"]
     assert [sorted(hit["ids"]) for hit in hits] == [["c", "d"]] * 3
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
@@ -58,7 +58,7 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert run_json("remove", folder, "0", "599")["vectors"] == 598
     result = run("remove", folder, "0")
     assert result.exit_code == 2
-    assert "1 of 1 ids are not in the index, the first is 0" in result.stderr
+    assert "1 id is not in the index, the first is 0" in result.stderr
     assert len(nk.Index.load(folder)) == 598
     record = run_json("remove", folder, "0", "5", "--unknown", "skip")
     assert (record["vectors"], record["missing"]) == (597, 1)
@@ -100,7 +100,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     ("args", "text"),
     [
         (("remove", "idx"), "say which rows to take out"),
-        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'"),
+        (("remove", "idx", "nobody"), "1 id is not in the index, the first is 'nobody'"),
         (("add", "idx", "row.npy"), "ids is missing, and this index names its rows"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),
         (("remove", "row.npy", "a"), "has no config.json"),

@@ -70,7 +70,7 @@ def test_signed_and_unsigned_ids_meet_exactly() -> None:
     catalogue = np.array([2**63, 2**63 + 1], np.uint64)
     pairs = nk.Interactions.from_pairs([2**63 + 1, 5], ["a", "a"], left_ids=np.array([5, 2**63 + 1], np.uint64))
     assert pairs.rows.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 5"):
+    with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 5"):
         nk.Interactions.from_pairs(np.array([5]), ["a"], left_ids=catalogue)
 
 
@@ -84,17 +84,17 @@ def test_the_parts_of_a_split_do_not_wrap() -> None:
 def test_missing_times_and_ids_are_refused(tmp_path: Path) -> None:
     """NaT was a time of minus 292 billion years, a null was the name "None"."""
     times = np.array(["2020-01-01", "NaT"], "datetime64[s]")
-    with pytest.raises(ValueError, match=r"1 missing times \(NaT\), the first at entry 1"):
+    with pytest.raises(ValueError, match=r"1 missing time \(NaT\), the first at entry 1"):
         nk.Interactions.from_pairs([1, 2], [1, 2], timestamps=times)
-    with pytest.raises(ValueError, match=r"left has 1 missing ids .* the first at entry 1"):
+    with pytest.raises(ValueError, match=r"left has 1 missing id .* the first at entry 1"):
         nk.Interactions.from_pairs(times, [1, 2])
     path = tmp_path / "p.parquet"
     for users in (["a", None], [1, None]):
         pq.write_table(pa.table({"user": users, "item": [1, 2]}), path)
-        with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing ids, the first in row 1"):
+        with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing id, the first in row 1"):
             nk.read_interactions(path)
     (tmp_path / "p.csv").write_text("user,item\nNone,1\nann,2\n")
-    assert "1 cells of user read 'None', a name" in str(nk.read_interactions(tmp_path / "p.csv").source)
+    assert "1 cell of user: 'None', taken for a name" in str(nk.read_interactions(tmp_path / "p.csv").source)
 
 
 def test_huge_features_do_not_become_zeros(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     [
         ("item,price\na,1\na,2\n", "repeats ids"),
         ("item\na\nb\n", "no column but 'item'"),
-        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite numbers, or no number, the first in row 0"),
+        ("item,price\na,inf\nb,2\n", "column 'price' .* 1 infinite number, or no number, the first in row 0"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -71,7 +71,7 @@ def test_pairs_take_their_features_by_id(tmp_path: Path) -> None:
 
 def test_pairs_without_features_are_named(tmp_path: Path) -> None:
     pairs = write(tmp_path, "pairs.csv", "user,item\nann,x\nbob,z\n")
-    with pytest.raises(ValueError, match="1 ids that right_ids lacks, the first is 'z'"):
+    with pytest.raises(ValueError, match="1 id that right_ids lacks, the first is 'z'"):
         nk.read_interactions(pairs, right_features=write(tmp_path, "items.csv", "item,price\nx,3\n"))
     with pytest.raises(TypeError, match="use one type for both"):
         nk.read_interactions(pairs, right_features=write(tmp_path, "numbers.csv", "item,price\n1,3\n2,4\n"))

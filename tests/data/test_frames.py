@@ -66,7 +66,7 @@ def test_vectors(frame):
 
 
 def test_nulls_are_refused(frame):
-    with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing ids, the first in row 1"):
+    with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing id, the first in row 1"):
         nk.read_interactions(frame({"user": ["a", None], "item": [1, 2]}))
     with pytest.raises(ValueError, match="has nulls"):
         nk.read_vectors(frame({"a": [1.0, None]}))
@@ -91,11 +91,11 @@ def test_two_columns_of_one_name_are_named() -> None:
 def test_a_missing_time_is_named(frame):
     """Before, NaT of pandas ended in a TypeError."""
     times = np.array(["2020-01-01", "NaT"], "datetime64[ns]")
-    with pytest.raises(ValueError, match=r"column 'time' of .* has 1 missing times, the first in row 1"):
+    with pytest.raises(ValueError, match=r"column 'time' of .* has 1 missing time, the first in row 1"):
         nk.read_interactions(frame({"user": ["a", "b"], "item": [1, 2], "time": times}))
 
 
 def test_integers_that_a_null_makes_inexact_are_no_ids(frame):
     columns = {"user": [2**53 + 1, None], "item": [1, 2], "weight": [1.0, 0.0]}
-    with pytest.raises(ValueError, match=r"column 'user' of .* has (ids that are no exact integers|1 missing ids)"):
+    with pytest.raises(ValueError, match=r"column 'user' of .* has (ids that are no exact integers|1 missing id)"):
         nk.read_interactions(frame(columns))

@@ -85,7 +85,7 @@ def test_ids_are_text_or_exact_integers() -> None:
         ("a.csv", "user,item\n1,2\n3\n", {}, "line 3: 1 cell where other lines have 2"),
         ("a.csv", "", {}, "is an empty file"),
         ("a.xls", "x", {}, "ends in '.xls'; it must be one of .csv"),
-        ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing ids, the first in row 0"),
+        ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing id, the first in row 0"),
         ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: row 0 holds 'x'"),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),

@@ -128,7 +128,7 @@ def test_bad_rows_are_counted(tmp_path: Path, X: np.ndarray) -> None:
 
 def test_beyond_float32_is_infinity(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.array([[1.0, 1e300]]))
-    with pytest.raises(ValueError, match="in 1 of 1 rows"):
+    with pytest.raises(ValueError, match="in 1 of 1 row"):
         read_vectors(tmp_path / "X.npy")
 
 
@@ -183,7 +183,7 @@ def bad_file(folder: Path, kind: str) -> str:
         ("two.npz", "holds 2 arrays; name one of .*two.npz:base, .*two.npz:query"),
         ("two.npz:other", "has no array 'other'; it holds base, query"),
         ("bad.npz", "is no .npz archive"),
-        ("cut.fvecs", "is truncated or its rows differ in width: 62 bytes are 3 rows of 16 bytes"),
+        ("cut.fvecs", "is truncated or its rows differ in width: 62 bytes are 3 times 16 bytes"),
         ("wide.fvecs", "row 1 has the width 3, row 0 has 2"),
         ("float.fvecs", "is no .fvecs file"),
         ("word.csv", "line 4, column 2: 'x' is no number"),

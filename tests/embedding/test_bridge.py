@@ -102,7 +102,7 @@ def test_bad_input(rng: np.random.Generator) -> None:
         nk.Bridge().fit(X, X[1:])
     with pytest.raises(ValueError, match="7 pairs are too few for 8 and 8 columns; give at least 8"):
         nk.Bridge().fit(X[:7], X[:7])
-    with pytest.raises(ValueError, match="1 pairs are too few for 1 and 1 columns; give at least 2"):
+    with pytest.raises(ValueError, match="1 pair is too few for 1 and 1 column; give at least 2"):
         nk.Bridge().fit(X[:1, :1], X[:1, :1])
     with pytest.raises(ValueError, match="kind"):
         nk.Bridge(kind="linear").fit(X, X)

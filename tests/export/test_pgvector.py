@@ -211,7 +211,7 @@ def test_what_pgvector_cannot_hold_is_refused(X, pq, postgres) -> None:
         Pgvector(postgres, form="float")
     with pytest.raises(ValueError, match="is for an index of vectors, and this one has bits; type --as bit"):
         export_index(Index.build(X, nk.RandomHyperplanes(8), metric="hamming"), Pgvector(postgres, form="vector"))
-    with pytest.raises(ValueError, match=r"has 2001 columns; pgvector indexes 2000 of vector; --as halfvec takes"):
+    with pytest.raises(ValueError, match=r"has 2,001 columns; pgvector indexes 2000 of vector; --as halfvec takes"):
         export_index(Index.build(np.eye(3, 2001)), Pgvector(postgres))
     with pytest.raises(ValueError, match=r"vectors hold 70000, and halfvec ends at 65504; type --as vector"):
         export_index(Index.build(np.eye(3) * 70_000), Pgvector(postgres, form="halfvec"))

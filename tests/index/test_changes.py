@@ -102,7 +102,7 @@ def test_rows_that_go_come_and_change_leave_an_index_as_built_of_what_stands(kin
     for found in (index, Index.load(tmp_path / "idx")):
         stands(found, left, X)
         np.testing.assert_array_equal(found.ids, own[left])
-        with pytest.raises(ValueError, match=r"120 of 120 ids are not in the index"):
+        with pytest.raises(ValueError, match=r"120 ids are not in the index"):
             found.remove(own[gone])
         rows, both = np.concatenate([X, NEW]), np.r_[left, 300:370]
         stands(found.add(NEW, None if ids is None else ids[300:]), both, rows)

@@ -223,7 +223,7 @@ BAD = [
     (lambda i: i.search(Q, asymmetric=True), ValueError, "asymmetric needs metric='hamming'"),
     (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
     (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its rows"),
-    (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "occur more than once, the first is 0"),
+    (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "1 id occurs more than once, the first is 0"),
     (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
     (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
     (lambda i: Index.build(X, metric="euclid"), ValueError, "metric is 'euclid'; it must be one of 'l2'"),
@@ -253,11 +253,11 @@ BAD = [
     (lambda i: i.merge(Index.build(X, keep_vectors=True)), ValueError, "cannot be merged"),
     (lambda i: bits(0).merge(bits(1)), ValueError, "indexes of different quantizers cannot be merged"),
     (lambda i: bytes_(0).merge(bytes_(1)), ValueError, "indexes of different quantizers cannot be merged"),
-    (lambda i: i.remove([3, 600, 700]), ValueError, "2 of 3 ids are not in the index, the first is 600"),
-    (lambda i: i.remove(["a"]), ValueError, "1 of 1 ids are not in the index, the first is 'a'"),
-    (lambda i: i.remove([3, 3]), ValueError, "1 ids occur more than once, the first is 3"),
+    (lambda i: i.remove([3, 600, 700]), ValueError, "2 ids are not in the index, the first is 600"),
+    (lambda i: i.remove(["a"]), ValueError, "1 id is not in the index, the first is 'a'"),
+    (lambda i: i.remove([3, 3]), ValueError, "1 id occurs more than once, the first is 3"),
     (lambda i: i.update([3], X[:2]), ValueError, r"ids have shape \(1,\); they must be \(2,\)"),
-    (lambda i: i.update([3, -1], X[:2]), ValueError, "1 of 2 ids are not in the index, the first is -1"),
+    (lambda i: i.update([3, -1], X[:2]), ValueError, "1 id is not in the index, the first is -1"),
     (lambda i: Index.build(X.astype(object)), TypeError, "dtype object"),
     (lambda i: Index.build(X.astype(complex)), ValueError, "complex"),
 ]
@@ -271,7 +271,7 @@ def test_bad_input(call, error, match):
 
 def test_a_failed_add_changes_nothing():
     index = Index.build(X, ids=IDS["strings"])
-    with pytest.raises(ValueError, match="1 of 2 ids are in the index already"):
+    with pytest.raises(ValueError, match="1 id is in the index already"):
         index.add(X[:2], ids=["new", "row-é0"])
     with pytest.raises(TypeError, match="new ids are integers, the index has strings"):
         index.add(X[:2], ids=[1, 2])

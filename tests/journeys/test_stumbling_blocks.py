@@ -134,7 +134,7 @@ def test_a_sheet_is_read_as_text_is(tmp_path: Path) -> None:
     ):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
-    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has 1 missing numbers, the first in row 1"):
+    with pytest.raises(ValueError, match=r"column 'rating' of .*a\.xlsx has 1 missing number, the first in row 1"):
         nk.read_interactions(tmp_path / "a.xlsx")
     book.active["C3"] = 2.5
     book.save(tmp_path / "a.xlsx")
@@ -181,7 +181,7 @@ def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
     ("head", "cell", "fault"),
     [
         ("time", "13.01.2023 17:09", r"timestamp='time=%d\.%m\.%Y %H:%M'"),
-        ("stars", "NA", "1 missing numbers, the first in row 5"),
+        ("stars", "NA", "1 missing number, the first in row 5"),
         ("stars", "?", r"row 5 holds '\?'; correct it"),
     ],
 )
@@ -266,7 +266,7 @@ def test_an_update_prints_whether_the_model_is_still_good(shop: Path, tmp_path: 
 def test_later_pairs_judge_a_model_by_one_command(shop: Path) -> None:
     record = run_json("evaluate", shop / "emb", shop / "later.csv")
     assert record["quality"]["two towers"]["recall@20"] > 1.5 * record["quality"]["popularity"]["recall@20"], record
-    assert record["notes"][0].endswith("left out: 1 kunde ids are not known, the first is 'new'")
+    assert record["notes"][0].endswith("left out: 1 kunde id is not known, the first is 'new'")
     assert run("evaluate", shop / "emb", shop / "sales.csv").stderr.count("give later pairs") == 1
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.pipeline.inputs import find_ids
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run, run_json
 
@@ -149,3 +150,8 @@ def test_the_page_names_items_by_two_codes_of_three(folder: Path) -> None:
     first = int(np.bincount(ids[:, 0]).argmax())
     second = int(np.bincount(ids[ids[:, 0] == first, 1]).argmax())
     assert html.escape(f"<a_{first}><b_{second}>") in page
+
+
+def test_an_id_that_the_terminal_could_not_decode_is_found() -> None:
+    """Under LC_ALL=C "ü1" reaches a command as surrogates, and was not among the known ids."""
+    assert find_ids(["\udcc3\udcbc1", "b"], np.array(["b", "ü1"]), "user").tolist() == [1, 0]

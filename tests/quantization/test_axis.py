@@ -149,7 +149,7 @@ def test_what_cannot_be_coded_is_refused(X: np.ndarray) -> None:
         AxisQuantizer(31).fit(X)
     with pytest.raises(ValueError, match="n_bytes is 0"):
         AxisQuantizer(0).fit(X)
-    with pytest.raises(ValueError, match="X contains NaN in 1 of 1200 rows"):
+    with pytest.raises(ValueError, match="X contains NaN in 1 of 1,200 rows"):
         AxisQuantizer(3).fit(np.where(np.arange(1200)[:, None] == 4, np.nan, X))
     model = AxisQuantizer(3).fit(X)
     with pytest.raises(ValueError, match=r"must be uint8 \(n, 3\)"):

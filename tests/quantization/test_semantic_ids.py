@@ -98,7 +98,7 @@ def test_new_rows_get_free_ids_and_old_ones_stay(rows: np.ndarray) -> None:
 
 def test_ids_of_removed_rows_are_given_again_unless_retired(rows: np.ndarray) -> None:
     made = nk.SemanticIds(2, 16, random_state=0).fit(rows[:256])  # every id is taken
-    with pytest.raises(ValueError, match="X has 1 rows, and 0 ids are free"):
+    with pytest.raises(ValueError, match="X has 1 row, and 0 ids are free"):
         made.assign(rows[:1])
     gone = made.ids_[[3, 7]]
     made.remove([3], reuse=False)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._storage.atomic import changing, recover, replacing
 from nearkin._storage.manifest import (
     MANIFEST,
@@ -61,7 +61,7 @@ def check_target(
             if target in (found, *found.parents):
                 raise ValueError(f"{name} is an input and would be replaced with {path}; give another name to write to")
     if folder and (others := strangers(path)):
-        more = f" and {len(others) - 1:,} others" if len(others) > 1 else ""
+        more = f" and {counted(len(others) - 1, 'other')}" if len(others) > 1 else ""
         raise ValueError(f"{path} holds {others[0]}{more}, which no {MANIFEST} of nearkin lists; move them away first")
     return path
 

@@ -94,7 +94,7 @@ def evaluate(
         tables.append(table("Searched coarse cells", columns, [list(row.values()) for row in record["probing"]]))
     if "relevance" in record:
         found = record["relevance"]
-        title = f"Relevance of the answers to {found['queries']:,} judged queries"
+        title = f"Relevance of the answers to {counted(found['queries'], 'judged query', 'judged queries')}"
         tables += [table(title, *pipeline.evaluate.relevance_rows(found)), *found["notes"]]
     has_judge = any(name.startswith(("searches", "relevance", "mAP")) for name in record)
     advice = "" if has_judge else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from nearkin._fields import Extra
+from nearkin._fields import Extra, counted
 from nearkin._pairs import Coded, check_exact, coded
 from nearkin._types import Chosen
 
@@ -246,7 +246,8 @@ class Column:
         codes, names = self._texts
         found = names.filter(pa.array(_among(names, _MISSING_WORDS))).unique().to_pylist()
         return [
-            f"{_among(names, [word])[codes].sum()} cells of {self.name} read {word!r}, a name" for word in sorted(found)
+            f"{counted(_among(names, [word])[codes].sum(), 'cell')} of {self.name}: {word!r}, taken for a name"
+            for word in sorted(found)
         ]
 
     def take(self, keep: Chosen) -> "Column":
@@ -268,7 +269,7 @@ class Column:
     def _complete(self, what: str, missing: np.ndarray) -> None:
         if missing.any():
             raise ValueError(
-                f"{self._title} has {int(missing.sum())} missing {what}, the first in row "
+                f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
                 f"{int(missing.argmax())}; fill them or remove these rows"
             )
 

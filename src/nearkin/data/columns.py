@@ -246,8 +246,8 @@ def _number(values: np.ndarray, column: str, path: str) -> tuple[np.ndarray, lis
     known = np.isfinite(numbers)
     if len(bad := np.flatnonzero(np.isinf(numbers) | ~known.any())):
         raise ValueError(
-            f"column {column!r} of {path} has {len(bad)} infinite numbers, or no number, the first in row {bad[0]}; "
-            "fill them, or leave the column out"
+            f"column {column!r} of {path} has {counted(len(bad), 'infinite number')}, or no number, the first in row "
+            f"{bad[0]}; fill them, or leave the column out"
         )
     numbers = np.where(known, numbers, numbers[known].mean())
     numbers = numbers / (np.abs(numbers).max() or 1.0)  # squares of 1e300 are beyond float64

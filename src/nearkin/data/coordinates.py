@@ -61,7 +61,7 @@ def choose_columns(
         return names, None if ids in names else ids, rivals
     if len(lists) > 1:
         listed = ", ".join(f"{source}:{name}" for name in lists)
-        raise ValueError(f"{source} has {len(lists)} list columns; name one of {listed}, or keep one")
+        raise ValueError(f"{source} has {counted(len(lists), 'list column')}; name one of {listed}, or keep one")
     return lists or _coordinates(kinds, source, ids), ids, rivals
 
 
@@ -147,7 +147,7 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
 
 def rival_ids(source: str, rivals: list[str]) -> ValueError:
     """The error for several columns that may name the rows."""
-    named = f"{source} has {len(rivals)} columns that may name its rows ({', '.join(rivals)})"
+    named = f"{source} has {counted(len(rivals), 'column')} that may name its rows ({', '.join(rivals)})"
     way = "" if source.startswith("the ") else f"type --ids {source}:{rivals[0]} (for queries --query-ids), or "
     return ValueError(f"{named}; {way}call the right one id")
 

@@ -181,7 +181,7 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     rivals = usual((column for column in table.columns if column not in named), SYNONYMS[role])
     if len(rivals) > 1:
         raise ValueError(
-            f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
+            f"{table.name} has {counted(len(rivals), 'column')} that can be {role}: {', '.join(rivals)}; type "
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line {_option(role)})"
         )
     if rivals:

@@ -191,7 +191,8 @@ def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[Te
     names = list(table.columns)
     if len(names) > _WIDE:
         raise ValueError(
-            f"{table.name} has {len(names)} columns ({', '.join(names[:3])}, ...): is it a wide table, a column for "
+            f"{table.name} has {counted(len(names), 'column')} ({', '.join(names[:3])}, ...): is it a wide table, a "
+            "column for "
             "every item? Write it long, a row for every pair (user, item, value, or object, object, distance). If it "
             "is long already, type left=... and right=... (on the command line --left and --right) for pairs, or "
             "form='triplet' (--read form=triplet) for comparisons"
@@ -219,7 +220,8 @@ def check_lines(table: Table) -> None:
     """ValueError where each line may be a user and all its items."""
     if lists_items(table):
         raise ValueError(
-            f"{table.name} has {len(table.columns)} columns without names, whole numbers: is each line a user and all "
+            f"{table.name} has {counted(len(table.columns), 'column')} without names, whole numbers: is each line a "
+            "user and all "
             "its items? Write a row for every pair (user, item). Otherwise type left='0', right='1' (on the command "
             "line --left 0 --right 1) with the columns of the pairs"
         )

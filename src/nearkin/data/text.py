@@ -331,7 +331,7 @@ def _cut(where: Locator, delimiter: str, quoted: bool, rows: list[Row], names: l
         body, below = below[0][2], below[1:]
     width = Counter(len(cells) for *_, cells in below or rows).most_common(1)[0][0]
     if width > MAX_CELLS:
-        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_CELLS}")
+        raise ValueError(f"{where} has the width {width}; a table has at most {MAX_CELLS}")
     cells_below = [cells for *_, cells in below]
     if names is not None:
         return Cut(where, delimiter, quoted, width, names, True, number, start, start, cells_below, notes)
@@ -351,7 +351,7 @@ def table_cells(where: Locator) -> tuple[Cut, list[pa.Array]]:
     data = next(pieces(where), b"")
     cut = look(where, data)
     if cut.width > MAX_COLUMNS:
-        raise ValueError(f"{where} has {cut.width} columns; a table has at most {MAX_COLUMNS}")
+        raise ValueError(f"{where} has {counted(cut.width, 'column')}; a table has at most {MAX_COLUMNS}")
     cut = replace(cut, quoted=has_quotes(data[cut.start :], cut.delimiter))
     try:
         columns = read_cells(cut, data[cut.body :], list(range(cut.width)))
@@ -462,8 +462,8 @@ def width_fault(cut: Cut, rows: list[tuple[int, list[str]]], may_be: bool = Fals
     usual = max(widths, key=lambda width: (widths[width], width))
     if may_be and len(widths) > 1 and cut.where.text.header is None:
         return (
-            f"{cut.where} has lines of {min(widths)} to {max(widths)} cells; if each is a user and all its items, type "
-            "header=False (on the command line --no-header); otherwise give every line as many cells"
+            f"{cut.where} has lines of {min(widths)} to {counted(max(widths), 'cell')}; if each is a user and all "
+            "its items, type header=False (on the command line --no-header); otherwise give every line as many cells"
         )
     for at, (number, cells) in enumerate(rows):
         if len(cells) != usual:
@@ -472,8 +472,8 @@ def width_fault(cut: Cut, rows: list[tuple[int, list[str]]], may_be: bool = Fals
                 return f"{found} other lines have {usual}; a quoted cell of it does not end, or has text behind it"
             if at == 0 and len(widths) > 3:
                 return (
-                    f"{cut.where} has lines of {min(widths)} to {max(widths)} cells; give every line as many, or name "
-                    "another delimiter=... (--delimiter)"
+                    f"{cut.where} has lines of {min(widths)} to {counted(max(widths), 'cell')}; give every line as "
+                    "many, or name another delimiter=... (--delimiter)"
                 )
             if at == 0 and widths[usual] > 1:
                 title = f"is {cut.delimiter.join(cells)[:40]!r} the title of the table? Delete it, or begin it with #"

@@ -112,8 +112,8 @@ class VectorFile:
             done += len(chunk)
         if bad:
             raise ValueError(
-                f"{self.name} contains {' and '.join(sorted(kinds))} (as float32) in {len(bad)} of {len(self)} rows, "
-                f"the first is row {bad[0]}; remove them: X[np.isfinite(X).all(axis=1)]"
+                f"{self.name} contains {' and '.join(sorted(kinds))} (as float32) in {len(bad)} of "
+                f"{counted(len(self), 'row')}, the first is row {bad[0]}; remove them: X[np.isfinite(X).all(axis=1)]"
             )
         if zeros:
             raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.retrieval import ExactNeighbours, without_own
@@ -88,11 +89,11 @@ class Bridge(SavedEstimator):
         new = validate_vectors(self, new, reset=True).astype(np.float32, copy=False)
         n, least = len(old), max(2, old.shape[1], new.shape[1])
         if len(new) != n:
-            raise ValueError(f"old has {n} rows and new {len(new)}; row i of both must embed the same thing")
+            raise ValueError(f"old has {counted(n, 'row')} and new {len(new)}; row i of both must embed the same thing")
         if n < least:
             raise ValueError(
-                f"{n} pairs are too few for {old.shape[1]} and {new.shape[1]} columns; give at least {least}, better "
-                "five times that"
+                f"{counted(n, 'pair is', 'pairs are')} too few for {old.shape[1]} and "
+                f"{counted(new.shape[1], 'column')}; give at least {least}, better five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
         judged, learned = np.split(order, [max(1, min(int(DEFAULTS.held_out * n), OF_TRIALS.queries))])

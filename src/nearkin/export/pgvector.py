@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 
 from nearkin._check import check_choice
-from nearkin._fields import Extra
+from nearkin._fields import Extra, counted
 from nearkin._types import Record
 from nearkin.data.files import extra
 from nearkin.export.source import Source, exact_index
@@ -81,7 +81,8 @@ class Pgvector(Target):
             bits = source.need_bits("pgvector with form 'bit' (--as bit)")
             if bits > _MAX_BITS or source.d > _MAX_VECTOR:
                 raise ValueError(
-                    f"the index has {bits} bits and {source.d} columns; pgvector takes {_MAX_BITS} and {_MAX_VECTOR}"
+                    f"the index has {bits} bits and {counted(source.d, 'column')}; pgvector takes {_MAX_BITS} and "
+                    f"{_MAX_VECTOR}"
                 )
             return form
         if bits is not None:
@@ -91,7 +92,9 @@ class Pgvector(Target):
             )
         if source.d > _MAX_INDEXED[form]:
             more = "; --as halfvec takes 4000" if form == "vector" else ", or bits: compress with a hashing method"
-            raise ValueError(f"the index has {source.d} columns; pgvector indexes {_MAX_INDEXED[form]} of {form}{more}")
+            raise ValueError(
+                f"the index has {counted(source.d, 'column')}; pgvector indexes {_MAX_INDEXED[form]} of {form}{more}"
+            )
         return form
 
     def _is_fresh(self, connection: Extra, about: Record) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback as Callback
 from nearkin.export.source import Source
@@ -42,8 +43,8 @@ class Check:
 
     def __str__(self) -> str:
         return (
-            f"self-check: {self.queries} queries, recall@{self.k} {self.recall:.4f} of nearkin search's neighbours, "
-            f"target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
+            f"self-check: {counted(self.queries, 'query', 'queries')}, recall@{self.k} {self.recall:.4f} of nearkin "
+            f"search's neighbours, target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
         )
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_codes, check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
@@ -107,7 +108,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         d = len(spectrum.mean)
         if spectrum.n_rows <= self.n_bits:
             raise ValueError(
-                f"blocks hold {spectrum.n_rows} rows; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
+                f"blocks hold {counted(spectrum.n_rows, 'row')}; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
             )
         spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d

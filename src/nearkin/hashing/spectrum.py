@@ -30,7 +30,7 @@ class Spectrum:
     def check_rank(self, n_bits: int, n_features: int) -> None:
         """ValueError that names the rank unless `n_bits` independent directions have variance."""
         if self.rank == 0:
-            raise ValueError(f"X is constant: all of its {self.n_rows} rows are equal; give data that vary")
+            raise ValueError(f"X is constant: all rows are equal, {self.n_rows} of them; give data that vary")
         if self.rank < n_bits:
             raise ValueError(
                 f"n_bits is {n_bits}; it must be at most {self.rank}, the rank of the centred X "

@@ -23,6 +23,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
+from nearkin._fields import counted
 from nearkin._storage import open_file
 
 METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
@@ -152,10 +153,10 @@ def check_parts(index: FaissIndex) -> None:
     elif isinstance(part, faiss.IndexFastScan):
         _check_blocks(part)
         padded = -(-rows // part.bbs) * part.bbs
-        _need(part.ntotal2 == padded, f"it has blocks for {part.ntotal2} rows, not {padded}")
+        _need(part.ntotal2 == padded, f"it has blocks of {part.ntotal2} rows, not {padded}")
         _need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
     else:
-        _need(part.codes.size() == rows * part.code_size, f"{rows} rows have {part.codes.size()} bytes of codes")
+        _need(part.codes.size() == rows * part.code_size, f"of {rows} rows it has {part.codes.size()} bytes of codes")
 
 
 def _behind_rotation(index: Any) -> Any:
@@ -189,7 +190,7 @@ def _check_lists(index: Any) -> None:
     else:
         _need(lists.code_size == index.code_size and index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
-    _need(sum(sizes) == index.ntotal, f"its lists have {sum(sizes)} rows, not {index.ntotal}")
+    _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'row')}, not {index.ntotal}")
     seen = np.zeros(index.ntotal, bool)
     for number in np.flatnonzero(sizes).tolist():
         ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number])

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from nearkin._fields import counted
 from nearkin._pairs import check_exact
 from nearkin._types import ArrayLike
 
@@ -48,11 +49,14 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
     values, counts = np.unique(new, return_counts=True)
     if len(twice := values[counts > 1]):
-        raise ValueError(f"{len(twice)} ids occur more than once, the first is {twice[0].item()!r}; ids must be unique")
+        raise ValueError(
+            f"{counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is {twice[0].item()!r}; ids "
+            "must be unique"
+        )
     if len(old) and len(there := new[np.isin(new, old)]):
         raise ValueError(
-            f"{len(there)} of {len(new)} ids are in the index already, the first is {there[0].item()!r}; `update` "
-            "replaces their rows, `upsert` (nearkin add --upsert) also adds the others"
+            f"{counted(len(there), 'id is', 'ids are')} in the index already, the first is {there[0].item()!r}; "
+            "`update` replaces their rows, `upsert` (nearkin add --upsert) also adds the others"
         )
     return np.concatenate([old, new]) if len(old) else new
 
@@ -77,7 +81,9 @@ def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike, name: str
     found = positions(own, n, wanted)
     if (found < 0).any():
         first = wanted[found < 0][0].item()
-        raise ValueError(f"{name}{(found < 0).sum()} of {len(wanted)} ids are not in the index, the first is {first!r}")
+        raise ValueError(
+            f"{name}{counted((found < 0).sum(), 'id is', 'ids are')} not in the index, the first is {first!r}"
+        )
     return found
 
 
@@ -106,7 +112,10 @@ def allowed_groups(
     if not given or not all(np.ndim(each) for each in given):
         return [(np.arange(q), allowed_positions(own, n, cast(ArrayLike, among)))]
     if len(given) != q:
-        raise ValueError(f"among has {len(given)} sets of rows and there are {q} queries; give one, or one for each")
+        raise ValueError(
+            f"among has {len(given)} sets of rows and there are {counted(q, 'query', 'queries')}; give one, or one "
+            "for each"
+        )
     groups: dict[bytes, list[int]] = {}
     for query, each in enumerate(given):
         try:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
 from nearkin._faiss import add_codes, innermost
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
@@ -244,7 +244,9 @@ class Index:
         if self.n_lists is not None and self.n_lists == fresh.n_lists:
             fresh.n_probe = cast(int, self.n_probe)
         if len(check_vectors(X, n_features=self.n_features)) != len(self):
-            raise ValueError(f"X has {len(np.asarray(X))} rows and the index {len(self)}; give every row, in its order")
+            raise ValueError(
+                f"X has {counted(len(np.asarray(X)), 'row')} and the index {len(self)}; give every row, in its order"
+            )
         fresh.add(X, callback=callback)
         with self._guard.writing(), uninterrupted():
             self.faiss_index, self._quantizer, self.norms = fresh.faiss_index, fresh._quantizer, fresh.norms

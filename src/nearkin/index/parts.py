@@ -15,7 +15,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, has_unit_rows
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
 from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
@@ -90,7 +90,9 @@ def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> No
         gives, types = ("bits", "metric='hamming'") if metric != "hamming" else ("bytes", "metric='l2' or 'ip'")
         raise ValueError(f"metric is {metric!r}, and {name} gives {gives}; type {types}")
     if quantizer.n_features_in_ != d:
-        raise ValueError(f"quantizer was fitted on {quantizer.n_features_in_} columns, and the index has {d}")
+        raise ValueError(
+            f"quantizer was fitted on {counted(quantizer.n_features_in_, 'column')}, and the index has {d}"
+        )
     if metric == "cosine" and isinstance(quantizer, VectorCodes) and quantizer.normalized_ is False:
         raise ValueError(
             "metric='cosine' normalises rows, and quantizer was fitted on rows that are not; fit it on "
@@ -169,7 +171,7 @@ def read_parts(path: Path) -> Parts:
     elif isinstance(found, faiss.IndexIDMap):
         inner = faiss.clone_index(faiss.downcast_index(found.index))
     if inner.ntotal != n_rows:
-        raise ValueError(f"{path} holds {inner.ntotal} rows, config.json lists {n_rows}; it is damaged")
+        raise ValueError(f"{path} holds {counted(inner.ntotal, 'row')}, config.json lists {n_rows}; it is damaged")
     if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
         raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
@@ -217,7 +219,7 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
     if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
         raise ValueError(
             f"{path} has an index.faiss and a quantizer that do not belong to each other or to metric {metric!r} and "
-            f"{d} columns; the folder is damaged or mixed from two"
+            f"{counted(d, 'column')}; the folder is damaged or mixed from two"
         )
 
 

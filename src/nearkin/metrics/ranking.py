@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_vectors
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import ROUNDING, best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
@@ -255,7 +256,9 @@ def _searched(
     if candidates is not None:
         numbers = np.unique(np.asarray(candidates, dtype=np.int64))
         if not len(numbers) or numbers[0] < 0 or numbers[-1] >= n:
-            raise ValueError(f"candidates are {len(numbers)} numbers; they must be at least one of 0, ..., {n - 1}")
+            raise ValueError(
+                f"candidates are {counted(len(numbers), 'number')}; they must be at least one of 0, ..., {n - 1}"
+            )
         right = right[numbers]
     index = faiss.IndexFlatIP(right.shape[1])
     index.add(np.ascontiguousarray(right, dtype=np.float32))

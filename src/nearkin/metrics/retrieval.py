@@ -21,6 +21,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_labels, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 
@@ -29,7 +30,9 @@ def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     """Which of the retrieved ids are relevant, (n, K) bool; an id retrieved twice counts at its first place only."""
     retrieved, relevant = _as_lists(retrieved, "retrieved"), _as_lists(relevant, "relevant")
     if len(retrieved) != len(relevant):
-        raise ValueError(f"retrieved has {len(retrieved)} rows and relevant {len(relevant)}; one row is one query")
+        raise ValueError(
+            f"retrieved has {counted(len(retrieved), 'row')} and relevant {len(relevant)}; one row is one query"
+        )
     if (retrieved.dtype.kind == "U") != (relevant.dtype.kind == "U"):
         raise TypeError(f"retrieved holds {retrieved.dtype} and relevant {relevant.dtype}; ids must be of one type")
     n, K = retrieved.shape
@@ -71,7 +74,7 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
     if n_relevant is not None:
         n_relevant = check_integer(n_relevant, "n_relevant", low=1)
         if n_relevant > relevant.shape[1]:
-            raise ValueError(f"n_relevant is {n_relevant}; relevant has only {relevant.shape[1]} columns")
+            raise ValueError(f"n_relevant is {n_relevant}; relevant has only {counted(relevant.shape[1], 'column')}")
         relevant = relevant[:, :n_relevant]
     hits = relevance(_first(retrieved, k), relevant)
     return _mean_ratio(hits.sum(axis=1), _count(relevant))
@@ -328,7 +331,8 @@ def neighbours_kept(
     found = np.asarray(retrieved)
     if found.ndim != 2 or len(found) != len(queries) or not found.shape[1]:
         raise ValueError(
-            f"retrieved has shape {found.shape}; it must be (q, k), one row for each of the {len(queries)} queries"
+            f"retrieved has shape {found.shape}; it must be (q, k), one row for each of the "
+            f"{counted(len(queries), 'query', 'queries')}"
         )
     numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, np.asarray(ids), len(rows))
     if metric == "cosine":

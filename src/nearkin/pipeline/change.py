@@ -222,7 +222,9 @@ def _learned(index: nk.Index, rows: np.ndarray, file: VectorFile, random_state: 
     """The index's quantizer fitted again, with the same settings, to its `rows` (n, d) and those of a file together."""
     numbers = np.random.default_rng(random_state)
     if file.shape[1] != index.n_features:
-        raise ValueError(f"{file.name} has {file.shape[1]} columns, and the index {index.n_features}; they must agree")
+        raise ValueError(
+            f"{file.name} has {counted(file.shape[1], 'column')}, and the index {index.n_features}; they must agree"
+        )
     total = len(rows) + len(file)
     chosen = np.sort(numbers.choice(total, min(total, TRAIN_ROWS), replace=False))
     old, new = rows[chosen[chosen < len(rows)]], file.take(chosen[chosen >= len(rows)] - len(rows))

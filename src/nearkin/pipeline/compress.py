@@ -79,7 +79,7 @@ def compress_file(
     if checkpoint is not None:
         _storage.check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:
-        raise ValueError(f"{source.name} has {source.shape[1]} columns, {file.name} {file.shape[1]}; they must agree")
+        raise ValueError(f"{source.name} has width {source.shape[1]}, {file.name} {file.shape[1]}; they must agree")
     if queries is not None:
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
 from nearkin._distributed import current
-from nearkin._fields import Record, StrPath
+from nearkin._fields import Record, StrPath, counted
 from nearkin._storage import MANIFEST, check_target, digest, saving_folder, write_rows
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile, open_vectors
@@ -101,7 +101,9 @@ def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int
             raise ValueError(f"{path} has the ending {path.suffix!r}; shards must be {' or '.join(SUFFIXES)}")
         file = open_vectors(path)
         if file.shape[1] != encoder.n_features:
-            raise ValueError(f"{path} has {file.shape[1]} columns; {encoder.model} takes {encoder.n_features}")
+            raise ValueError(
+                f"{path} has {counted(file.shape[1], 'column')}; {encoder.model} takes {encoder.n_features}"
+            )
         rows[path] = len(file)
         types.setdefault((path.suffix.lower(), str(file.dtype)), path)
         if (other := names.setdefault(path.name, path)) != path:

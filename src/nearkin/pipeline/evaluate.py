@@ -207,7 +207,11 @@ def judge_codes(
     if not k:
         return {}
     truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    by = f"{len(Q):,} queries" if rows is None else f"{len(Q):,} rows of {file.name}, each without itself"
+    by = (
+        f"{counted(len(Q), 'query', 'queries')}"
+        if rows is None
+        else f"{counted(len(Q), 'row')} of {file.name}, each without itself"
+    )
     return {f"{k}-recall@{k}": truth.kept(neighbours_of(index, Q, k, None, rows)), "judged_by": by}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import nearkin as nk
 from nearkin._check import check_real
 from nearkin._faiss import nearest_rows
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
@@ -53,7 +53,9 @@ def make_ids(
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
     if titles is not None and len(titles) != len(names):
-        raise ValueError(f"texts has {len(titles)} lines and there are {len(names)} items; give one for each")
+        raise ValueError(
+            f"texts has {counted(len(titles), 'line')} and there are {counted(len(names), 'item')}; give one for each"
+        )
     check_target(out, overwrite, [file.name])
     with steps.step("read"):
         X, scales = file.read(), None
@@ -86,7 +88,10 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
     T, known = towers.file.read(), towers.ids
     if known is None:
         if len(T) != len(X):
-            raise ValueError(f"--towers has {len(T)} rows without ids and there are {len(X)} items; give one for each")
+            raise ValueError(
+                f"--towers has {counted(len(T), 'row')} without ids and there are {counted(len(X), 'item')}; give "
+                "one for each"
+            )
         known = names
     found = places_of(names, known)
     if (found < 0).all():

@@ -193,7 +193,10 @@ def open_queries(path: StrPath, ids: StrPath | None = None) -> GivenQueries:
     given.file.check_finite()
     X, names = given.file.read(), given.ids
     if names is not None and len(names) != len(X):
-        raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
+        raise ValueError(
+            f"{ids} has {counted(len(names), 'id')} and there are {counted(len(X), 'query', 'queries')}; give one "
+            "for each"
+        )
     return GivenQueries(X, np.arange(len(X)) if names is None else names, given.about)
 
 
@@ -235,7 +238,8 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
         return history
     source = "the table" if history.source is None else history.source.source
     what = f"{counted(int((~keep).sum()), 'pair')} of {source}"
-    unknown.leave_out(what, f"{int(lost.sum()):,} {name} ids are not known, the first is {ids[lost][0].item()!r}")
+    many = counted(int(lost.sum()), name + " id is", name + " ids are")
+    unknown.leave_out(what, f"{many} not known, the first is {ids[lost][0].item()!r}")
     if not keep.any():
         raise ValueError(f"{source} has no pair with a known {name}; give pairs of the ids that the folder knows")
     left, right = history.left_ids[history.rows], history.right_ids[history.indices]
@@ -247,20 +251,30 @@ def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, 
 def find_ids(wanted: ArrayLike, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
     """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
 
-    With `unknown` that skips, those that are not among the ids are left out.
+    With `unknown` that skips, those that are not among the ids are left out. Ids typed where the terminal is not UTF-8
+    are read as UTF-8.
     """
+    if (typed := np.asarray(wanted)).dtype.kind == "U":
+        wanted = [os.fsencode(cell).decode("utf-8", "replace") if _undecoded(cell) else cell for cell in typed.tolist()]
     places = places_of(wanted, ids)
     missing = np.asarray(wanted)[places < 0]
     if len(missing):
         some = ", ".join(map(str, ids[:5].tolist()))
-        what = f"{name} {str(missing[0])!r}" + (f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else "")
-        why = f"is not among the {len(ids):,} known ids, such as {some}"
+        what = f"{name} {str(missing[0])!r}" + (
+            f" (and {counted(len(missing) - 1, 'other')})" if len(missing) > 1 else ""
+        )
+        why = f"is not among the {counted(len(ids), 'known id')}, such as {some}"
         if unknown is None:
             raise ValueError(f"{what} {why}")
         unknown.leave_out(what, why)
         if len(missing) == len(places):
             raise ValueError(f"no {name} of {len(places):,} is known; known are {some}")
     return places[places >= 0]
+
+
+def _undecoded(cell: str) -> bool:
+    """Whether Python could not decode an argument of the command line."""
+    return any("\ud800" <= letter <= "\udfff" for letter in cell)
 
 
 def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:

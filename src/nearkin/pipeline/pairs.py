@@ -76,7 +76,8 @@ def embed_pairs(
     if start is not None:
         model, judged, notes = _trained_further(pairs, start, dim, split, callback)
         notes += [
-            f"{len(pairs):,} pairs of the table join those of {start}: {len(model.seen_):,} different pairs in all"
+            f"{counted(len(pairs), 'pair')} of the table join those of {start}: "
+            f"{counted(len(model.seen_), 'different pair')} in all"
         ]
     else:
         model, notes = nk.TwoTower(dim or 64, loss=loss or "auto", random_state=seed), list[str]()
@@ -386,7 +387,7 @@ def _held_out(test: Interactions) -> Record:
 
 def held_out_in_words(about: Fields, left: str) -> str:
     """The record of the held-out pairs as text; `left` names the left side."""
-    text = f"{about['pairs']:,} pairs of {about['left']:,} {left}"
+    text = f"{counted(about['pairs'], 'pair')} of {about['left']:,} {left}"
     if "from" not in about:
         return text
     return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"

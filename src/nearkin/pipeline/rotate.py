@@ -8,7 +8,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._storage import check_target, digest, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
@@ -56,7 +56,9 @@ def codec_for(engine: str, d: int) -> "str | faiss.Index":
             return faiss.index_factory(d, engine.removeprefix(FACTORY))
         except RuntimeError as error:
             reason = str(error).rpartition(":")[2].strip()
-            raise ValueError(f"--for {engine} is no index that FAISS makes for {d} columns ({reason})") from error
+            raise ValueError(
+                f"--for {engine} is no index that FAISS makes for {counted(d, 'column')} ({reason})"
+            ) from error
     found = ENGINES[check_choice(engine, "--for", [*ENGINES, f"{FACTORY}FACTORY"])]
     if isinstance(found, str):
         raise ValueError(f"a rotation gains nothing for {engine}: {found}; give it the vectors unchanged")

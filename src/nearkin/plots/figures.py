@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.stats import f
 
 from nearkin._check import check_instance
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.plots.style import DASHES, FAINT, INK, SERIES, any_script, legend, new_axes, series_style
 from nearkin.records import Comparisons
@@ -139,7 +140,7 @@ def plot_map(
     """
     X = _of_shape(X, "X", "(n, p)", 2)
     if names is not None and len(names) != len(X):
-        raise ValueError(f"names has {len(names)} values and X {len(X)} rows; give one for each")
+        raise ValueError(f"names has {counted(len(names), 'value')} and X {counted(len(X), 'row')}; give one for each")
     at = _plane(X)
     is_line = X.shape[1] == 1
     ax = _axes(ax, 6.4, 2.0 if is_line else 5.6)
@@ -167,7 +168,7 @@ def plot_map(
     ax.grid(False)
     ax.set(xticks=[], yticks=[])
     ax.spines["bottom"].set_visible(False)
-    below = [] if comparisons is None else [f"{len(X):,} objects, {answers:,} comparisons"]
+    below = [] if comparisons is None else [f"{counted(len(X), 'object')}, {counted(answers, 'comparison')}"]
     below += [f"2 of {X.shape[1]} dimensions shown, those of the largest variance"] if X.shape[1] > 2 else []
     ax.set_xlabel("; ".join(below))
     if ax.get_legend_handles_labels()[0]:

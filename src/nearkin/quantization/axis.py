@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
@@ -76,7 +77,9 @@ class AxisQuantizer(ReconstructingTransformer):
         check_integer(self.n_bytes, "n_bytes", low=1)
         X = check_magnitude(whole_rows(self, X))
         if self.n_bytes > X.shape[1]:
-            raise ValueError(f"n_bytes is {self.n_bytes}, more than the {X.shape[1]} columns of X; give at most that")
+            raise ValueError(
+                f"n_bytes is {self.n_bytes}, more than the {counted(X.shape[1], 'column')} of X; give at most that"
+            )
         self.normalized_: bool | None = has_unit_rows(X)
         # random rows: every k-th row may be alike in sorted data
         rows = X[np.random.default_rng(0).permutation(len(X))[: DEFAULTS.rows]].astype(np.float32)

@@ -22,6 +22,7 @@ from nearkin._check import (
     warn_of_names,
 )
 from nearkin._estimators import SavedEstimator
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
@@ -62,7 +63,7 @@ def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
         except RuntimeError as error:
             centroids = re.search(r"number of clusters \((\d+)\)", str(error))
             more = f"{2 * int(centroids[1])} or more" if centroids else "more"  # a half and more are learned from
-            raise ValueError(f"X leaves {len(Z)} rows, too few to learn this codec; give {more}") from error
+            raise ValueError(f"X leaves {counted(len(Z), 'row')}, too few to learn this codec; give {more}") from error
         return _through(index)
 
     return train
@@ -151,7 +152,7 @@ def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
         raise ValueError(f"codec is {codec!r}; it must be one of {names}, or 'pq' and bytes that divide d={d}: 'pq8'")
     if isinstance(codec, faiss.Index):
         if codec.d != d:
-            raise ValueError(f"codec is an index of {codec.d} columns; X has {d}")
+            raise ValueError(f"codec is an index of {counted(codec.d, 'column')}; X has {d}")
         return (lambda Z: _through(codec)) if codec.is_trained else _by_faiss(lambda _: faiss.clone_index(codec))
     if isinstance(codec, Codec):
         return lambda Z: lambda rows: np.asarray(codec.decode(codec.encode(rows)), np.float32)

@@ -14,6 +14,7 @@ from nearkin._check import numpy_generator
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
@@ -370,7 +371,7 @@ class ProductQuantizer(ReconstructingTransformer):
         _check.check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         _check.check_integer(self.horizon or 1, "horizon", low=1)
         if d < M:
-            raise ValueError(f"n_subspaces is {M}, more than the {d} columns of X; give at most {d}")
+            raise ValueError(f"n_subspaces is {M}, more than the {counted(d, 'column')} of X; give at most {d}")
         if n < max(K, lists):
             name = "n_centroids" if n < K else "n_lists"
             raise ValueError(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import CodeSums, fill
 from nearkin.quantization.residual import ResidualQuantizer
@@ -109,10 +110,16 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
             raise ValueError(f"codes is {codes} and levels {levels}; an id has at most {_LONGEST} bits, take fewer")
         if n < codes:
             fewer = max(2, 2 ** (n.bit_length() - 1))
-            raise ValueError(f"X has {n} rows and codes is {codes}; give at least {codes} rows, or type codes={fewer}")
+            raise ValueError(
+                f"X has {counted(n, 'row')} and codes is {codes}; give at least {counted(codes, 'row')}, or type "
+                f"codes={fewer}"
+            )
         if n > codes**levels:
             needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
-            raise ValueError(f"{n} rows have {codes}^{levels} = {codes**levels} ids to share; type levels={needed}")
+            raise ValueError(
+                f"{counted(n, 'row has', 'rows have')} {codes}^{levels} = {counted(codes**levels, 'id')} to share; "
+                f"type levels={needed}"
+            )
 
     def _give_ids(self, X: np.ndarray, weights: ArrayLike | None = None) -> Self:
         """Give rows X (n, d) float32 ids by these codebooks; all ids before are forgotten."""
@@ -157,7 +164,10 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         X = validate_vectors(self, X).astype(np.float32, copy=False)
         free = self.codes**self.levels - len(self._taken())
         if len(X) > free:
-            raise ValueError(f"X has {len(X)} rows, and {free} ids are free; fit again with more levels")
+            raise ValueError(
+                f"X has {counted(len(X), 'row')}, and {counted(free, 'id is', 'ids are')} free; fit again with more "
+                "levels"
+            )
         weights = np.ones(len(X)) if weights is None else check_row_weights(weights, len(X))
         ids = self._settle(X, *self._candidates(X), weights)
         self.ids_ = np.concatenate([self.ids_, ids])

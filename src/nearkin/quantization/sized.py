@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed
 from nearkin._distributed import alone
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
 from nearkin.linalg.norms import LEVELS, Norms, widened
@@ -95,7 +96,7 @@ class ProductCode(SizedCode):
         if n_bytes > (most := X.shape[1] // each):
             half = "half " if each == 2 else ""
             raise ValueError(
-                f"n_bytes is {n_bytes}, more than {half}the {X.shape[1]} columns of X; give at most {most}"
+                f"n_bytes is {n_bytes}, more than {half}the {counted(X.shape[1], 'column')} of X; give at most {most}"
             )
         check_magnitude(X)
         asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)

@@ -145,7 +145,7 @@ def test_float32_agrees_with_float64(rng: np.random.Generator) -> None:
     [
         ({"omega": -1.0}, ValueError, "omega is -1.0; it must be a number of at least 0"),
         ({"a": np.ones(3)}, ValueError, r"a has shape \(3,\); it must be one number or \(2,\)"),
-        ({"b": [1.0, -1.0, 1.0]}, ValueError, "b has 1 entries below 0"),
+        ({"b": [1.0, -1.0, 1.0]}, ValueError, "b has 1 entry below 0"),
         ({"weights": [np.nan, 1.0]}, ValueError, "weights contains NaN"),
         ({"prior": (np.ones((2, 2)), np.ones((3, 1)))}, ValueError, "prior has shapes"),
         ({"loss": "cubic"}, ValueError, "loss is 'cubic'; it must be one of 'squared'"),

@@ -311,7 +311,7 @@ def test_report_names_what_is_missing():
         (np.empty((0, 3), int), "is empty"),
         (Comparisons(np.empty((0, 3), np.uint32), np.arange(5)), "comparisons is empty"),
         *(
-            (Comparisons(np.empty((0, 3), np.uint32), np.arange(n)), f"{n} objects; at least 3 are needed")
+            (Comparisons(np.empty((0, 3), np.uint32), np.arange(n)), f"{n} objects?; at least 3 are needed")
             for n in (1, 2)
         ),
     ],

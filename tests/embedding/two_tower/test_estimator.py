@@ -82,7 +82,7 @@ def test_all_users_candidates_and_a_coded_index_are_asked_alike(parts: Parts, fi
     seen = parts.train.matrix()
     assert not any(seen[row, column] for row in range(300) for column in coded[row] if column >= 0)
     assert np.mean([np.isin(a, b).mean() for a, b in zip(ids, coded, strict=True)]) > 0.3
-    with pytest.raises(ValueError, match="right has 1 ids that right_ids lacks"):
+    with pytest.raises(ValueError, match="right has 1 id that right_ids lacks"):
         fitted.recommend([7], candidates=[9999])
 
 
@@ -113,7 +113,7 @@ def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None
         nk.TwoTower().fit(parts.train, validation=nk.Interactions.from_pairs([0], [0]))
     with pytest.raises(NotFittedError):
         nk.TwoTower().recommend([0])
-    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 1000"):
+    with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 1000"):
         fitted.recommend([1000])
     with pytest.raises(ValueError, match="fitted without features on this side"):
         nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))

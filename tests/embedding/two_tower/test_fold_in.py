@@ -149,7 +149,7 @@ def test_features_are_what_a_new_row_shrinks_towards() -> None:
 @pytest.mark.parametrize(
     ("history", "message"),
     [
-        ([999], "right has 1 ids that right_ids lacks, the first is 999"),
+        ([999], "right has 1 id that right_ids lacks, the first is 999"),
         ([], "history is empty; give at least one right id"),
         (sp.csr_matrix(np.ones((2, 5))), r"history has shape \(2, 5\); it must be \(b, 120\)"),
     ],

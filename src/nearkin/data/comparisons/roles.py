@@ -135,7 +135,8 @@ def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: 
     if len(rest) != 2:
         if form is None and len(rest) in (3, 4):
             raise ValueError(
-                f"{table.name} has {len(rest)} columns of objects ({', '.join(rest)}) and a rating {rating.name!r}; "
+                f"{table.name} has {counted(len(rest), 'column')} of objects ({', '.join(rest)}) and a rating "
+                f"{rating.name!r}; "
                 "type form='triplet' (--read form=triplet) to leave it aside, with anchor=..., near=..., far=..."
             )
         raise _too_many(table, list(rest), form or "rating")

@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nearkin import _check
 from nearkin._check import check_instance, numpy_generator
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.reading import orient
 from nearkin.records import Comparisons, as_quadruplets, nearer
@@ -114,7 +115,7 @@ def split_comparisons(
     held = np.isin(units, out).reshape(len(comparisons), -1).any(axis=1)
     if held.all() or not held.any():
         raise ValueError(
-            f"test_size is {test_size}: a split of {len(comparisons)} comparisons by {by} leaves "
+            f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves "
             f"{int((~held).sum())} to learn from and {int(held.sum())} to test; choose another test_size"
         )
     return comparisons.take(np.flatnonzero(~held)), comparisons.take(np.flatnonzero(held))
@@ -126,7 +127,7 @@ def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Genera
     fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
     if len(np.unique(fold)) < n_folds:
         raise ValueError(
-            f"{why}; there are {int(number.max()) + 1} different questions; cross-validation needs {n_folds}"
+            f"{why}; there are {counted(int(number.max()) + 1, 'different question')}; cross-validation needs {n_folds}"
         )
     return fold
 

@@ -45,7 +45,7 @@ def open_rows(where: Locator) -> FileRows:
                 found += len(block)
                 yield block
             if found != stop - first:
-                raise ValueError(f"{found} rows where {stop - first} were announced")
+                raise ValueError(f"rows: {found} where {stop - first} were announced")
 
     ids = None if rows.ids is None else reading(where)(rows.ids)
     return replace(rows, blocks=blocks, take=reading(where)(rows.take), ids=ids)

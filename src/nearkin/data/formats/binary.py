@@ -220,7 +220,7 @@ def open_vecs(where: Locator) -> FileRows:
     record = 4 + d * dtype.itemsize
     if size % record:
         raise ValueError(
-            f"{where} is truncated or its rows differ in width: {size} bytes are {size // record} rows of {record} "
+            f"{where} is truncated or its rows differ in width: {size} bytes are {size // record} times {record} "
             f"bytes (width {d}) and {size % record} bytes over; copy it again"
         )
     n = size // record

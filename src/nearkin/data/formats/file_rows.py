@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nearkin._fields import counted
 from nearkin.linalg.signs import unpack_bits
 
 MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
@@ -51,7 +52,9 @@ def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[in
     if shape[1] == 0:
         raise ValueError(f"{name} has shape {shape}; it needs at least one column")
     if shape[1] > MAX_WIDTH:
-        raise ValueError(f"{name} has {shape[1]} columns; vectors have at most {MAX_WIDTH}. Is a row one vector?")
+        raise ValueError(
+            f"{name} has {counted(shape[1], 'column')}; vectors have at most {MAX_WIDTH}. Is a row one vector?"
+        )
     return int(shape[0]), int(shape[1])
 
 
@@ -135,8 +138,8 @@ def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
     for name, part in zip(names, parts, strict=True):
         if part.shape[0] and (part.shape[1], part.dtype) != (parts[first].shape[1], parts[first].dtype):
             raise ValueError(
-                f"{name} has {part.shape[1]} columns of {part.dtype}, {names[first]} has {parts[first].shape[1]} "
-                f"columns of {parts[first].dtype}; all files of one array must agree"
+                f"{name} has {counted(part.shape[1], 'column')} of {part.dtype}, {names[first]} has "
+                f"{counted(parts[first].shape[1], 'column')} of {parts[first].dtype}; all files of one array must agree"
             )
     starts = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])])
 

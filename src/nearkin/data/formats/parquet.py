@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, json, parquet
 
-from nearkin._fields import Extra
+from nearkin._fields import Extra, counted
 from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
 from nearkin.data.coordinates import choose_columns, pick_columns, rival_ids, text_kind, understood
 from nearkin.data.files import Locator
@@ -61,7 +61,7 @@ def _fault(file: parquet.ParquetFile, size: int) -> str | None:
     metadata = file.metadata
     parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
-        return f"is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}"
+        return f"is damaged: its header announces {counted(metadata.num_rows, 'row')}, its parts {parts[:4]}"
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
         return f"has two columns called {next(name for name in names if names.count(name) > 1)!r}; rename one"

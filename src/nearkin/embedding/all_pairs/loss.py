@@ -14,6 +14,7 @@ from torch.nn.functional import softplus
 
 from nearkin._check import check_choice, check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
+from nearkin._fields import counted
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs
@@ -128,7 +129,10 @@ def vector(values: ArrayLike, name: str, size: int, low: float | None = 0, *, na
         raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
     check_finite(array.reshape(-1), name)
     if low is not None and (array < low).any():
-        raise ValueError(f"{name} has {int((array < low).sum())} entries below {low}; each must be at least {low}")
+        raise ValueError(
+            f"{name} has {counted(int((array < low).sum()), 'entry', 'entries')} below {low}; each must be at least "
+            f"{low}"
+        )
     return torch.from_numpy(array).expand(size).contiguous()
 
 

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
 from nearkin._check import numpy_generator
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import count_contradictions, number_questions, question_folds
@@ -46,7 +47,7 @@ def choose_dimension(
     m = len(comparisons)
     if m < 2 * N_FOLDS:
         raise ValueError(
-            f"n_components is 'auto' and there are {m} comparisons; cross-validation needs "
+            f"n_components is 'auto' and there are {counted(m, 'comparison')}; cross-validation needs "
             f"{2 * N_FOLDS}, give n_components as a number"
         )
     fold = question_folds(comparisons, N_FOLDS, rng, "n_components is 'auto' (give it as a number)")
@@ -197,8 +198,8 @@ def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
         comparisons = as_comparisons(comparisons)
         if comparisons.n_objects > len(objects):
             raise ValueError(
-                f"comparisons has the index {comparisons.n_objects - 1}; the embedding has {len(objects)} objects, "
-                f"0 ... {len(objects) - 1}"
+                f"comparisons has the index {comparisons.n_objects - 1}; the embedding has "
+                f"{counted(len(objects), 'object')}, 0 ... {len(objects) - 1}"
             )
         return replace(comparisons, objects=objects)
     if comparisons.objects is objects or np.array_equal(comparisons.objects, objects):
@@ -209,8 +210,8 @@ def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
     unknown = [name for name in names if name not in place]
     if unknown:
         raise ValueError(
-            f"comparisons has {len(unknown)} objects that are not in the embedding, the first is {unknown[0]!r}; "
-            "learn them with partial_fit, or place them with transform"
+            f"comparisons has {counted(len(unknown), 'object')} that are not in the embedding, the first is "
+            f"{unknown[0]!r}; learn them with partial_fit, or place them with transform"
         )
     table = np.zeros(comparisons.n_objects, np.uint32)
     table[used] = [place[name] for name in names]
@@ -284,9 +285,13 @@ def describe(comparisons: Comparisons, few: int) -> Record:
             n_groups > 1,
             f"{n_groups} groups of objects are not connected by any comparison: their relative place is arbitrary",
         ),
-        (unplaced, f"{unplaced} objects have no comparison: they are put at the origin"),
-        (uncertain, f"{uncertain} objects have fewer than {few} comparisons: their place is hardly determined"),
-        (contradictions, f"{contradictions} questions were answered both ways"),
+        (unplaced, f"{counted(unplaced, 'object has', 'objects have')} no comparison: put at the origin"),
+        (
+            uncertain,
+            f"{counted(uncertain, 'object has', 'objects have')} fewer than {few:,} comparisons: the place is hardly "
+            "determined",
+        ),
+        (contradictions, f"{counted(contradictions, 'question was', 'questions were')} answered both ways"),
     ]
     report["notes"] = [text for holds, text in limits if holds]
     return report

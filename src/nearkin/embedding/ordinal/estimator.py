@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin import _check
 from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
+from nearkin._fields import counted
 from nearkin._storage import (
     check_target,
     one_version,
@@ -72,7 +73,9 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
     if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
         needed = len(objects), config["n_components"]
-        raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed} finite numbers, it is damaged")
+        raise ValueError(
+            f"{path}: embedding has shape {shape}; it must be {counted(needed, 'finite number')}, it is damaged"
+        )
     fitted = {
         "embedding_": arrays["embedding"],
         "objects_": objects,
@@ -159,7 +162,7 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_choice(raters, "raters", ("equal", "estimated"))
         comparisons = as_comparisons(comparisons, y)
         if comparisons.n_objects < 3:
-            raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
+            raise ValueError(f"comparisons has {counted(comparisons.n_objects, 'object')}; at least 3 are needed")
         joint = self._takes_events(comparisons, choices)
         rng = self._generator()
         if isinstance(validation, float):

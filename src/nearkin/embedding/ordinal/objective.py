@@ -8,6 +8,7 @@ import numpy as np
 
 from nearkin import _check, solvers
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import counted
 from nearkin._types import Fields
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal import losses
@@ -41,7 +42,9 @@ def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None)
         raise ValueError("comparisons is empty; at least one is needed")
     if int(indices.max()) >= n_objects:
         row = int((indices >= n_objects).any(axis=1).argmax())
-        raise ValueError(f"comparisons row {row} is {indices[row].tolist()}; there are only {n_objects} objects")
+        raise ValueError(
+            f"comparisons row {row} is {indices[row].tolist()}; there are only {counted(n_objects, 'object')}"
+        )
     if weights is None:
         return indices, np.empty(0)
     weights = _check.check_row_weights(weights, len(indices))

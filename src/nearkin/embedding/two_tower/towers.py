@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 
 from nearkin._check import check_integer, check_real, check_vectors, torch_generator
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import counted
 from nearkin._pairs import Features
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import PhasedIndex, TrainableIndex
@@ -374,8 +375,8 @@ def feature_towers(
     X, Z = (check_vectors(features, name=name) for features, name in ((left, "left"), (right, "right")))
     if X.shape[1] != Z.shape[1]:
         raise ValueError(
-            f"left has {X.shape[1]} columns and right has {Z.shape[1]}; both must be vectors of one encoder. With "
-            "features of two kinds leave the towers out: the default ones begin at 0"
+            f"left has {counted(X.shape[1], 'column')} and right has {Z.shape[1]}; both must be vectors of one "
+            "encoder. With features of two kinds leave the towers out: the default ones begin at 0"
         )
     k = check_integer(n_components, "n_components", low=1, high=X.shape[1])
     check_real(scale, "scale", above=0)

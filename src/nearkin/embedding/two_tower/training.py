@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import counted
 from nearkin._storage import digest, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, PhasedIndex, TrainableIndex
@@ -290,7 +291,7 @@ def described(value: object) -> object:
         return value.item()
     if isinstance(value, Interactions):
         arrays = (value.indptr, value.indices, value.weights, value.left_ids, value.right_ids)
-        return f"{len(value)} pairs, digest {digest(*arrays, value.left_features, value.right_features)}"
+        return f"{counted(len(value), 'pair')}, digest {digest(*arrays, value.left_features, value.right_features)}"
     if isinstance(value, np.random.Generator):
         return f"generator, digest {digest(json.dumps(value.bit_generator.state, default=np.ndarray.tolist))}"
     if isinstance(value, nn.Module):

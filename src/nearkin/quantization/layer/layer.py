@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.codebooks import CoarseQuantizer, assign, decode
@@ -352,7 +353,7 @@ class IndexingLayer(nn.Module):
         rows = self.phases.buffer.cpu() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
             warnings.warn(
-                f"{len(rows)} rows are fewer than the {self.phases.fewest} centroids: the layer passes rows through "
+                f"rows: {len(rows)}, fewer than the {self.phases.fewest} centroids: the layer passes rows through "
                 "and goes on collecting; show it more rows, or give a smaller n_centroids (n_lists)",
                 stacklevel=2,
             )
@@ -441,8 +442,9 @@ class IndexingLayer(nn.Module):
         """The fitted `ProductQuantizer`; ValueError before the start, or if the rotation is no longer orthogonal."""
         if self.phase != "train":
             raise ValueError(
-                f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
-                f"on {self.phases.wanted} rows after {self.phases.warmup_steps} steps, or call layer.start(X)"
+                f"the layer has no centroids yet (phase {self.phase!r}, {counted(self.phases.seen, 'row')} collected); "
+                f"train it on {counted(self.phases.wanted, 'row')} after {self.phases.warmup_steps} steps, or call "
+                "layer.start(X)"
             )
         check_rotation(self.rotation_matrix)
         coarse = self.coarse.cpu().numpy().copy() if self.n_lists else None

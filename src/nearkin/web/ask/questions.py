@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin._fields import counted
 from nearkin.data.tables import read_table
 from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
 from nearkin.pipeline.inputs import find_ids
@@ -40,7 +41,7 @@ class Items:
 
     def __post_init__(self) -> None:
         if len(self.ids) < 3:
-            raise ValueError(f"there are {len(self.ids)} items; at least 3 are needed to compare")
+            raise ValueError(f"there are {counted(len(self.ids), 'item')}; at least 3 are needed to compare")
         name, count = Counter(self.ids).most_common(1)[0]
         if count > 1:
             raise ValueError(f"items repeat the name {name!r}; give each its own name")

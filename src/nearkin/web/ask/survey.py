@@ -20,6 +20,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._storage.atomic import sync, try_lock
 from nearkin._types import Fields, Record
@@ -520,7 +521,7 @@ class Survey:
         if kind == "asked":
             shown, rater = tuple(self._number_of[name] for name in event["shown"]), self.raters[event["rater"]]
             if number != n or len(shown) != len(self.form.columns):
-                raise ValueError(f"question is {number!r} of {len(shown)} items, the next one is {n}")
+                raise ValueError(f"question is {number!r} of {counted(len(shown), 'item')}, the next one is {n}")
             self.questions.append(Question(n, rater.key, event["reason"], shown, of=event["of"]))
             rater.open = n
             rater.asked.add(self.form.key(shown))

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from nearkin._check import check_integer
+from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.data import read_column, read_vectors
 from nearkin.data.files import locate, reading
@@ -69,8 +70,8 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
         values = read_column(path).astype(str)
         if len(values) != len(ids):
             raise ValueError(
-                f"{path} has {len(values)} values and the index {len(ids)} rows; give one for each, or name its column "
-                "of ids: --ids-column id"
+                f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'row')}; give one for "
+                "each, or name its column of ids: --ids-column id"
             )
         return {role: values}
     table = read_table(path, header=True)

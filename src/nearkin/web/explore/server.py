@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nearkin._check import check_integer
+from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
 from nearkin.export.source import BATCH
@@ -131,7 +132,7 @@ class Columns:
         self.colours |= {f"lost{number}": column for number, column in enumerate(columns)}
         # in random order, so that the share so far is an estimate of the whole
         for done, some in enumerate(_batches(np.random.default_rng(1).permutation(m), _SEARCHED)):
-            yield f"comparing neighbours: {done * _SEARCHED:,} of {m:,} rows"
+            yield f"comparing neighbours: {done * _SEARCHED:,} of {counted(m, 'row')}"
             for column, lost in zip(columns, self.collection.lost(self.rows[some]), strict=True):
                 column.values[some] = lost
                 column.version += 1
@@ -347,7 +348,10 @@ def explore(
     """
     for name, values in {"labels": labels, "texts": texts, "images": images, **(columns or {})}.items():
         if values is not None and len(values) != len(index):
-            raise ValueError(f"{name} has {len(values)} values and the index {len(index)} rows; give one for each")
+            raise ValueError(
+                f"{name} has {counted(len(values), 'value')} and the index {counted(len(index), 'row')}; give one "
+                "for each"
+            )
     known = {"label": labels, "text": texts, **(columns or {})}
     texts_of = {name: np.asarray(values).astype(str) for name, values in known.items() if values is not None}
     pictures = None if images is None else Pictures(np.asarray(images))
