@@ -301,38 +301,6 @@ def test_a_merged_index_is_empty_and_usable(kind, loaded: str, tmp_path: Path) -
     assert len(one.merge(build(NEW, kind, None))) == 440
 
 
-def test_what_the_caller_changes_afterwards_does_not_reach_the_index(kind) -> None:
-    """Kept vectors and strings were the caller's own arrays: one buffer for all gave the last rows six times."""
-    rows, names = np.empty((50, 8), np.float32), np.empty(50, "<U8")
-    index = Index.empty(8, *kind[:2], norms=kind[2], keep_vectors=True)
-    for first in range(0, 300, 50):
-        rows[:], names[:] = X[first : first + 50], NAMES["text"](300)[first : first + 50]
-        index.add(rows, names)
-    index.update(names[:20], rows[:20])
-    rows[:], names[:] = 0, ""
-    expected = build(X, kind, NAMES["text"](300), keep_vectors=True)
-    assert sorted(index.ids.tolist()) == sorted(expected.ids.tolist())
-    assert all_hits(index) == all_hits(expected)
-    assert all_hits(index, oversample=300) == all_hits(expected, oversample=300)
-
-
-@pytest.mark.parametrize("again", ["fit", "partial_fit"])
-def test_a_quantizer_fitted_again_leaves_its_index_alone(kind, again: str, tmp_path: Path) -> None:
-    """Later rows got codes of new codebooks, which were searched and saved under the old ones."""
-    quantizer, metric, norms = kind
-    if not hasattr(quantizer, again):
-        pytest.skip("exact, or without this method")
-    quantizer = copy.deepcopy(quantizer)
-    index = build(X, (quantizer, metric, norms), None)
-    other = np.random.default_rng(3).normal(size=(400, 8)) * np.linspace(1, 9, 8)
-    getattr(quantizer, again)(other / np.linalg.norm(other, axis=1, keepdims=True) if metric == "cosine" else other)
-    index.add(NEW).save(tmp_path / "idx")
-    expected = all_hits(build(np.concatenate([X, NEW]), kind, None))
-    assert all_hits(index) == expected
-    assert all_hits(Index.load(tmp_path / "idx").remove([0]).add(X[:1])) != expected
-    assert np.array_equal(Index.load(tmp_path / "idx").search(X, 5)[0], index.search(X, 5)[0])
-
-
 @each_with_names
 def test_an_emptied_index_takes_given_ids_and_counted_ones(kind, names: str, tmp_path: Path) -> None:
     """An index that had counted its rows ignored the ids."""

@@ -95,16 +95,6 @@ def test_plain_faiss_opens_the_file_with_the_same_ids(quantizer, tmp_path):
         np.testing.assert_array_equal(plain.search(Q, 5)[1], index.search(Q, 5)[1])
 
 
-def test_adding_in_parts_is_building_at_once(quantizer):
-    whole = Index.build(X, quantizer, IDS["strings"])
-    parts = Index.build(X[:1], whole.quantizer, IDS["strings"][:1])
-    for i in (1, 2, 300):
-        parts.add(X[i : {1: 2, 2: 300, 300: 600}[i]], IDS["strings"][i : {1: 2, 2: 300, 300: 600}[i]])
-    assert len(parts) == len(whole) == 600
-    for a, b in zip(parts.search(Q, 7), whole.search(Q, 7), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_the_index_holds_the_codes_that_encode_gives():
     pq = ProductQuantizer(8, 256, random_state=0, max_iter=2).fit(X)
     index = Index.build(X, pq)

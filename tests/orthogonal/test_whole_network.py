@@ -15,6 +15,7 @@ from nearkin.orthogonal import (
     GivensDescent,
     MixedOptimizer,
     RiemannianDescent,
+    StochasticFlow,
     is_orthogonal,
     orthogonal_,
     orthogonal_optimizer,
@@ -209,6 +210,8 @@ def test_bad_input() -> None:
         optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})
     with pytest.raises(ValueError, match=r"none of the 1 matrices of the Linear is orthonormal.*orthogonal_"):
         orthogonal_optimizer(nn.Linear(5, 5), 0.1, others=AdamW)
+    with pytest.raises(ValueError, match="Tanh without matrices"):
+        orthogonal_optimizer(nn.Tanh(), 0.1)
     with pytest.raises(TypeError, match="params is a Tensor; it must be a module or a list"):
         orthogonal_optimizer(torch.eye(3), 0.1)
     with pytest.raises(TypeError, match=r"params is a list; with others= it must be the module"):
@@ -223,3 +226,34 @@ def test_a_group_added_inside_can_be_taken_up() -> None:
     late.grad = torch.ones(2)
     optimizer.step()
     assert float(late.detach()[0]) < 0.6
+
+
+def test_choice() -> None:
+    small = nn.Parameter(torch.eye(4))
+    assert isinstance(orthogonal_optimizer([small], 0.1), RiemannianDescent)
+    assert isinstance(orthogonal_optimizer([small], 0.1, method="givens", momentum=0.9), GivensDescent)
+    flow = orthogonal_optimizer([small], 0.1, method="flow", component_size=3)
+    assert isinstance(flow, StochasticFlow)
+    assert flow.param_groups[0]["component_size"] == 3
+    with pytest.raises(ValueError, match="method is 'adam'"):
+        orthogonal_optimizer([small], 0.1, method="adam")
+
+
+def test_groups_keep_their_options() -> None:
+    groups = [{"params": [nn.Parameter(torch.eye(3))], "lr": 0.5}, {"params": [nn.Parameter(torch.eye(4))]}]
+    assert [group["lr"] for group in orthogonal_optimizer(groups, 0.1).param_groups] == [0.5, 0.1]
+
+
+def test_a_module_alone_trains_its_matrices_which_all_must_be_orthonormal() -> None:
+    net = network()
+    with pytest.raises(ValueError, match=r"shape \(6, 1\), is not orthogonal"):
+        orthogonal_optimizer(net, 0.1)
+    optimizer = orthogonal_optimizer(net[:5], 0.1)
+    before = [p.detach().clone() for p in net[:5].parameters()]
+    for step in range(3):
+        optimizer.zero_grad()
+        net[:5](data(step)[0])[:, 0].exp().mean().backward()
+        optimizer.step()
+    moved = [name for (name, p), b in zip(net[:5].named_parameters(), before, strict=True) if not torch.equal(p, b)]
+    assert moved == ["0.weight", "2.weight", "4.weight"]
+    assert on_manifold(net)
