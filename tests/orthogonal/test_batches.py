@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
-from nearkin.orthogonal.optimizer import BATCHED, batches_by_shape
+from nearkin.orthogonal.optimizer import BATCHED, as_tall, batches_by_shape, from_tall
 from nearkin.orthogonal.retraction import RETRACTIONS
 from tests.covering import covering
 
@@ -141,3 +141,21 @@ def test_gradients_are_tested_together_and_named_one_by_one() -> None:
     for p in params:  # each is fine, only their common norm is not
         p.grad = torch.full((3, 3), 9e18) * torch.tensor([[0.0, 1, 0], [-1, 0, 0], [0, 0, 0]])
     optimizer.step()
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (2, 5), (4, 4), (2, 4, 4), (3, 5, 2), (3, 2, 5), (2, 3, 2, 5)])
+def test_a_matrix_or_a_batch_is_seen_tall_and_written_back(shape: tuple[int, ...]) -> None:
+    p = torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+    X = as_tall(p)
+    assert X.shape[-2:] == ((4, 4) if shape[-1] == 4 else (5, 2))
+    kept = p.clone()
+    torch.testing.assert_close(from_tall(X.clone() + 1, p, "matrix"), kept + 1)
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3, 3), (20, 2, 3, 3)])
+def test_a_kernel_is_its_window_times_channels(shape: tuple[int, ...]) -> None:
+    p = torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+    X = as_tall(p, "convolution")
+    assert X.shape == (1, max(shape[0], 18), min(shape[0], 18))
+    kept = p.clone()
+    torch.testing.assert_close(from_tall(X.clone() * 2, p, "convolution"), kept * 2)

@@ -1,10 +1,10 @@
-"""Conjugate gradients and damped Newton steps on problems whose answers are known."""
+"""Conjugate gradients, damped Newton steps and Armijo's rule on problems whose answers are known."""
 
 import numpy as np
 import pytest
 import torch
 
-from nearkin.solvers.newton import conjugate_gradient, newton_step
+from nearkin.solvers.newton import armijo, conjugate_gradient, newton_step
 
 
 @pytest.fixture
@@ -91,3 +91,27 @@ def test_the_residual_is_relative_and_the_step_begins_at_x(system: tuple) -> Non
 def test_it_stops_after_so_many_steps(system: tuple) -> None:
     A, b = system
     assert conjugate_gradient(lambda x: A @ x, b, tolerance=0.0, max_iter=3).steps == 3
+
+
+def test_the_step_satisfies_the_rule() -> None:
+    def f(t: float) -> float:
+        return (t - 0.01) ** 2
+
+    found = armijo(f, f(0), -0.02)
+    assert found.value == f(found.step_size) <= f(0) - 1e-4 * found.step_size * 0.02
+    assert f(2 * found.step_size) > f(0) - 1e-4 * 2 * found.step_size * 0.02, "twice the step would have broken it"
+
+
+def test_no_descent_gives_step_zero_and_overflow_is_too_large() -> None:
+    assert armijo(lambda t: 1 + t, 1.0, -1.0).step_size == 0
+    assert armijo(lambda t: np.inf if t > 0.1 else -t, 0.0, -1.0).step_size == 0.0625
+
+
+def test_ascent_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"slope is 1.0; it must be at most 0, pass a descent direction"):
+        armijo(lambda t: t, 0.0, 1.0)
+
+
+def test_a_fall_that_is_too_small_for_its_step_is_not_enough() -> None:
+    found = armijo(lambda t: -5e-5 if t == 1 else -0.4 * t, 0.0, -1.0)
+    assert found.step_size == 0.5, "at 1 the value falls by less than 1e-4 of what the slope promises"
