@@ -1,10 +1,14 @@
-"""Figures show the numbers they are given, and become SVG that follows the page's colours."""
+"""Figures show the numbers they are given, names on a map cover none, and SVG follows the page's colours."""
+
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from nearkin.data.comparisons import comparisons_from_array
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
-from nearkin.plots.style import SERIES
+from nearkin.plots.figures import ALL, label_points, plot_error, plot_map, spread_order, worst_comparisons
+from nearkin.plots.style import SERIES, letters_without_font
 
 
 def test_convergence_draws_one_curve_a_method() -> None:
@@ -71,3 +75,118 @@ def test_a_narrow_range_is_written_out() -> None:
 def test_a_wide_picture_is_marked_so_that_a_phone_scrolls_it() -> None:
     assert 'class="wide"' in to_svg(plot_convergence({"a": [2, 1]}, new_axes(7.0, 3.0)), "f")
     assert 'class="wide"' not in to_svg(plot_convergence({"a": [2, 1]}), "f")
+
+
+X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [5.0, 5.0]])
+
+
+def test_map_names_its_objects_and_draws_what_crosses():
+    answers = comparisons_from_array([[0, 1, 2], [0, 3, 1], [0, 2, 1]])
+    ax = plot_map(X, ["a", "b", "c", "d"], answers)
+    assert sorted(text.get_text() for text in ax.texts) == ["a", "b", "c", "d"]
+    assert len(ax.lines) == 4  # two answers are violated, two lines each
+    assert len(plot_map(X, ["x"] * 4, comparisons_from_array([[0, 1, 2]])).lines) == 0
+
+
+def test_the_legend_says_what_the_lines_are():
+    ax = plot_map(X, list("abcd"), comparisons_from_array([[0, 1, 2], [0, 3, 1], [0, 2, 1]]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "said to be nearer: the 2 answers of 3 that the map violates most",
+        "said to be farther, in the same answers",
+    ]
+
+
+def test_a_map_of_more_dimensions_says_so():
+    assert plot_map(np.eye(5)).get_xlabel() == "2 of 5 dimensions shown, those of the largest variance"
+    assert plot_map(X).get_xlabel() == ""
+
+
+def test_an_ellipse_holds_its_draws():
+    draws = X + np.random.default_rng(0).normal(0, [0.2, 0.05], (400, 4, 2))
+    ellipses = plot_map(X, draws=draws, level=0.9).patches
+    assert len(ellipses) == 4
+    held = [
+        e.get_path().transformed(e.get_patch_transform()).contains_points(draws[:, n]).mean()
+        for n, e in enumerate(ellipses)
+    ]
+    np.testing.assert_allclose(held, 0.9, atol=0.04)
+
+
+def test_worst_come_first():
+    answers = comparisons_from_array([[0, 2, 1], [0, 1, 2], [0, 3, 1]])
+    assert worst_comparisons(X, answers, 5).tolist() == [[0, 3, 0, 1], [0, 2, 0, 1]]
+
+
+def test_one_dimension_lies_on_a_line():
+    ax = plot_map(np.arange(3.0)[:, None], list("abc"), reference=np.ones((3, 2)))
+    assert np.ptp(np.asarray(ax.collections[-1].get_offsets())[:, 1]) == 0
+
+
+def test_error_curves():
+    ax = plot_error(
+        {"sgd": {3: 0.2, 1: 0.4}, "svrg": {1: 0.3, 3: 0.1}},
+        "epochs",
+        spread={"sgd": {1: (0.3, 0.5), 3: (0.1, 0.3)}},
+    )
+    assert ax.lines[0].get_xydata().tolist() == [[1, 0.4], [3, 0.2]]
+    assert ax.get_ylim()[0] == 0
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {"sgd", "svrg"}
+
+
+def test_letters_that_a_bitmap_cannot_show_are_named() -> None:
+    """embed printed matplotlib's warnings, and map.png showed boxes in silence."""
+    assert letters_without_font(["Straße", "été"]) == ""
+    assert letters_without_font(["東京", "a", "京都"]) == "東京都"
+
+
+def labelled(at, names, first=()):
+    ax = new_axes(6.4, 5.6)
+    ax.scatter(*at.T, s=14)
+    written = label_points(ax, at, names, first)
+    ax.get_figure().draw_without_rendering()
+    return ax, written
+
+
+def overlaps(ax):
+    boxes = [text.get_window_extent().padded(-0.5) for text in ax.texts]
+    return sum(box.count_overlaps(boxes[:n]) for n, box in enumerate(boxes))
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.02])
+def test_few_points_all_get_a_name_and_none_covers_another(spread):
+    """At .02 most of the points lie in one heap."""
+    rng = np.random.default_rng(0)
+    at = np.concatenate([rng.normal(0, spread, (ALL - 10, 2)), rng.normal(0, 1, (10, 2))])
+    ax, written = labelled(at, [f"object {n}" for n in range(ALL)])
+    assert sorted(written) == list(range(ALL))
+    assert overlaps(ax) == 0
+
+
+def test_above_fifty_those_that_matter_stay():
+    at = np.random.default_rng(1).normal(size=(400, 2))
+    ax, written = labelled(at, [f"object {n}" for n in range(400)], first=[7, 3])
+    assert overlaps(ax) == 0
+    assert written[:2] == [7, 3]
+    assert 40 < len(written) < 400
+    assert int(np.abs(at).sum(axis=1).argmax()) in written
+
+
+def test_names_are_text_whatever_they_hold():
+    ax, _ = labelled(np.eye(3, 2), ["$x", "a $b$ c", "$\\\\frac$"])
+    assert {text.get_text() for text in ax.texts} == {"$x", "a $b$ c", "$\\\\frac$"}
+
+
+def test_spread_order_starts_outside_and_ends_with_twins():
+    assert spread_order(np.array([[0.0, 0], [0, 0.1], [9, 0], [-9, 1]]), 4)[:2] == [3, 2]
+    assert len(set(spread_order(np.zeros((5, 2)), 5))) == 5
+
+
+def test_names_of_any_script_and_with_control_characters_are_drawn() -> None:
+    """Before, matplotlib's warning of letters that its font lacks reached the terminal, and the SVG was no XML."""
+    ax = new_axes()
+    names = ["\N{CJK UNIFIED IDEOGRAPH-6F22}", "a\x14b", "$x_{", "plain"]
+    assert len(label_points(ax, np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]]), names)) == 4
+    svg = to_svg(ax, "f")
+    ElementTree.fromstring(svg)
+    assert "\N{CJK UNIFIED IDEOGRAPH-6F22}" in svg
+    assert "$x_{" in svg
