@@ -288,7 +288,9 @@ def test_sampled_bce_draws_rights_with_a_pair_or_without_features(rng: np.random
 )
 def test_rivals_of_ones_own_learn_and_continue(way: dict[str, Any], tmp_path: Path) -> None:
     """A loss and a solver that nearkin does not know: more than twice of chance, and a resumed fit is the whole one."""
-    parts = nk.data.split_random(nk.data.planted_interactions(160, 100, random_state=0).interactions, random_state=0)
+    planted = nk.data.planted_interactions(160, 100, random_state=0).interactions
+    pairs = nk.Interactions.from_pairs(planted.left_ids[planted.rows], planted.right_ids[planted.indices])
+    parts = nk.data.split_random(pairs, random_state=0)
     model = nk.TwoTower(6, regularization=0.02, random_state=0, **way)
     whole = clone(model).fit(parts.train, validation=parts.valid)
     rng = np.random.default_rng(0)
