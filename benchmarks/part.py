@@ -4,5 +4,6 @@ import importlib
 import sys
 
 if __name__ == "__main__":
-    sys.argv[0] = sys.argv.pop(1)
-    importlib.import_module(f"benchmarks.{sys.argv[0]}").main()
+    module = sys.argv.pop(1)
+    sys.argv[0] = f"python -m benchmarks {module.removesuffix('.run').replace('.', ' ')}"  # as --help shows it
+    importlib.import_module(f"benchmarks.{module}").main()
