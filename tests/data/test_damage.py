@@ -141,7 +141,7 @@ def make(path: Path, name: str) -> None:
     elif name == "wide.npy":
         np.save(path, np.zeros((1, 5_000_000), np.uint8))
     elif name == "wide.csv":
-        path.write_text("1," * 4_999_999 + "1\n")
+        path.write_text("1," * 1_000_000 + "1\n")
     elif name == "blank.csv":
         path.write_text("\n")
     elif name == "cell.csv":

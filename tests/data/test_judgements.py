@@ -1,7 +1,6 @@
 """Relevance judgements in every spelling, and what ir-measures makes of the same files."""
 
 import gzip
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,14 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.metrics.graded import graded_values
+from tests.covering import covering
 
 PAIRS = [(1, 10), (1, 20), (2, 10), (13, 7)]
 GRADES = [1, 0, 2, -1]
 
 
 def test_every_spelling_keeps_every_line(tmp_path: Path) -> None:
-    forms = product(("{}", "q{}", "0{}"), ("{}", "d{}", "00{}"), ("{}", "{}.0", "{:+d}", "{:02d}"))
+    forms = covering(("{}", "q{}", "0{}"), ("{}", "d{}", "00{}"), ("{}", "{}.0", "{:+d}", "{:02d}"))
     heads = ("", "query-id\tcorpus-id\tscore\n", "qid\tdocno\trel\n", "one\ttwo\tthree\n")
     for query, row, grade in forms:
         named = [(query.format(q), row.format(d), grade.format(g)) for (q, d), g in zip(PAIRS, GRADES, strict=True)]

@@ -108,5 +108,5 @@ def test_damage_is_named(matrix: sp.csr_matrix, tmp_path: Path) -> None:
 
 def test_the_command_learns_from_a_matrix(matrix: sp.csr_matrix, tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "m.npz", matrix)
-    record = run_json("embed", tmp_path / "m.npz", "--out", tmp_path / "emb")
+    record = run_json("embed", tmp_path / "m.npz", "--dim", 2, "--loss", "cosine-softmax", "--out", tmp_path / "emb")
     assert (record["left"], record["right"]) == (30, 20)

@@ -130,6 +130,9 @@ def look(where: Locator, head: bytes, *, lines_only: bool = False) -> Cut:
     if not lines:
         lines, hashes = hashes[:_LOOK], []
     texts = [text for *_, text in lines]
+    width = 1 + max(text.count(mark) for text in texts for mark in (*MARKS, *_RARE, BLANKS))
+    if width > MAX_CELLS:
+        raise ValueError(f"{where} has the width {width}; a table has at most {MAX_CELLS}")
     delimiter = _asked(given) if given is not None else sniff(texts, where)
     if all(_SPARSE.fullmatch(text) for text in texts):
         raise ValueError(f"{where} is a matrix in the svmlight format: {instead(where.path, '.svmlight')}")
@@ -330,8 +333,6 @@ def _cut(where: Locator, delimiter: str, quoted: bool, rows: list[Row], names: l
     if "--" in rule and set(rule) <= set("-+:="):  # between names and rows, as Markdown and psql write it
         body, below = below[0][2], below[1:]
     width = Counter(len(cells) for *_, cells in below or rows).most_common(1)[0][0]
-    if width > MAX_CELLS:
-        raise ValueError(f"{where} has the width {width}; a table has at most {MAX_CELLS}")
     cells_below = [cells for *_, cells in below]
     if names is not None:
         return Cut(where, delimiter, quoted, width, names, True, number, start, start, cells_below, notes)
