@@ -5,7 +5,6 @@ scikit-learn is loaded where a quantizer is fitted: an index that is loaded and 
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -36,20 +35,17 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 }
 
 
-_COMPARED_FROM = 1_000  # least number of rows to compare codes
-
-
 def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quantizer, Norms | None]:
-    """The quantizer, or its copy fitted on X, or the code chosen for that many bytes, and the levels of norms that it
+    """The quantizer, or its copy fitted on X, or product codes of that many bytes, and the levels of norms that it
     chose; ValueError for one that was fitted on rows of another length."""
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    from nearkin.quantization.sized import SizedCode, fitted_code
+    from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
 
     if isinstance(quantizer, int | np.integer):
-        quantizer, X = _chosen(int(quantizer), X, metric)
+        quantizer = cast(Quantizer, ProductCode(quantizer, metric=metric, random_state=0))
     try:
         if isinstance(quantizer, SizedCode):
             raise NotFittedError
@@ -62,26 +58,6 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quan
             "or give a quantizer that is not fitted"
         )
     return quantizer, None
-
-
-def _chosen(n_bytes: int, X: np.ndarray, metric: str) -> tuple[Quantizer, np.ndarray]:
-    """What chooses and fits a code of that many bytes in twice the predicted time of product codes, and the rows (m, d)
-    of X that it learns from."""
-    from nearkin.quantization.best import FITTED, BestCode
-    from nearkin.quantization.candidates import candidates
-    from nearkin.quantization.sized import ProductCode
-
-    check_integer(n_bytes, "n_bytes", low=1)
-    check_choice(metric, "metric", METRICS[:3])
-    if len(X) < _COMPARED_FROM:
-        return cast(Quantizer, ProductCode(n_bytes, metric=metric, random_state=0)), X
-    n, rows = len(X), X
-    if n > FITTED:
-        rows = X[np.sort(np.random.default_rng(0).choice(n, FITTED, replace=False))]
-    first = candidates(n_bytes, X.shape[1], len(rows), metric=metric)[0]
-    seconds = first.seconds(len(rows), n, X.shape[1])  # beyond as many
-    # judged by rows that were not learned from, so that a byte may be the norm's
-    return cast(Quantizer, BestCode(n_bytes, seconds, 0, n_rows=sys.maxsize, n_encoded=n, metric=metric)), rows
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:

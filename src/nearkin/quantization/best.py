@@ -41,7 +41,7 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
-FITTED = 65_536  # rows of a fit, at most
+_FITTED = 65_536  # rows of a fit, at most
 _SCREENED = 4_096  # rows of a short fit, and rows to be found, at most
 _SHORT = {"max_iter": 4, "beam_size": 8}  # settings of a short fit, which takes
 _SHARE = 0.5  # of the time of a full one on the same rows
@@ -210,7 +210,7 @@ def best(
         norms=metric != "cosine" and not known and row_length(screening.train) is None, seed=seed,
         beam_size=DEFAULTS.beam_size, smoothing=1.0 if known else 1 - screening.known / 2,
     )  # fmt: skip
-    n, full = len(screening.train), max(len(screening.train), min(len(X), FITTED))
+    n, full = len(screening.train), max(len(screening.train), min(len(X), _FITTED))
     budget = Budget(seconds, n, n_encoded, X.shape[1])
     least = {one.name: full if one.chain == 1 or known else min(2 * n, full) for one in listed}
     listed = [one for one in listed if budget.allows(one, least[one.name], first=one is listed[0])]
