@@ -204,7 +204,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--minutes", 1], "minutes are for method best, which compares codes; leave them out with"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
-        (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns, "),
+        (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has width 3, "),
         (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
         (
             ["narrow.npy", "--method", "procrustes", "--bytes", 1],
