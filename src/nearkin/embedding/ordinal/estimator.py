@@ -73,9 +73,7 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
     objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
     if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
         needed = len(objects), config["n_components"]
-        raise ValueError(
-            f"{path}: embedding has shape {shape}; it must be {counted(needed, 'finite number')}, it is damaged"
-        )
+        raise ValueError(f"{path}: embedding has shape {shape}; it must be {needed}, all numbers finite; it is damaged")
     fitted = {
         "embedding_": arrays["embedding"],
         "objects_": objects,
