@@ -55,7 +55,6 @@ PROBLEMS_OF = {
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,
     "linalg.orthonormal": BY_PRODUCT,
-    "metrics.trial": PRODUCT,
     "metrics.trial.queries": (
         "product with queries, sentences, 24 bytes",
         "product with queries, GIST, 16 bytes",
@@ -70,7 +69,6 @@ PROBLEMS_OF = {
     "quantization.codebooks.far_share": FAR,
     "quantization.engine_rotation": SIGNS,
     "quantization.engine_rotation.iterations": ("rotation for product codes, SIFT", "rotation for product codes, GIST"),
-    "quantization.faiss_bridge": ("product of 4 bits, SIFT, 8 bytes", "product of 4 bits, GIST, 16 bytes"),
     "quantization.order": SIGNS,
     **{f"quantization.order.{name}": KNOWN for name in ("code_list_rows", "code_lists", "code_steps", "code_rate")},
     "quantization.product": ("product by batches, SIFT, 8 bytes", "product by batches, GIST, 16 bytes"),

@@ -259,8 +259,6 @@ PROBLEMS = {
     "product with far rows, GIST, 16 bytes": Problem(_RECALL, partial(with_far_rows, "gist", 16)),
     "product with queries, sentences, 24 bytes": Problem(_RECALL, partial(queried, "sentences", 24)),
     "product with queries, GIST, 16 bytes": Problem(_RECALL, partial(queried, "gist", 16)),
-    "product of 4 bits, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 16, 16),
-    "product of 4 bits, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 32, 16),
     "Givens rotation, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, rotation="givens-greedy"),
     "Givens rotation, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 16, rotation="givens-greedy"),
     "axes, sentences, 96 bytes": Problem(_RECALL, partial(codes, "sentences", lambda _: AxisQuantizer(96)), 1),

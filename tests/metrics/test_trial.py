@@ -113,3 +113,15 @@ def test_the_recall_of_decoded_rows_is_that_of_each_query(rng: np.random.Generat
     ]
     assert held.recall(other).mean() == pytest.approx(nk.metrics.neighbours_kept(found, rows, held.queries, metric))
     assert HeldOut.of(rows[:3], rows[:2]).k == 3
+
+
+def test_rows_are_split_into_queries_and_rows_to_find(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(6_000, 2))
+    for n, asked, searched in ((6_000, 1_000, 4_096), (400, 100, 300), (3, 0, 3)):
+        held = HeldOut.split(X[:n])
+        assert (len(held.queries), len(held.rows)) == (asked, searched)
+        np.testing.assert_array_equal(
+            np.concatenate([held.queries, held.rows]), X[: asked + searched].astype(np.float32)
+        )
+    given = HeldOut.split(X, X[:2_500], "ip")
+    assert (len(given.queries), len(given.rows), given.metric) == (834, 4_096, "ip")

@@ -1,6 +1,5 @@
 """Residual and product residual quantizers: the quantizers' contract, FAISS beside them, plain FAISS behind them."""
 
-from dataclasses import replace
 from functools import partial
 
 import faiss
@@ -167,7 +166,7 @@ def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeyp
     assert model.norm_tables_ is None
     assert not model.scans_fast("l2")
     slow = nk.Index.build(X, model, n_probe=8).search(X[:100], 10)[1]
-    monkeypatch.setattr(faiss_bridge, "DEFAULTS", replace(faiss_bridge.DEFAULTS, lost=1.0))
+    monkeypatch.setattr(faiss_bridge, "fast_scan_wins", lambda exact, fast: True)
     fast = nk.Index.build(X, made(), n_probe=8).search(X[:100], 10)[1]
     truth = nearest_rows(X, X[:100], 10)
     assert nk.metrics.recall_k_at_k(slow, truth, 10) > nk.metrics.recall_k_at_k(fast, truth, 10) + 0.05
@@ -195,7 +194,7 @@ def test_a_fast_scan_of_faiss_is_read(vectors):
 
 
 def test_fast_scan_is_refused_where_norms_are_not_for_it(vectors, monkeypatch):
-    monkeypatch.setattr(faiss_bridge, "DEFAULTS", replace(faiss_bridge.DEFAULTS, lost=1.0))
+    monkeypatch.setattr(faiss_bridge, "fast_scan_wins", lambda exact, fast: True)
     X = vectors[0]
     slow, fast = (ResidualQuantizer(3, 16, norm_bits=b, max_iter=1, random_state=0).fit(X) for b in (32, 8))
     with pytest.raises(ValueError, match=r"fast_scan by 'l2' needs n_centroids=16 and norm_bits=8"):

@@ -18,7 +18,7 @@ from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.retrieval import ExactNeighbours, without_own
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import Trial
+from nearkin.metrics.trial import NEIGHBOURS, Trial
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first, which is their cost
 _METRICS = ("cosine", "ip", "l2")
@@ -116,7 +116,7 @@ class Bridge(SavedEstimator):
     def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""
         rows, asked = (unit_rows(rows), unit_rows(asked)) if self.metric == "cosine" else (rows, asked)
-        k, metric = min(OF_TRIALS.neighbours, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
+        k, metric = min(NEIGHBOURS, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
         return without_own(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
 
 

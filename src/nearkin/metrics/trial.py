@@ -24,10 +24,10 @@ class Defaults:
     """What a choice by recall is based on, unless the caller has other data."""
 
     queries: int = 1_000  # held out, at most: the standard error of a recall is then below .01
-    neighbours: int = 10  # k of the recall
 
 
 DEFAULTS = Defaults()
+ROWS, NEIGHBOURS = 4_096, 10  # among which they find, at most, and k of the recall
 CONFIDENCE = 0.95  # of the intervals
 FEWEST = 6  # queries; even if all differ in one direction, a sign test of fewer does not reach 5 %
 
@@ -85,8 +85,16 @@ class HeldOut:
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, metric: str = "l2", k: int | None = None) -> "HeldOut":
         """Compute the k nearest rows, 10 by default, by "l2" or "ip"."""
-        k = DEFAULTS.neighbours if k is None else k
+        k = NEIGHBOURS if k is None else k
         return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
+
+    @classmethod
+    def split(cls, X: np.ndarray, queries: np.ndarray | None = None, metric: str = "l2") -> "HeldOut":
+        """Of rows X (n, d) in random order the first, a quarter at most, are the queries unless some (m, d) are given;
+        of the others 4,096 at most are to be found."""
+        count = min(DEFAULTS.queries, len(X) // 4) if queries is None else 0
+        queries = X[:count] if queries is None else queries[:: max(1, -(-len(queries) // DEFAULTS.queries))]
+        return cls.of(X[count : count + ROWS].astype(np.float32), queries.astype(np.float32), metric)
 
     @property
     def k(self) -> int:

@@ -1,6 +1,5 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import faiss
@@ -9,7 +8,8 @@ import numpy as np
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
 from nearkin.contracts import ScannedCodes, VectorCodes
 from nearkin.linalg.batch_free import nearest
-from nearkin.metrics.trial import HeldOut, Trial
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import ROWS, HeldOut, Trial
 from nearkin.quantization.codebooks import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
@@ -18,18 +18,10 @@ _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its sq
 SCANNED = 16  # centroids of a codebook that FAISS scans fast
 
 
-@dataclass(frozen=True)
-class Defaults:
-    """When a fast scan is used, from rows of heavy tails and SIFT (2026-11-22, docs/notes/decisions.md)."""
-
-    # share of neighbours that a scan five times as fast may lose; without it rows of a normal distribution have none
-    lost: float = 0.005
-    rows: int = 4_096  # of the comparison with the exact scan
-    queries: int = 512  # at most
-    probes: int = 64  # lists that a query visits, at most
-
-
-DEFAULTS = Defaults()
+# Share of neighbours that a scan five times as fast may lose. Without it 16 of 19 fits keep the fast scan (SIFT, GIST,
+# MNIST, sentences, heavy tails, normal rows); the three of 16 normal columns lose it for .002 to .003 (2026-11-26).
+_LOST = 0.005
+_PROBES = 64  # lists that a query visits where scans are compared, at most
 
 
 def code_bits(n_centroids: int) -> int:
@@ -196,14 +188,9 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
-    """What compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if
-    none are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
-    X = X[:: -(-len(X) // (DEFAULTS.rows + DEFAULTS.queries))].astype(np.float32)
-    if queries is None:
-        held = np.arange(len(X)) % 9 == 8
-        X, queries = X[~held], X[held]
-    queries = queries[:: -(-max(len(queries), 1) // DEFAULTS.queries)].astype(np.float32)
-    return HeldOut.of(X, queries, metric)
+    """What compares scans, from rows X (n, d) that a quantizer was fitted on. A scan rounds tables to 8 bits: with one
+    centroid far out it finds next to nothing."""
+    return HeldOut.split(X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]], queries, metric)
 
 
 def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
@@ -218,7 +205,7 @@ def scan_recall(held: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> np
     quantizer.add_to(index, held.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):
-        inner.nprobe = min(inner.nlist, DEFAULTS.probes)
+        inner.nprobe = min(inner.nlist, _PROBES)
     if not len(held.queries):
         return np.ones(1)
     if isinstance(inner, faiss.IndexPQ):  # same order as its scan, five times faster
@@ -229,6 +216,6 @@ def scan_recall(held: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> np
 def fast_scan_wins(exact: np.ndarray, fast: np.ndarray) -> bool:
     """Whether a fast scan, the cheaper one, wins by its recall (q,) and what it may lose over the exact scan."""
     trial = Trial[str]()
-    trial.add("fast", fast + DEFAULTS.lost, 0)
+    trial.add("fast", fast + _LOST, 0)
     trial.add("exact", exact, 1)
     return trial.winner() == "fast"

@@ -12,13 +12,12 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
 from nearkin.linalg.norms import LEVELS, Norms, widened
 from nearkin.linalg.orthonormal import row_length
-from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import shared_generator, training_rows, whole_rows
 
-_SAMPLE, _SEARCHED = 8_192, 4_096  # rows for the levels and the choice, and those among which queries find, at most
+_SAMPLE = 8_192  # rows for the levels and the choice, at most
 _ROUNDS, _LISTS = 4, 64  # of the short fits, at most
 
 
@@ -115,9 +114,7 @@ class ProductCode(SizedCode):
         """Whether a byte of norm raises the recall of short fits on the sample; the same in every process."""
         if self.n_bytes < 2 or self.metric == "cosine" or len(sample) <= LEVELS or row_length(sample) is not None:
             return False
-        split = min(OF_TRIALS.queries, len(sample) // 2)
-        asked = sample[:split] if queries is None else queries[:: -(-len(queries) // OF_TRIALS.queries)]
-        held = HeldOut.of(sample[split : split + _SEARCHED], asked, self.metric)
+        held = HeldOut.split(sample, queries, self.metric)
         trial, each = Trial(), 2 if self.n_centroids == SCANNED else 1
         with alone():
             for norms in (None, Norms.learned(sample)):

@@ -13,7 +13,7 @@ from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import deal_axes, haar_rotation, nearest_orthogonal, principal_axes, reached
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut, Trial
+from nearkin.metrics.trial import ROWS, HeldOut, Trial
 from nearkin.quantization.codebooks import (
     CoarseQuantizer,
     Prepared,
@@ -46,7 +46,6 @@ class Defaults:
     plain_iterations: int = 25  # k-means iterations without a rotation, FAISS's default
     short_rounds: int = 5  # with a rotation, of the short fit from each start
     short_rows: int = 16  # of that fit, for each centroid
-    searched_rows: int = 4_000  # at most
     space_from: int = 64  # least number of columns for which leaving out axes saves time
     space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
@@ -318,7 +317,5 @@ def _held_out(rows: TrainingRows, generator: np.random.Generator) -> HeldOut | N
     """Given queries, or some rows, and their neighbours among others; None if rows have weights or are too few."""
     if rows.weights is not None or (rows.queries is None and rows.shard.total < 2 * OF_TRIALS.queries):
         return None
-    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.searched_rows + OF_TRIALS.queries])
-    count = min(OF_TRIALS.queries, len(X) // 4)
-    few = (X[count:], X[:count]) if rows.queries is None else (X, rows.queries)
-    return HeldOut.of(*few)
+    X, _ = rows.drawn(generator.permutation(rows.shard.total)[: ROWS + OF_TRIALS.queries])
+    return HeldOut.split(X, rows.queries)
