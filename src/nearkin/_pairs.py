@@ -20,9 +20,10 @@ MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
 def real_matrix(matrix: MatrixLike, name: str = "matrix") -> sp.coo_matrix:
     """The stored entries of a sparse matrix; ValueError for complex numbers and for another number of axes."""
     given: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
-    axes, dtype = given.ndim, given.dtype
-    if axes != 2 or dtype.kind not in "fiub":
-        raise ValueError(f"{name} has {axes} axes and dtype {dtype}; it must be a matrix (m, n) of real numbers")
+    if given.ndim != 2 or given.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} has shape {given.shape} and dtype {given.dtype}; it must be a matrix (m, n) of real numbers"
+        )
     return sp.coo_matrix(given)
 
 

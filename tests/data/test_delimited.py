@@ -179,6 +179,8 @@ def test_such_lines_of_words_are_asked_for_and_read(tmp_path: Path, mark: str) -
     ("name", "text", "words"),
     [
         ("a.txt", "%%MatrixMarket matrix coordinate\n2 2 2\n1 1 3\n2 2 4\n", "Matrix Market format: load it and type"),
+        ("a.csv", "% t\n\n@RELATION x\n@ATTRIBUTE u NUMERIC\n@DATA\n1,2\n2,3\n", "ARFF format: read it by frame = "),
+        ("a.arff", "@relation x\n", "ends in '.arff'.*read it by frame = pandas"),
         ("a.txt", "1 1:0.5 7:2\n-1 2:3\n", "svmlight format: load it and type"),
         ("a.ratings", "1\t2\n3\t4\n", "if it is a table of text, call it .txt"),
     ],
@@ -187,8 +189,22 @@ def test_formats_of_other_libraries_are_named(tmp_path: Path, name: str, text: s
     """The counts of a Matrix Market file were a pair, the labels of svmlight the vectors, by the advice given."""
     (tmp_path / name).write_text(text)
     for read in (nk.read_interactions, nk.read_comparisons, nk.read_vectors):
-        with pytest.raises(ValueError, match=words):
-            read(tmp_path / name)
+        for comment in (None, "%"):
+            with nk.data.text_options(comment=comment), pytest.raises(ValueError, match=words):
+                read(tmp_path / name)
+
+
+def test_a_line_of_counts_of_a_matrix_is_no_row(tmp_path: Path) -> None:
+    """Without its first lines, which begin with %, the counts of a Matrix Market file were a pair and its weight."""
+    rows = [f"{i % 9 + 1} {i % 7 + 1} {i + 2}\n" for i in range(12)]
+    (path := tmp_path / "a.txt").write_text("".join(["9 7 12\n", *rows]))
+    found = nk.read_interactions(path)
+    assert (len(found), found.weights.max()) == (12, 13)
+    assert "the first line, which counts rows, columns and entries" in str(found.source)
+    assert len(nk.read_interactions(path, header=False)) == 13
+    for first in ("9 7 11", "8 7 12"):  # other counts are data
+        path.write_text("".join([f"{first}\n", *rows]))
+        assert nk.read_interactions(path).weights.sum() == sum(range(2, 14)) + int(first.split()[2])
 
 
 def test_names_are_followed_by_a_rule_or_a_type_or_nothing(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import nearkin as nk
 from nearkin.data.column import text_column
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import read_table
@@ -75,6 +77,36 @@ def test_ids_are_text_or_exact_integers() -> None:
     assert text_column("ids", ["-1", large[0]]).ids().tolist() == ["-1", large[0]]
     longer = [str(10**20 + i) for i in range(50)]
     assert text_column("ids", longer).ids().tolist() == longer
+
+
+def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path) -> None:
+    """Users 12345678901 and 12345698765 were one, 1.23457E+10."""
+    data, frame = nk.data, pd.DataFrame({"user": ["7", "1.23457E+10"], "item": ["a", "b"]})
+    frame.to_parquet(tmp_path / "p.parquet")
+    frame.to_json(tmp_path / "j.jsonl", orient="records", lines=True)
+    for name, text in {
+        "p.csv": "user;item\n7;a\n1,23457E+10;b\n",  # of Excel where commas are decimal
+        "v.csv": "id,f0,f1\n7,.1,.2\n1.23457E+10,.3,.4\n",
+        "c.csv": "anchor,near,far\n7,8,9\n1.23457E+10,8,9\n",
+        "q.tsv": "7\t0\t8\t1\n1.23457E+10\t0\t8\t1\n",
+        "ids.txt": "7\n1.23457E+10\n",
+        "ids.csv": "id\n7\n1.23457E+10\n",
+        "r.csv": "user,item\n99999,a\n1e+05,b\n",  # R's 100000
+    }.items():
+        write(tmp_path, name, text)
+    for read, source in (
+        *((read_interactions, tmp_path / name) for name in ("p.csv", "p.parquet", "j.jsonl", "r.csv")),
+        (read_interactions, frame),
+        (nk.read_comparisons, tmp_path / "c.csv"),
+        (data.read_judgements, tmp_path / "q.tsv"),
+        (data.read_features, tmp_path / "v.csv"),
+        (lambda path: data.open_vectors(path).ids(), tmp_path / "v.csv"),
+        *((data.read_column, tmp_path / name) for name in ("ids.txt", "ids.csv", "v.csv:id")),
+    ):
+        with pytest.raises(ValueError, match=r"holds '(1[.,]23457E\+10|1e\+05)' in row 1: .*Write ids in full: "):
+            read(source)
+    for cells in (["7", "1e5", "1f3"], ["7", "1e5"], ["a7", "1.23457E+10"], ["7", "1.2345e+04"]):  # names, all digits
+        assert text_column("ids", cells).ids().tolist() == cells
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ _FORMS = [  # of dates that are no ISO dates
     )
 ]
 _UNIT = re.compile(r"\D*\d[\d.,/ ]*\D*")  # a number with a unit, or a fraction: "80%", "4/5", "3 EUR"
+_SHORTENED = re.compile(r"[+-]?\d([.,]\d*)?[eE](\+?)(\d{1,3})", re.ASCII)  # scientific notation of a number
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 
 
@@ -57,7 +58,7 @@ class Column:
 
     @property
     def _title(self) -> str:
-        return f"column {self.name!r} of {self.source}"
+        return f"column {self.name!r} of {self.source}" if self.name else self.source
 
     @cached_property
     def _whole(self) -> np.ndarray | None:
@@ -128,7 +129,7 @@ class Column:
 
     def ids(self) -> np.ndarray:
         """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
-        values = self.values
+        values = self.unrounded().values
         self._complete("ids", self.gaps())
         if values.dtype.kind == "f":
             if not (values == np.floor(check_exact(values, self._title))).all():
@@ -143,8 +144,27 @@ class Column:
         """As `ids`, text by its distinct values."""
         if not isinstance(self._typed, Coded):
             return self.ids()
-        self._complete("ids", self.gaps())
+        self._complete("ids", self.unrounded().gaps())
         return self._typed
+
+    def unrounded(self) -> "Column":
+        """The column itself; ValueError where one of its ids, all of them numbers, is in scientific notation without
+        all digits, as spreadsheets and R write long ones: different ids are one there. "1e5" is a name."""
+        if not self.is_text or not len(self) or not is_number(str(self.cell(0))):
+            return self
+        codes, names = self._texts
+        if not compute.any(compute.match_substring_regex(names, r"\d[eE]")).as_py():
+            return self
+        cells = names.to_pylist()
+        place = next((place for place, cell in enumerate(cells) if _lacks_digits(cell)), None)
+        if place is not None and all(is_number(cell) for cell in cells if cell not in ("", *_MISSING_WORDS)):
+            row = place if isinstance(codes, slice) else int((codes == place).argmax())
+            raise ValueError(
+                f"{self._title} holds {cells[place]!r} in row {row}: spreadsheets and R round long numbers so, and "
+                "different ids become one. Write ids in full: in a spreadsheet give the column the format 0 or text, "
+                "in R type options(scipen=999). If it is a name, put a letter before all ids"
+            )
+        return self
 
     def gaps(self) -> np.ndarray:
         """Marks (n,) of the cells without an id: nulls and, of a text column, empty cells, or words for a missing value
@@ -272,6 +292,12 @@ class Column:
                 f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
                 f"{int(missing.argmax())}; fill them or remove these rows"
             )
+
+
+def _lacks_digits(cell: str) -> bool:
+    """Whether a cell is a number such as 1.23457E+10, whose last digits are missing; 1e5 may be a name."""
+    found = _SHORTENED.fullmatch(cell)
+    return found is not None and any(found.groups()[:2]) and len(found[1] or ",") <= int(found[3])
 
 
 def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:

@@ -170,6 +170,8 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     if array.dtype.kind in "USO":
         if odd := {type(value).__name__ for value in array.flat} - {"str", "str_", "bytes", "bytes_"}:
             raise ValueError(f"{where} holds values of type {', '.join(sorted(odd))}; give one number or text a row")
+        for cells in (array.ravel(), array.ravel()[1:]):  # the first may be a name
+            Column("", cells.astype(str).astype(object), str(where)).unrounded()
         return array.astype(str)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")

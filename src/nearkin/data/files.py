@@ -41,6 +41,7 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
         (".svmlight", ".libsvm", ".svm"),
         "load it and type scipy.sparse.save_npz('m.npz', sklearn.datasets.load_svmlight_file('{path}')[0])",
     ),
+    ".arff": "read it by frame = pandas.DataFrame(scipy.io.arff.loadarff('{path}')[0]) and pass the DataFrame",
     ".mat": "load the array X by scipy.io.loadmat and type np.save('X.npy', X)",
     ".bin": "if gensim wrote it, load it there as kv and type kv.save_word2vec_format('vectors.txt')",
     **dict.fromkeys((".dta", ".sav"), "read it by pandas and pass the DataFrame, or type frame.to_csv('table.csv')"),

@@ -235,7 +235,7 @@ def _understood(table: Table, columns: dict[str, Column], kept: int, pairs: Inte
     if left_out:
         notes = [*notes, f"{counted(left_out, 'row')} of weight 0 or below the smallest, no observed pairs"]
     if merged:
-        notes = [*notes, f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged"]
+        notes = [*notes, counted(merged, "row repeats a pair and is merged", "rows repeat a pair and are merged")]
     return table.reading(
         columns,
         notes,

@@ -17,7 +17,7 @@ from pyarrow import compute
 from pyarrow import csv as arrow
 
 from nearkin._fields import counted
-from nearkin.data.column import DECIMAL, Column, is_number
+from nearkin.data.column import DECIMAL, Column, integers, is_number
 from nearkin.data.files import EXCEL_MARK, Locator, instead
 
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -26,6 +26,7 @@ _RARE = ("::", "||", "^", "~", "\x01")  # delimiters that are tried where none o
 _WORDS = {word: mark for mark, word in MARKS.items()} | {"space": BLANKS, "\\t": "\t"}
 _STAND_IN = "\x1f"  # for a delimiter of several bytes
 _LOOK = 50  # lines from which the delimiter is found
+_FEW = 10  # lines whose count may be one of their numbers by chance
 _MAX_LINE = 2**26  # bytes
 MAX_CELLS = 1_000_000  # of a line
 MAX_COLUMNS = 100_000  # of a table
@@ -89,7 +90,10 @@ def _decoded(file: IO[bytes], encoding: str | None) -> "IO[bytes] | TextIOWrappe
 
 
 def _checked(part: bytes, where: Locator, line: int) -> bytes:
-    """`part` without comments; ValueError for what is no UTF-8."""
+    """`part` without comments; ValueError for what is no UTF-8, and for other formats by their first line."""
+    for ending, name, form in _FORMATS if line == 1 else ():
+        if form.match(part):
+            raise ValueError(f"{where} is in the {name} format: {instead(where.path, ending)}")
     if b"\0" in part:
         raise ValueError(
             f"{where} holds NUL bytes: is it UTF-16 without a byte order mark? Type encoding='utf-16-le' (on "
@@ -110,6 +114,12 @@ def _checked(part: bytes, where: Locator, line: int) -> bytes:
     return part
 
 
+_FORMATS = (  # of text that is no table: ending, name, how the file begins
+    (".mtx", "Matrix Market", re.compile(rb"%%MatrixMarket", re.IGNORECASE)),
+    (".arff", "ARFF", re.compile(rb"(?:[ \t]*(?:%[^\n]*)?\n)*[ \t]*@relation\b", re.IGNORECASE)),
+)
+
+
 def look(where: Locator, head: bytes, *, lines_only: bool = False) -> Cut:
     """Find out from the first lines of a file how it is cut; ValueError with the options to type where two ways fit.
 
@@ -119,8 +129,6 @@ def look(where: Locator, head: bytes, *, lines_only: bool = False) -> Cut:
     if not lines and not hashes:
         raise ValueError(f"{where} is empty; it must hold a table")
     given = where.text.delimiter
-    if (hashes or lines)[0][2].startswith("%%MatrixMarket"):
-        raise ValueError(f"{where} is a matrix in the Matrix Market format: {instead(where.path, '.mtx')}")
     mark = EXCEL_MARK.fullmatch((hashes or lines)[0][2] + "\n")
     if mark is not None:
         del (hashes or lines)[0]
@@ -369,7 +377,18 @@ def table_cells(where: Locator) -> tuple[Cut, list[pa.Array]]:
         empty = [compute.equal(column, "") for column in columns]  # rows of delimiters alone, as Excel leaves them
         keep = compute.invert(reduce(compute.and_, empty))
         columns = [column.filter(keep) for column in columns]
+    if cut.named is None and where.text.header is None and _counts_entries(first, columns):
+        first, columns = [column[0].as_py() for column in columns], [column[1:] for column in columns]
+        cut = replace(cut, named=False, notes=(*cut.notes, "the first line, which counts rows, columns and entries"))
     return replace(cut, first=first, width=len(first)), columns
+
+
+def _counts_entries(first: list[str], columns: list[pa.Array]) -> bool:
+    """Whether a first line counts rows, columns and entries of the lines below, as in Matrix Market files."""
+    if len(first) != 3 or not all(map(WHOLE.fullmatch, first)) or int(first[2]) != max(len(columns[0]), _FEW):
+        return False
+    sides = [integers(column) for column in columns[:2]]
+    return all(n is not None and n.min() > 0 and n.max() <= int(most) for n, most in zip(sides, first, strict=False))
 
 
 def read_cells(cut: Cut, lines: bytes, places: list[int], decimal: str | None = None) -> list[pa.Array]:

@@ -118,7 +118,7 @@ class Trial(Generic[Name]):
     """Candidates, their values for the same queries, users or questions (larger is better), and their costs.
 
     `callback(step, record)` is called with the record of each candidate that is added; `total` is the number of
-    candidates at most.
+    candidates at most, `measure` names the values there.
 
     >>> trial = Trial[str]()
     >>> for name, values, cost in ("short", [0.5, 0.6, 0.7], 8), ("long", [0.5, 0.8, 0.6], 16):
@@ -129,6 +129,7 @@ class Trial(Generic[Name]):
 
     callback: Callback = ignore
     total: int | None = None
+    measure: str = "recall"
     values: dict[Name, np.ndarray] = field(default_factory=dict[Name, np.ndarray], init=False)
     _costs: dict[Name, float] = field(default_factory=dict[Name, float], init=False)
     _notes: dict[Name, Fields] = field(default_factory=dict[Name, Fields], init=False)
@@ -138,7 +139,8 @@ class Trial(Generic[Name]):
         self.values[candidate], self._costs[candidate], self._notes[candidate] = values, cost, more
         total = {} if self.total is None else {"total": self.total}
         record = self._record(candidate)
-        note = f"{candidate}: {record['value']:.4f}"
+        name = f"{candidate:.3g}" if isinstance(candidate, float) else candidate
+        note = f"{name}: {self.measure} {record['value']:.3f}"
         self.callback(len(self.values), {**total, "objective": -record["value"], "note": note, **record})
         return values
 

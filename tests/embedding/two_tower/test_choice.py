@@ -117,7 +117,7 @@ def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
 @pytest.mark.parametrize(
     ("options", "pairs", "reason"),
     [
-        ({}, clusters(60), "lefts have held-out pairs; a choice needs 100"),
+        ({}, clusters(60), "users have held-out pairs; a choice needs 100"),
         ({"regularization": 0.1}, BLOCKS, "a strength of regularization was given"),
         ({"solver": ALS(max_iter=2)}, BLOCKS, "solver 'als' was given"),
         ({"n_components": 1}, BLOCKS, "n_components is 1"),

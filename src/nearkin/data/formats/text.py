@@ -92,7 +92,7 @@ class _Layout:
         """What the rows are called; "7.0", as pandas writes 7 where others are missing, is the number 7."""
         if self.ids is None:
             raise rival_ids(str(self.cut.where.path), self.rivals)
-        column = self.column(self.ids)
+        column = self.column(self.ids).unrounded()
         whole = column.is_text and all(map(_FLOAT.fullmatch, column.distinct.tolist()))
         return replace(column, cells=column.numbers()).ids() if whole else column.values
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data.interactions import split_random
@@ -130,7 +131,7 @@ def choose_regularization(
     chosen = Chosen(DEFAULTS.fallback * noise, tables)
     if ranking is None:
         return chosen
-    trial, done = Trial[float](_of_phase("regularization", callback), len(DEFAULTS.strengths)), 0
+    trial, done = Trial[float](_of_phase("regularization", callback), len(DEFAULTS.strengths), "held-out NDCG"), 0
     for share in DEFAULTS.strengths:
         strength, sweeps = share * noise, DEFAULTS.next_sweeps if done else DEFAULTS.start_sweeps
         tables = sweep(objective.loss(strength), tables, sweeps, group)
@@ -178,7 +179,8 @@ def choose_loss(
         train, held = parts.train, parts.valid
     lefts = judging_lefts(held, DEFAULTS.most_lefts, rng)
     if len(lefts) < DEFAULTS.fewest_lefts:
-        return all_pairs_alone(f"{len(lefts)} lefts have held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
+        have = counted(len(lefts), "user has", "users have")
+        return all_pairs_alone(f"{have} held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
     return _LossChoice(k, train, held, lefts, rng, callback, group).run()
 
 
@@ -230,7 +232,7 @@ class _LossChoice:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
         total = 3 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
-        self.trial = Trial[str](_of_phase("loss", self.callback), total)
+        self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
         self.clock = time.perf_counter()
 
     def run(self) -> list[Record]:
