@@ -91,7 +91,7 @@ def test_candidates_are_the_only_answers(problem: tuple) -> None:
         assert numbers[row, : len(kept)].tolist() == kept.tolist()
         assert (numbers[row, len(kept) :] == -1).all()
         np.testing.assert_allclose(scores[row, : len(kept)], dense[row, kept], rtol=1e-5)
-    with pytest.raises(ValueError, match=r"candidates are 1 numbers; they must be at least one of 0, \.\.\., "):
+    with pytest.raises(ValueError, match=r"candidates are 1 number; they must be at least one of 0, \.\.\., "):
         recommend(P, Q, 3, candidates=[10**6])
 
 
