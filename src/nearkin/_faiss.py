@@ -64,6 +64,11 @@ def bias(index: faiss.Index) -> np.ndarray:
     return np.zeros(1, np.float32)
 
 
+def answered(scores: np.ndarray) -> np.ndarray:
+    """Mask (q, k) of places with an answer; others have an infinite score, or for bits the largest int32."""
+    return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
+
+
 def at_length(rows: np.ndarray, length: float) -> np.ndarray:
     """Rows (n, d) at that length; rows of zeros stay."""
     lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))

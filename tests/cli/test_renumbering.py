@@ -1,6 +1,7 @@
 """Commands print the same figures however users, items, objects and rows are numbered, named and ordered."""
 
 import csv
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,18 @@ def share_in(lists: Path, pairs: Path) -> float:
     return float(np.mean([(row[0], row[1]) in listed for row in rows[1][1:]]))
 
 
+def in_report(folder: Path) -> dict[str, float]:
+    """The figures among the answers of a report, and its claims: 0 for a tie, else the sign of the difference."""
+    assert run("report", folder).exit_code == 0
+    page = (folder / "report.html").read_text()
+    answers = re.split("<h2[^>]*>", page[page.index(">Answers<") :])[0]
+    found = {f"value {n}": float(value) for n, value in enumerate(re.findall(r"<td[^>]*>(0\.\d+)</td>", answers))}
+    claims = re.findall(r": (a tie, )?([+-])\d\.\d+ \(95 % interval", answers)
+    assert len(found) > 6, answers
+    assert claims, answers
+    return found | {f"claim {n}": 0.0 if tie else float(f"{sign}1") for n, (tie, sign) in enumerate(claims)}
+
+
 def log() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Users of four groups who take items of their group, the low numbers most, in baskets of equal time."""
     rng = np.random.default_rng(0)
@@ -81,6 +94,8 @@ def test_embed_and_evaluate_pairs(tmp_path: Path, split: str) -> None:
             assert run("recommend", out, "--all", "-k", 10, "--out", tmp_path / "lists.csv").exit_code == 0
             record = {"embed": made["quality"], "evaluate": later_on["quality"]}
             record["recommend"] = share_in(tmp_path / "lists.csv", later)
+            if split == "random":
+                record["report"] = in_report(out)
             found[order].append(figures(record))
             (tmp_path / "lists.csv").unlink()
     check_alike(found, 0.05)
@@ -113,7 +128,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("kind", ["bytes", "bits", "copies"])
 def test_evaluate_an_index(tmp_path: Path, rows: tuple[np.ndarray, ...], kind: str) -> None:
-    """Precision, mAP and NDCG are expected values over the orders of equal scores: exactly equal."""
+    """Recall, precision, mAP and NDCG are expected values over the orders of equal scores: exactly equal."""
     X, Q, labels, asked = rows
     if kind == "copies":
         X, Q = X.round() // 2, Q.round() // 2
@@ -139,9 +154,9 @@ def test_evaluate_an_index(tmp_path: Path, rows: tuple[np.ndarray, ...], kind: s
         given = [part for option in options for part in option]
         record = run_json("evaluate", tmp_path / order, files[0], "--base", tmp_path / "base.npy", *given)
         searches = {f"{n}": each for n, each in enumerate(record["relevance"]["searches"])}
-        measures = {name: value for name, value in record.items() if name.startswith(("mAP", "precision"))}
+        measures = {name: value for name, value in record.items() if name.startswith(("mAP", "precision", "1-", "10-"))}
         found.append(figures({"relevance": searches} | measures))
-    assert len(found[0]) > 5
+    assert len(found[0]) > 8
     assert found[1] == pytest.approx(found[0], abs=1e-6)
 
 

@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.data import Parts
+from nearkin.data import Parts, VectorFile
+from nearkin.data.formats.file_rows import array_rows
+from nearkin.index.probing import FullSearch
 from nearkin.metrics.graded import graded_values
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
+from nearkin.pipeline.evaluate import exact_neighbors
 
 M, N = 150, 60
 
@@ -100,7 +103,7 @@ def test_graded_values_are_means_over_all_orders_of_equal_scores() -> None:
     scores = scores[: grades.shape[0]]
     found = rng.permuted(np.tile(np.arange(12), (len(scores), 1)), axis=1)
     drawn = []
-    for _ in range(1_000):
+    for _ in range(500):
         order = np.lexsort((rng.random(scores.shape), scores), axis=1)
         drawn.append(graded_values(np.take_along_axis(found, order, axis=1), grades))
     for name, values in graded_values(found, grades, scores).items():
@@ -121,6 +124,33 @@ def test_an_evaluated_index_is_measured_alike() -> None:
         kept = nk.metrics.neighbours_kept(found, X[rows], Q[asked], ids=index.ids)
         first = kept if first is None else first
         assert kept == pytest.approx(first) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["bits", "bytes", "lists", "copies"])
+@pytest.mark.parametrize("own", [False, True])
+def test_recall_by_codes_is_the_mean_over_orders_of_equal_codes(kind: str, own: bool) -> None:
+    """Rows sorted by class, and codes of four bits; `Index.search` takes the first rows among equal ones."""
+    rng = np.random.default_rng(5)
+    X = (2 * rng.normal(size=(6, 8))[np.arange(400) * 6 // 400] + rng.normal(size=(400, 8))).astype(np.float32)
+    X, Q, k = X.round() if kind == "copies" else X, X[::10] if own else X[::10] + 1, 10
+    lists = {"n_lists": 4} if kind == "lists" else {}
+    codes = nk.ITQ(4, random_state=0) if kind == "bits" else nk.ProductQuantizer(2, 4, random_state=0, **lists)
+    exact, alone, rescored = [], [], []
+    for seed in range(4):
+        at = np.random.default_rng(seed).permutation(400) if seed else np.arange(400)
+        metric = "hamming" if kind == "bits" else "l2"
+        index = nk.Index.build(X[at], codes.fit(X), ids=at, metric=metric, keep_vectors=True)
+        rows = np.argsort(at)[::10] if own else None
+        truth = exact_neighbors(VectorFile("X", array_rows(X[at])), Q, k, own=at, queries_are=rows)
+        found = (FullSearch(index, Q, k, times, at[rows] if own else None) for times in (None, 3))
+        means = [[v.mean() for v in each.recalls(truth, [(1, 1), (1, k), (k, k)]).values()] for each in found]
+        exact.append(means[0])
+        rescored.append(means[1])
+        alone.append(truth.recall(index.search(Q, k)[1]).mean())
+    np.testing.assert_allclose(exact, [exact[0]] * 4, rtol=1e-9)
+    assert np.ptp(rescored, axis=0)[2] < 0.15, rescored
+    if not own:
+        assert exact[0][2] == pytest.approx(np.mean(alone[1:]), abs=4 * np.std(alone[1:]) + 0.01), alone
 
 
 def test_comparisons_are_held_out_alike() -> None:

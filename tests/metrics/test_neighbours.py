@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.retrieval import ExactNeighbours, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, drawn_order, with_ties, without_own
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -40,17 +40,49 @@ def test_a_lossless_code_keeps_all_neighbours_whatever_the_order_of_ties(rng: np
 
 
 def test_the_lists_stay_exact_at_every_depth(rng: np.random.Generator) -> None:
-    """`matched` names other rows, never farther ones, and each once."""
+    """Of any depth n, the rows nearer than the n-th neighbour and as many at its distance as have a place."""
     X, Q = tied_rows(rng)
     exact = ExactNeighbours.of(X, Q, 40)
     found = np.stack([rng.permutation(len(X))[:60] for _ in Q])
     found[:, -5:] = -1  # places that stayed empty
-    settled = exact.matched(found)
-    far = scores(X, Q, "l2")
-    for ids in (exact.ids, settled):
-        np.testing.assert_array_equal(np.take_along_axis(far, ids, axis=1), np.sort(far, axis=1)[:, :40])
-    assert all(len(set(row)) == 40 for row in settled.tolist())
-    assert (settled >= 0).all()
+    far, cuts = scores(X, Q, "l2"), [(1, 20), (7, 60), (40, 60)]
+    for (n, depth), shares in exact.recalls(found, cuts).items():
+        for share, distances, ids in zip(shares, far, found[:, :depth], strict=True):
+            limit, own = np.sort(distances)[n - 1], distances[ids[ids >= 0]]
+            places = n - (distances < limit).sum()
+            assert share == pytest.approx(((own < limit).sum() + min((own == limit).sum(), places)) / n)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_recalls_are_means_over_all_orders_of_equal_scores(rng: np.random.Generator, tied: bool) -> None:
+    X, Q = tied_rows(rng)
+    if not tied:
+        X = X + 0.01 * rng.normal(size=X.shape).astype(np.float32)
+    exact, cuts = ExactNeighbours.of(X, Q, 8), [(1, 1), (1, 5), (8, 8), (3, 12)]
+    levels = np.sort(rng.integers(0, 4, (len(Q), 30)), axis=1)
+    others = [np.setdiff1d(rng.permutation(len(X))[:60], near)[:22] for near in exact.ids]
+    found = rng.permuted(np.hstack([others, exact.ids]), axis=1)
+    drawn = []
+    for _ in range(400):
+        order = np.lexsort((rng.random(levels.shape), levels), axis=1)
+        drawn.append(exact.recalls(np.take_along_axis(found, order, axis=1), cuts))
+    for cut, values in exact.recalls(found, cuts, levels).items():
+        means = [one[cut].mean() for one in drawn]
+        assert values.mean() == pytest.approx(np.mean(means), abs=4 * np.std(means) / len(means) ** 0.5), cut
+
+
+def test_answers_go_on_to_the_last_row_of_equal_score(rng: np.random.Generator) -> None:
+    levels = np.sort(rng.integers(0, 9, (40, 200)), axis=1).astype(np.float32)
+    seen = []
+    for some, near, ids in with_ties(
+        lambda some, c: (levels[some, :c], np.tile(np.arange(c), (len(some), 1))), 40, 10, 200
+    ):
+        assert (near == levels[some, : near.shape[1]]).all()
+        assert (near.shape[1] == 200) or (near[:, -1] > near[:, 9]).all()
+        again = drawn_order(near, ids, some)
+        assert (np.take_along_axis(near, again, axis=1) == near).all()
+        seen += some.tolist()
+    assert sorted(seen) == list(range(40))
 
 
 def test_without_ties_nothing_is_read_again(rng: np.random.Generator) -> None:
@@ -58,9 +90,8 @@ def test_without_ties_nothing_is_read_again(rng: np.random.Generator) -> None:
     exact = ExactNeighbours.of(X, Q, 10)
     assert exact.tied.mean() < 0.2
     found = nk.Index.build(X).search(Q, 10)[1][:, ::-1]
-    assert exact.kept(found) == 1
-    given = ExactNeighbours.given(exact.ids)
-    np.testing.assert_array_equal(given.matched(found), exact.ids)
+    assert (exact.recall(found) == 1).all()
+    assert (ExactNeighbours.given(exact.ids).recall(found) == 1).all()
 
 
 def test_near_ties_of_large_rows_are_settled_exactly() -> None:

@@ -8,7 +8,8 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label, judge_neighbors
+from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
@@ -29,11 +30,6 @@ def test_exact_neighbors_in_chunks(
     assert seen == [50, 100, 120]
 
 
-def test_judging_names_its_measures() -> None:
-    ids = np.tile(np.arange(20), (2, 1))
-    assert judge_neighbors(ids, ids) == {"1-recall@1": 1, "1-recall@10": 1, "10-recall@10": 1}
-
-
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
 @pytest.mark.parametrize("own", [False, True])
 def test_rows_at_one_distance_stand_for_each_other(
@@ -47,10 +43,9 @@ def test_rows_at_one_distance_stand_for_each_other(
     exact = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric, own=names)
     numbers = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric).ids ^ 1  # the other copy of each
     found = numbers if names is None else names[numbers]
-    assert judge_neighbors(found, exact.matched(found), (1, 5, 9)) == dict.fromkeys(
-        ("1-recall@1", "1-recall@5", "1-recall@9", "5-recall@5", "9-recall@9"), 1.0
-    )
-    assert judge_neighbors(found, exact.ids, (1,)) == {"1-recall@1": 0}
+    cuts = [(1, 1), (1, 5), (1, 9), (5, 5), (9, 9)]
+    assert all((values == 1).all() for values in exact.recalls(found, cuts).values())
+    assert not ExactNeighbours.given(exact.ids).recalls(found, cuts[:1])[1, 1].any()
 
 
 NAMES = np.array(["ant", "bee", "cat"])
@@ -133,10 +128,10 @@ def test_measures_of_a_ranking_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     y, Q, yq = np.array(["a", "b"]), np.zeros((2, 1), np.float32), np.array(["a", "c"])
     rows = nk.Index.build(np.arange(2, dtype=np.float32)[:, None])
     assert judge_by_label(rows, Q, y, yq) == {"precision@1": 0.5, "mAP": 0.5}
-    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 4)
-    monkeypatch.setattr(nk.Index, "search", lambda *_: (np.array([[0, 1]] * 2), np.array([[0, 1], [3, 4]])))
-    rows = nk.Index.build(np.arange(5, dtype=np.float32)[:, None])
-    record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a"]), yq)
+    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 200)
+    monkeypatch.setattr(nk.Index, "search", lambda *_: (np.array([[0, 1, 2]] * 2), np.array([[0, 1, 2], [3, 4, 2]])))
+    rows = nk.Index.build(np.arange(201, dtype=np.float32)[:, None])
+    record = judge_by_label(rows, Q, np.array(["a", "b", "a", "b", "a", *196 * "d"]), yq)
     assert record == {"precision@1": 0.5, "mAP@2": 0.25}
 
 

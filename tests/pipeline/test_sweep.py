@@ -300,12 +300,6 @@ def test_the_candidates_are_those_of_best(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen <= best
 
 
-def test_kept_counts_the_neighbours_within_each_depth() -> None:
-    found = np.array([[5, 1, 9, 2]])
-    shares = ExactNeighbours.given(np.array([[1, 2]])).shares(found, [1, 2])
-    assert shares == {1: np.array([0.5]), 2: np.array([1.0])}
-
-
 def test_the_lower_bound_holds_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     below = [lower_bound(rng.binomial(10, 0.8, 200) / 10) <= 0.8 for _ in range(2000)]

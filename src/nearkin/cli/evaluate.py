@@ -19,7 +19,7 @@ def evaluate(
     base: File = None,
     labels: File = None,
     query_labels: File = None,
-    k: Neighbours = 100,
+    k: Neighbours = 10,
     oversample: Oversample = None,
     n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
     qrels: File = None,
@@ -28,15 +28,16 @@ def evaluate(
     """Measure an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs on later pairs.
 
     "1-recall@k" is the share of queries whose nearest neighbour is among the first k found; "k-recall@k" is the share
-    of the k nearest neighbours found. All are of one search for -k neighbours, with the options of `nearkin search`.
+    of the k nearest neighbours found. All are of one search for -k neighbours, with the options of `nearkin search`;
+    rows of equal codes are in random order, and recalls are expected values.
     Without QUERIES rows of --base are the queries, and no row is its own neighbour; an index of a folder of pairs uses
     that folder. The result is saved in the index's folder as evaluation.json, for `nearkin report`.
 
     Examples:
 
-    - nearkin evaluate idx --base X.npy -k 10
+    - nearkin evaluate idx --base X.npy
     - nearkin evaluate idx Q.npy --truth gt.npy
-    - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
+    - nearkin evaluate idx Q.npy --truth gt.npy -k 100 --oversample 4
     - nearkin evaluate emb later.csv
 
     Options:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from nearkin._check import check_choice
+from nearkin._faiss import answered
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -13,14 +14,9 @@ if TYPE_CHECKING:
 _BACKENDS = ("pyarrow", "polars", "pandas")
 
 
-def found(scores: np.ndarray) -> np.ndarray:
-    """Mask (q, k) of places with an answer; others have an infinite score, or for bits the largest int32."""
-    return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
-
-
 def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
     """Queries, ranks from 1, ids and scores, (rows,) each, of answers (q, k); without empty places."""
-    rows, places = np.nonzero(found(scores))
+    rows, places = np.nonzero(answered(scores))
     return [np.asarray(queries)[rows], places + 1, ids[rows, places], scores[rows, places]]
 
 

@@ -397,15 +397,22 @@ class Index:
             return np.empty((len(Q), 0), np.float32), np.empty((len(Q), 0), np.int64)
         Q = normalised(Q) if self.metric == "cosine" else Q
         if oversample is None or self.kept is None:
-            return self._candidates(Q, k, asymmetric, allowed)
+            return self.candidates(Q, k, asymmetric, allowed)
         most = int(min(len(self), np.ceil(k * oversample)))
-        positions = self._candidates(Q, most, asymmetric, allowed, rescored=True)[1]
+        positions = self.candidates(Q, most, asymmetric, allowed, rescored=True)[1]
         return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
 
-    def _candidates(
-        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray | None, *, rescored: bool = False
+    def candidates(
+        self,
+        Q: np.ndarray,
+        k: int,
+        asymmetric: bool = False,
+        allowed: np.ndarray | None = None,
+        *,
+        rescored: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k) by the codes."""
+        """Scores and positions (q, k) by the codes alone, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
+        if kept vectors will rank them."""
         if self.metric != "hamming":
             index = cast(faiss.Index, self.faiss_index)
             return searching.nearest(index, Q, k, self._searched, self.norms, allowed, rescored=rescored)

@@ -1,16 +1,79 @@
-"""Recall and time of an inverted file by the number of lists that a search visits."""
+"""Recall and time of a search, and of an inverted file by the number of lists that a search visits."""
 
+import math
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, check_vectors
 from nearkin._types import ArrayLike
+from nearkin.contracts import Callback, ignore
+from nearkin.index.identifiers import named
 from nearkin.index.index import Index
-from nearkin.metrics import recall_k_at_k
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.index.kept_vectors import rescore
+from nearkin.index.searching import normalised
+from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, with_ties, without_own
+
+_QUERIES = 4096  # searched at a time
+
+
+@dataclass
+class FullSearch:
+    """A search for k by queries Q (q, d) that leaves no order to the numbers of rows with equal scores.
+
+    Answers reach down to the last row of the k-th one's score; candidates to rescore are drawn among those of equal
+    scores. `own` (q,) are the ids of queries that are rows of the index, which do not count as answers. `seconds` are
+    those that the search for k alone took, known at the end.
+    """
+
+    index: Index
+    Q: np.ndarray
+    k: int
+    oversample: float | None = None
+    own: np.ndarray | None = None
+    seconds: float = 0.0
+
+    def parts(self, callback: Callback = ignore, *, ties: bool = True) -> Iterator[Part]:
+        """The answers of some queries at a time; without `ties` only k of them."""
+        index, kept, n, done = self.index, None if self.oversample is None else self.index.kept, len(self.index), 0
+        wanted = min(self.k + (self.own is not None), n)
+        most = wanted if kept is None else min(n, math.ceil(wanted * cast(float, self.oversample)))
+        Q = (normalised(self.Q) if index.metric == "cosine" else self.Q).astype(np.float32, copy=False)
+
+        def search(some: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+            start = time.perf_counter()
+            find = index.search if kept is None else partial(index.candidates, rescored=True)
+            found = find(Q[some], depth)
+            self.seconds += (time.perf_counter() - start) * (depth <= most + 1)  # not the further search
+            return found
+
+        for some, scores, ids in with_ties(search, len(Q), most, n if ties else most, _QUERIES):
+            if kept is not None:
+                start, metric = time.perf_counter(), "l2" if index.metric == "hamming" else index.metric
+                candidates = drawn_order(scores, ids, some)[:, :most]
+                scores, places = rescore(Q[some], candidates, kept, wanted, metric)
+                ids = named(places, index.ids)
+                self.seconds += time.perf_counter() - start
+            if self.own is not None:
+                scores, ids = (without_own(ids, self.own[some], of) for of in (scores, ids))
+            yield some, scores, ids
+            done += len(some)
+            callback(done, {"total": len(Q)})
+
+    def recalls(
+        self, truth: ExactNeighbours, cuts: Sequence[tuple[int, int]], callback: Callback = ignore
+    ) -> dict[tuple[int, int], np.ndarray]:
+        """{(n, depth): share (q,) of the n nearest that are expected among the first `depth`, up to k}."""
+        shares = {cut: np.empty(len(self.Q)) for cut in cuts}
+        for some, scores, ids in self.parts(callback):
+            levels = None if self.index.quantizer is None else scores  # exact scores: `truth` knows what is equal
+            for cut, values in truth.take(some).recalls(ids, cuts, levels).items():
+                shares[cut][some] = values
+        return shares
 
 
 class Probing(NamedTuple):
@@ -29,6 +92,7 @@ def probing_curve(
     *,
     n_probes: Iterable[int] | None = None,
     oversample: float | None = None,
+    own: np.ndarray | None = None,
 ) -> list[Probing]:
     """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
 
@@ -36,6 +100,7 @@ def probing_curve(
         or as `nearkin.metrics.retrieval` has them, where rows may lie at one distance.
     n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
     oversample: as in `Index.search`.
+    own: ids (q,) of the queries, if they are rows of the index, which do not count as answers.
 
     The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
     without an inverted file.
@@ -43,13 +108,13 @@ def probing_curve(
     k, before, n_lists = check_integer(k, "k", low=1), index.n_probe, index.n_lists or 0
     truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
     doubled = [2**i for i in range(n_lists.bit_length()) if 2**i < n_lists]
-    curve: list[Probing] = []
+    asked, curve = check_vectors(Q, name="Q", n_features=index.n_features), list[Probing]()
     try:
         for count in [*doubled, n_lists] if n_probes is None else n_probes:
             index.n_probe = count  # raises without an inverted file
-            start = time.perf_counter()
-            found = index.search(Q, k, oversample=oversample)[1]
-            curve.append(Probing(count, recall_k_at_k(found, truth.matched(found), k), time.perf_counter() - start))
+            search = FullSearch(index, asked, k, oversample, own)
+            recall = float(search.recalls(truth, [(k, k)])[k, k].mean())
+            curve.append(Probing(count, recall, search.seconds))
     finally:
         if before is not None:
             index.n_probe = before

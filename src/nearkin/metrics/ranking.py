@@ -60,7 +60,8 @@ def recommend(
     for start in range(0, len(rows), BLOCK):
         block = order[start : start + BLOCK]
         wanted = min(k + int(counts[block].max()), index.ntotal)
-        near, found = index.search(np.ascontiguousarray(left[rows[block]], dtype=np.float32), wanted)
+        asked, again = _distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
+        near, found = (of[again] for of in index.search(asked, wanted))
         near[found < 0] = -np.inf
         found = np.where(found < 0, -1, numbered[found])
         if pairs is not None:
@@ -163,14 +164,33 @@ def _expected(
     hits = _holds(relevant, np.arange(b), ranked)
     size, good = (np.bincount(group.ravel(), weights, b * c) for weights in (None, hits.ravel()))
     on = np.flatnonzero(~new[:, -1] & np.isfinite(scores[:, -1]))  # the last group may go on behind the ranking
-    others = P[on] @ Q.T
+    last, limits = group[on, -1], np.column_stack([P[on], scores[on, -1], near[on]])
+    alike, again = _distinct(limits)  # rows of one vector often end in one group
+    size[last] = (np.abs(alike[:, :-2] @ Q.T - alike[:, -2:-1]) <= alike[:, -1:]).sum(axis=1)[again]
+    wanted = relevant[on]
     if seen is not None:
-        others[seen[on].nonzero()] = np.nan  # never equal
-    equal, (row, right_of) = np.abs(others - scores[on, -1:]) <= near[on], relevant[on].nonzero()
-    size[group[on, -1]] = equal.sum(axis=1)
-    good[group[on, -1]] = np.bincount(row, equal[row, right_of], len(on))
+        size[last] -= _equal(limits, Q, seen[on])
+        wanted = wanted > wanted.multiply(seen[on])
+    good[last] = _equal(limits, Q, wanted)
     t, r = np.maximum(size, 1)[group], good[group]
     return Hits(r / t, np.minimum(r / np.maximum(t - j, 1), 1))
+
+
+def _equal(limits: np.ndarray, right: np.ndarray, pairs: sp.csr_matrix) -> np.ndarray:
+    """How many pairs of each row (m,) have its score: limits (m, d + 2) are vector, score and rounding error."""
+    row, of = pairs.nonzero()
+    own = limits[row]
+    equal = np.abs(np.einsum("pd,pd->p", own[:, :-2], right[of]) - own[:, -2]) <= own[:, -1]
+    return np.bincount(row[equal], minlength=len(limits))
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of (m, d), and the numbers (m,) of those among them that make up `rows`."""
+    rows = np.ascontiguousarray(rows)
+    _, first, again = np.unique(
+        rows.view((np.void, rows.itemsize * rows.shape[1])), return_index=True, return_inverse=True
+    )
+    return rows[first], again.ravel()
 
 
 def list_metrics(

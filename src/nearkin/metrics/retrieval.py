@@ -7,20 +7,24 @@ queries that have something relevant, in [0, 1].
 
 Copies of a row, integers and one-hot rows tie: if forty rows have the distance of the tenth neighbour, each of them is
 correct. Counting by row number would give a lossless code a recall below 1 (.90 of ten neighbours on rows of 0, 1, 2).
-`ExactNeighbours` counts retrieved rows first among rows of equal distance.
+`ExactNeighbours` counts each of them. Rows of equal code scores are in random order: recalls are expected values.
 """
 
+# pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import faiss
 import numpy as np
+from scipy.special import gammaln
 
 from nearkin._check import check_choice, check_integer, check_labels, check_magnitude, check_vectors
-from nearkin._faiss import METRIC_TYPES
+from nearkin._faiss import METRIC_TYPES, answered
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
@@ -28,6 +32,12 @@ from nearkin.linalg.orthonormal import unit_rows
 
 def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     """Which of the retrieved ids are relevant, (n, K) bool; an id retrieved twice counts at its first place only."""
+    return places_of(retrieved, relevant) >= 0
+
+
+def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
+    """The place of each retrieved id among the relevant ids of its query, (n, K); -1 for no place, and for an id that
+    was retrieved before."""
     retrieved, relevant = _as_lists(retrieved, "retrieved"), _as_lists(relevant, "relevant")
     if len(retrieved) != len(relevant):
         raise ValueError(
@@ -39,11 +49,12 @@ def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     names, numbers = np.unique(np.concatenate([retrieved.ravel(), relevant.ravel()]), return_inverse=True)
     # a (query, id) pair becomes one integer, so that one sorted search serves all rows
     keys = numbers.reshape(-1) + np.repeat(np.tile(np.arange(n), 2), np.repeat([K, relevant.shape[1]], n)) * len(names)
-    asked, wanted = keys[: n * K], keys[n * K :]
-    found = np.isin(asked, wanted) & ~_is_padding(retrieved).ravel()
-    first = np.zeros(n * K, dtype=bool)
-    first[np.unique(asked, return_index=True)[1]] = True
-    return (found & first).reshape(n, K)
+    wanted, first = np.unique(keys[n * K :], return_index=True)
+    asked, once = np.unique(keys[: n * K], return_index=True)
+    at = np.minimum(np.searchsorted(wanted, asked), len(wanted) - 1)
+    found = np.full(n * K, -1)
+    found[once] = np.where(wanted[at] == asked, first[at] % relevant.shape[1], -1)
+    return np.where(_is_padding(retrieved), -1, found.reshape(n, K))
 
 
 def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -217,6 +228,7 @@ def _mean_ratio(part: np.ndarray, whole: np.ndarray) -> float:
 
 ROUNDING = 1e-6  # float32 rounding error of a distance or product, in units of the squared norms
 _BLOCK = 2**24  # entries of the rows that are gathered at once
+_TIED, _FURTHER = 4096, 64  # most rows down to the end of a group of equal scores, also as a multiple of the depth
 
 Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(numbers of queries (m,), ids (m, c)) to exact distances (m, c) float64: smaller is nearer, inf for no row."""
@@ -255,44 +267,126 @@ class ExactNeighbours:
 
         return cls(ids[:, :k], tied, distances, rows.shape[1])
 
-    def matched(self, found: np.ndarray) -> np.ndarray:
-        """The ids (q, k) again, where of rows at one distance those `found` (q, c) come first, in their order."""
-        settled, k = self.ids.copy(), self.ids.shape[1]
-        numbers, c = np.flatnonzero(self.tied), found.shape[1]
-        step = max(1, _BLOCK // (self.width * (c + k)))
-        for block in (numbers[start : start + step] for start in range(0, len(numbers), step)):
-            ids = np.hstack([found[block], self.ids[block]])
-            distances = self.distances(block, ids)
-            again = (ids[:, c:, None] == ids[:, None, :c]).any(axis=2)
-            distances[:, c:][again] = np.inf
-            order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-            settled[block] = np.take_along_axis(ids, order, axis=1)
-        return settled
+    def take(self, queries: np.ndarray) -> "ExactNeighbours":
+        """Those of some queries (m,) by their numbers."""
+
+        def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
+            return self.distances(queries[numbers], ids)
+
+        return replace(self, ids=self.ids[queries], tied=self.tied[queries], distances=distances)
 
     def ranked(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids (q, k), best first: distances for queries with rows of equal distance, else places."""
         ids, scores = self.ids.copy(), np.tile(np.arange(self.ids.shape[1], dtype=np.float64), (len(self.ids), 1))
-        numbers, step = np.flatnonzero(self.tied), max(1, _BLOCK // (self.width * ids.shape[1]))
-        for block in (numbers[start : start + step] for start in range(0, len(numbers), step)):
+        scores[_is_padding(ids)] = np.inf
+        for block in self._tied_blocks(ids.shape[1]):
             distances = self.distances(block, ids[block])
             order = np.argsort(distances, axis=1, kind="stable")
             scores[block], ids[block] = (np.take_along_axis(of, order, axis=1) for of in (distances, ids[block]))
         return scores, ids
 
-    def kept(self, found: np.ndarray) -> float:
-        """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""
-        return float(self.shares(found)[1].mean()) if len(found) else 0.0
+    def recalls(
+        self, found: np.ndarray, cuts: Iterable[tuple[int, int]], scores: np.ndarray | None = None
+    ) -> dict[tuple[int, int], np.ndarray]:
+        """{(n, depth): share (q,) of the n nearest among the first `depth` of `found` (q, c)}.
 
-    def shares(self, found: np.ndarray, oversamples: Sequence[int] = (1,)) -> dict[int, np.ndarray]:
-        """{oversample: share (q,) of the k neighbours among the first oversample * k of `found` (q, c)}."""
-        k, hits = self.ids.shape[1], relevance(found, self.matched(found))
-        return {o: hits[:, : o * k].sum(axis=1) / k for o in oversamples}
+        Of rows at one distance each is correct. Rows of equal `scores` (q, c), those of `found`, best first, are in
+        random order, and shares are expected ones; the last group of equal scores must be complete.
+        """
+        own, far = self.ranked()[0], places_of(found, self.ids).astype(np.float64)
+        far[far < 0] = np.inf
+        for block in self._tied_blocks(found.shape[1]):
+            distances = self.distances(block, found[block])
+            far[block] = np.where(places_of(found[block], found[block]) < 0, np.inf, distances)
+        known = np.maximum(np.cumsum(np.isfinite(own), axis=1), 1)
+        return {(n, depth): _expected_hits(far, own[:, :n], depth, scores) / known[:, n - 1] for n, depth in cuts}
+
+    def recall(self, found: np.ndarray, scores: np.ndarray | None = None) -> np.ndarray:
+        """The share (q,) of the k neighbours among the first k of `found` (q, c), as `recalls`."""
+        k = self.ids.shape[1]
+        return self.recalls(found, [(k, k)], scores)[k, k]
+
+    def _tied_blocks(self, c: int) -> Iterator[np.ndarray]:
+        """Numbers of the queries with rows of equal distance, as many at a time as allow c distances each."""
+        numbers, step = np.flatnonzero(self.tied), max(1, _BLOCK // (self.width * max(c, 1)))
+        return (numbers[start : start + step] for start in range(0, len(numbers), step))
 
 
-def without_own(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there."""
+def _expected_hits(far: np.ndarray, own: np.ndarray, depth: int, scores: np.ndarray | None) -> np.ndarray:
+    """How many of the exact neighbours at distances `own` (q, n), sorted, are expected among the first `depth` of
+    answers at distances `far` (q, c).
+
+    Nearer rows than the n-th neighbour count each; of those at its distance, as many as there are places for. Of the
+    group of equal scores at place `depth`, s of its t rows are among the first: of r rows any j with the chance
+    C(r, j) C(t - r, s - j) / C(t, s).
+    """
+    limit = own[:, -1:]
+    limit = np.where(np.isfinite(limit), limit, np.finfo(np.float64).max)
+    near, level = far < limit, far == limit
+    places = (own == limit).sum(axis=1)
+    if scores is None:
+        return np.minimum(near[:, :depth].sum(axis=1) + np.minimum(level[:, :depth].sum(axis=1), places), own.shape[1])
+    group = scores == scores[:, min(depth, scores.shape[1]) - 1 :][:, :1]
+    first = group.argmax(axis=1)
+    t, s = group.sum(axis=1), np.minimum(depth, scores.shape[1]) - first
+    before = np.arange(scores.shape[1]) < first[:, None]
+    sure, r = (level & before).sum(axis=1), (level & group).sum(axis=1)
+    filled = np.minimum(sure + r * s / t, places)
+    few = np.flatnonzero(sure + np.minimum(r, s) > places)  # the mean of a minimum is less than that of its parts
+    if len(few):
+        T, S, R, free = (of[few, None].astype(np.float64) for of in (t, s, r, np.maximum(places - sure, 0)))
+        j = np.arange(int(free.max()) + 1.0)
+        with np.errstate(invalid="ignore"):  # impossible numbers
+            chance = np.exp(_log_choose(R, j) + _log_choose(T - R, S - j) - _log_choose(T, S))
+        possible = (j >= S + R - T) & (j <= np.minimum(R, S))
+        filled[few] = places[few] - np.where(possible, chance * np.maximum(free - j, 0), 0).sum(axis=1)
+    hits = (near & before).sum(axis=1) + (near & group).sum(axis=1) * s / t + filled
+    return np.minimum(hits, own.shape[1])
+
+
+def _log_choose(n: np.ndarray, k: np.ndarray) -> np.ndarray:
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
+Search: TypeAlias = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+"""(numbers of queries (m,), depth) to scores and ids (m, depth), best first."""
+
+
+Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Numbers of some queries (m,), and their scores and ids (m, c), best first."""
+
+
+def with_ties(search: Search, q: int, depth: int, n: int, block: int = sys.maxsize) -> Iterator[Part]:
+    """The answers of q queries to `depth` and on to the last row of equal score, of n rows, for a `block` of queries at
+    a time. A larger group than 64 times `depth`, and 4,096, is cut off, as k of it hold few neighbours in any order."""
+    asked, wide, most = np.arange(q), min(depth + 1, n), min(max(_FURTHER * depth, _TIED), n)
+    while len(asked):
+        step, further = max(1, min(block, _BLOCK // (4 * wide))), [asked[:0]]
+        for some in (asked[start : start + step] for start in range(0, len(asked), step)):
+            scores, ids = search(some, wide)
+            goes_on = (scores[:, -1] == scores[:, min(depth, wide) - 1]) & answered(scores)[:, -1] & (wide < most)
+            if not goes_on.all():
+                yield some[~goes_on], scores[~goes_on], ids[~goes_on]
+            further.append(some[goes_on])
+        asked, wide = np.concatenate(further), min(4 * wide, most)
+
+
+def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Row numbers (m, k) with those of equal scores (m, k) in an order drawn for each of the `queries` (m,), the same
+    at every depth."""
+    mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ queries[:, None].astype(np.uint64) << np.uint64(32)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # splitmix64
+        mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
+    group = np.zeros(scores.shape, np.int64)
+    group[:, 1:] = np.cumsum(scores[:, 1:] != scores[:, :-1], axis=1)
+    return np.take_along_axis(rows, np.lexsort((mixed, group), axis=1), axis=1)
+
+
+def without_own(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
+    """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there. With
+    `of` (q, k) its entries at the same places."""
     order = np.argsort(ids == own[:, None], axis=1, kind="stable")
-    return np.take_along_axis(ids, order, axis=1)[:, :-1]
+    return np.take_along_axis(ids if of is None else of, order, axis=1)[:, :-1]
 
 
 def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
@@ -337,7 +431,8 @@ def neighbours_kept(
     numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, np.asarray(ids), len(rows))
     if metric == "cosine":
         rows, queries, metric = unit_rows(rows), unit_rows(queries), "ip"
-    return ExactNeighbours.of(rows, queries, found.shape[1], metric).kept(numbers)
+    exact = ExactNeighbours.of(rows, queries, found.shape[1], metric)
+    return float(exact.recall(numbers).mean()) if len(queries) else 0.0
 
 
 def _row_numbers(found: np.ndarray, n: int) -> np.ndarray:

@@ -75,7 +75,10 @@ ROUNDING = 1e-9  # equal values may differ by rounding
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query."""
+    """Rows (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query.
+
+    The rows must be in random order: of rows that a candidate cannot tell apart the first ones are found.
+    """
 
     rows: np.ndarray
     queries: np.ndarray
@@ -103,7 +106,7 @@ class HeldOut:
 
     def found(self, ids: np.ndarray) -> np.ndarray:
         """The recall (q,) of row numbers (q, k), best first."""
-        return self.truth.shares(ids)[1]
+        return self.truth.recall(ids)
 
     def recall(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
         """The recall (q,) of decoded rows (n, d'), with `queries` (q, d') or the held-out ones."""

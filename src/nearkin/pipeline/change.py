@@ -178,7 +178,7 @@ def watch(
     for quantizer in (cast(Quantizer, index.quantizer), again):
         with steps.step("search"):
             found = nk.Index.build(base, quantizer, metric=index.metric, n_probe=index.n_probe).search(Q, k)[1]
-            values.append(truth.shares(found)[1])
+            values.append(truth.recall(found))
     zero = np.zeros(q)
     pairs = {"now": (values[0], zero), "again": (values[1], zero), "gain": (values[1], values[0])}
     found = {name: paired_difference(*pair)._asdict() for name, pair in pairs.items()}

@@ -13,6 +13,7 @@ from nearkin import metrics
 from nearkin._fields import StrPath
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
+from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.pipeline.run import Steps
 
 KIND = "demo"
@@ -84,7 +85,7 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
         "method": name,
         "code smaller": metrics.compression_ratio(base.shape[1], n_bytes),
         "distortion": distortion,
-        RECALL: metrics.neighbours_kept(ranking[:, :K], base, queries),
+        RECALL: float(ExactNeighbours.of(base, queries, K).recall(ranking, scores).mean()),
         MAP: float(ranks.average_precision().mean()),
         "train s": seconds,
     }

@@ -1,9 +1,8 @@
 """`nearkin evaluate`: the quality of a saved index by exact neighbours, labels and relevance judgements."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 import faiss
 import numpy as np
@@ -17,14 +16,13 @@ from nearkin._storage import read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.hits import found as hits
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
-from nearkin.index.probing import probing_curve
+from nearkin.index.probing import FullSearch, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.hamming import relevant_rows
-from nearkin.metrics.retrieval import ExactNeighbours, exact_distances, ties, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, ids_of, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
@@ -48,7 +46,7 @@ def evaluate_folder(
     base: VectorFile | None = None,
     labels: np.ndarray | None = None,
     query_labels: np.ndarray | None = None,
-    k: int = 100,
+    k: int = 10,
     oversample: int | None = None,
     n_probes: Sequence[int] = (),
     judged: Judgements | None = None,
@@ -85,33 +83,34 @@ def evaluate_folder(
         with steps.step("exact search") as callback:
             depth = min(k, len(index) - (rows is not None))
             exact = exact_neighbors(base, Q, depth, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    answers: dict[int | None, np.ndarray] = {}
+    own, searches = None if rows is None else ids_of(index)[rows], list[Record]()
     for times in dict.fromkeys((None, oversample)):
+        cuts = [] if exact is None else _cuts(min(k, len(index) - (own is not None)), exact.ids.shape[1], times)
+        search = FullSearch(index, Q, k, times, own)
         with steps.step("search") as callback:
-            start = time.perf_counter()
-            answers[times] = neighbours_of(index, Q, k, times, rows, callback)
-            rate = len(Q) / (time.perf_counter() - start)
+            if exact is None:
+                deque(search.parts(callback, ties=False), 0)
+            else:
+                searches.append(_measures(index, times, search.recalls(exact, cuts, callback)))
     record: Record = {
         "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
         "k": k, "oversample": oversample, "n_probe": index.n_probe,
     }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if exact is not None:
+        record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {"searches": searches}
+    if exact is not None and len(n_probes) > 1:
         with steps.step("judge"):
-            record |= _judged(index, answers, exact)
-            if len(n_probes) > 1:
-                depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
-                curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample)
-                recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
-                record["probing"] = [
-                    {"n_probe": at.n_probe, recall: at.recall, speed: len(Q) / at.seconds} for at in curve
-                ]
+            depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
+            curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample, own=own)
+            recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
+            record["probing"] = [{"n_probe": at.n_probe, recall: at.recall, speed: len(Q) / at.seconds} for at in curve]
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
     if relevance is not None:
         record |= judge_relevance(index, Q[relevance.queries], relevance, base, oversample, steps)
-    record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
+    record |= {"queries_per_second": len(Q) / search.seconds, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, version)
     return record
 
@@ -171,14 +170,6 @@ def exact_neighbors(
     return ExactNeighbours(ids, ties(nearest.D, Q, largest), distances, file.shape[1])
 
 
-def neighbours_of(
-    index: Index, Q: np.ndarray, k: int, oversample: int | None, rows: np.ndarray | None, callback: Callback = ignore
-) -> np.ndarray:
-    """Ids (q, k) that a search finds; for queries that are the `rows` of the index, without their own ids."""
-    found = index.search(Q, k + (rows is not None), oversample=oversample, callback=callback)[1]
-    return found if rows is None else without_own(found, ids_of(index)[rows])
-
-
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
     """Numbers of up to `count` rows of a file, in order; rows that the index was not trained on, if there are 20. By
     its record `run` it learned from "trained_on" rows drawn with the "seed", or from other vectors, "train"."""
@@ -212,29 +203,26 @@ def judge_codes(
         if rows is None
         else f"{counted(len(Q), 'row')} of {file.name}, each without itself"
     )
-    return {f"{k}-recall@{k}": truth.kept(neighbours_of(index, Q, k, None, rows)), "judged_by": by}
+    own = None if rows is None else ids_of(index)[rows]
+    found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
+    return {f"{k}-recall@{k}": float(found[k, k].mean()), "judged_by": by}
 
 
-def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
-    """Both recalls at every cut within `retrieved` (q, K) and `truth` (q, T), nearest first."""
-    cuts = [k for k in sorted(set(cuts)) if k <= retrieved.shape[1]]
-    record = {f"1-recall@{k}": metrics.recall_1_at_k(retrieved, truth, k) for k in cuts}
-    cuts = [k for k in cuts if 1 < k <= truth.shape[1]]
-    return record | {f"{k}-recall@{k}": metrics.recall_k_at_k(retrieved, truth, k) for k in cuts}
+def _cuts(k: int, known: int, oversample: int | None) -> list[tuple[int, int]]:
+    """The n nearest and the depths of the recalls of a search for k, of which `known` neighbours are known."""
+    depths = [depth for depth in sorted({*CUTS, k}) if depth <= k]
+    # a search for fewer neighbours would rescore fewer candidates
+    own = [depth for depth in depths if 1 < depth <= known and (oversample is None or depth == k)]
+    return [(1, depth) for depth in depths] + [(depth, depth) for depth in own]
 
 
-def _judged(index: Index, answers: Mapping[int | None, np.ndarray], truth: ExactNeighbours) -> Record:
-    """Recall of answers {oversample: ids (q, k)}: "searches", and the last one's recalls. `bytes_per_vector` are those
-    of the code, `bytes_kept` those of all vectors kept in the folder."""
-    searches: list[Record] = []
-    for times, ids in answers.items():
-        measures = judge_neighbors(ids, truth.matched(ids), (*CUTS, ids.shape[1]))
-        if times is not None:  # a search for fewer neighbours would rescore fewer candidates
-            measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
-        kept = index.kept.row_bytes * len(index) if times is not None and index.kept is not None else 0
-        about = {"search": _kind(index, times), "oversample": times, "bytes_per_vector": index.bytes_per_vector}
-        searches.append(about | {"bytes_kept": kept} | measures)
-    return measures | {"searches": searches}
+def _measures(index: Index, oversample: int | None, found: Mapping[tuple[int, int], np.ndarray]) -> Record:
+    """A search and its recalls. `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the
+    folder."""
+    kept = index.kept.row_bytes * len(index) if oversample is not None and index.kept is not None else 0
+    about = {"search": _kind(index, oversample), "oversample": oversample, "bytes_per_vector": index.bytes_per_vector}
+    recalls = {f"{n}-recall@{depth}": float(values.mean()) for (n, depth), values in found.items()}
+    return about | {"bytes_kept": kept} | recalls
 
 
 def _kind(index: Index, oversample: int | None) -> str:
@@ -276,9 +264,12 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
     """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index. Rows of
     equal scores, such as those with one code, are in random order: measures are expected values."""
     n = len(index)
-    scores, found = index.search(Q, n if n <= _FULL_RANKING else _FULL_RANKING // 100)
-    places = positions(index.ids, n, found)
-    relevant, totals, K = relevant_rows(query_labels, labels, len(Q), n), np.empty(len(Q), np.int64), places.shape[1]
+    K = n if n <= _FULL_RANKING else _FULL_RANKING // 100
+    scores, places = np.empty((len(Q), K)), np.empty((len(Q), K), np.int64)
+    for some, near, found in FullSearch(index, Q, K).parts():
+        own = positions(index.ids, n, found)
+        scores[some], places[some] = near[:, :K], own if n == K else drawn_order(near, own, some)[:, :K]
+    relevant, totals = relevant_rows(query_labels, labels, len(Q), n), np.empty(len(Q), np.int64)
     hits = np.empty(places.shape, bool)
     for i, rows in enumerate(relevant):
         hits[i], totals[i] = rows[places[i]], rows.sum()
@@ -351,39 +342,40 @@ def judge_relevance(
 ) -> Record:
     """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `base`
     or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
-    answers: list[tuple[str, int | None, np.ndarray, np.ndarray]] = []
-    n = len(index)
+    n, searches, best = len(index), list[Record](), None
     if base is None and index.kept is not None:
         base = VectorFile("the index", array_rows(index.kept.rows(np.arange(n))))
+    kinds: list[tuple[str, int | None]] = [(_kind(index, None), None)]
     if base is not None and index.quantizer is not None:
-        with steps.step("exact search") as callback:
-            exact = partial(exact_neighbors, base, Q, metric=exact_metric(index), callback=callback)
-            answers.append(("exact", None, *_with_ties(lambda k: exact(k).ranked(), len(Q), n)))
-    times = (oversample or OVERSAMPLE,) if index.kept is not None and index.quantizer is not None else ()
-    for each in (None, *times):
-        with steps.step("search") as callback:
-            search = partial(index.search, Q, oversample=each, callback=callback)
-            # more candidates are rescored for more neighbours
-            scores, ids = _with_ties(search, len(Q), n) if each is None else search(min(DEPTH, n))
-        answers.append((_kind(index, each), each, scores, positions(index.ids, n, ids)))
-    searches, best = [], None
-    for name, each, scores, places in answers:
-        values = graded_values(places, judged.grades, scores)
-        row: Record = {"search": name, "oversample": each} | {at: float(own.mean()) for at, own in values.items()}
+        kinds.insert(0, ("exact", None))
+    if index.kept is not None and index.quantizer is not None:
+        kinds.append((_kind(index, oversample or OVERSAMPLE), oversample or OVERSAMPLE))
+    for name, times in kinds:
+        exact = cast(VectorFile, base) if name == "exact" and index.quantizer is not None else None
+        with steps.step("search" if exact is None else "exact search") as callback:
+            parts = FullSearch(index, Q, DEPTH, times).parts(callback)
+            if exact is not None:
+                parts = _exact_parts(exact, Q, exact_metric(index), callback)
+            values = {at: np.empty(len(Q)) for at in (NDCG, RECALL, MRR)}
+            for some, scores, ids in parts:
+                places = positions(index.ids, n, ids) if exact is None else ids
+                for at, own in graded_values(places, judged.grades[some], scores).items():
+                    values[at][some] = own
+        row: Record = {"search": name, "oversample": times} | {at: float(own.mean()) for at, own in values.items()}
         if best is not None:
             row["change"] = {at: paired_difference(values[at], best[at])._asdict() for at in values}
-        best = values if name == "exact" else best
+        best = values if exact is not None else best
         searches.append(row)
     return {"relevance": {"queries": len(Q), "notes": judged.notes, "searches": searches}}
 
 
-def _with_ties(search: Callable[[int], tuple[np.ndarray, np.ndarray]], q: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and answers of q queries to `DEPTH`, and on to the last row of equal score, as far as memory allows."""
-    most = min(n, max(DEPTH, _RANKED // q))
-    scores, ids = search(min(DEPTH + 1, most))
-    while (depth := scores.shape[1]) < most and (hits(scores)[:, -1] & (scores[:, -1] == scores[:, DEPTH - 1])).any():
-        scores, ids = search(min(4 * depth, most))
-    return scores, ids
+def _exact_parts(base: VectorFile, Q: np.ndarray, metric: str, callback: Callback) -> Iterator[Part]:
+    """The exact neighbours to `DEPTH` among the rows of a file, as `with_ties`."""
+
+    def search(some: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return exact_neighbors(base, Q[some], k, metric, callback).ranked()
+
+    return with_ties(search, len(Q), min(DEPTH, len(base)), len(base))
 
 
 def relevance_rows(record: Record) -> tuple[list[str], list[list[object]]]:

@@ -107,7 +107,7 @@ def _judged(made: nk.SemanticIds, X: np.ndarray) -> Record:
     before, after = made.distortion_.tolist()
     shares = [np.unique(column, return_counts=True)[1] / len(X) for column in made.ids_.T]
     generator = np.random.default_rng(0)
-    rows = np.sort(generator.permutation(len(X))[:_JUDGED])
+    rows = generator.permutation(len(X))[:_JUDGED]  # of equal rows, the first ones are the nearest
     asked = generator.permutation(len(rows))[:_QUERIES]
     near = nearest_rows(X[rows], X[rows[asked]], _NEIGHBOURS + 1)
     same = np.cumprod(made.ids_[rows][near] == made.ids_[rows[asked], None], axis=2)[near != asked[:, None]]

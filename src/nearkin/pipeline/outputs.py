@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from nearkin._check import check_choice
+from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._storage import check_target as check_target
 from nearkin._storage import regular_file, replacing, write_rows
 from nearkin._types import ArrayLike, Record
 from nearkin.data.formats.parquet import write_table
-from nearkin.index.hits import found, long_form
+from nearkin.index.hits import long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
@@ -74,6 +75,6 @@ def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
     """Answers for JSON: one entry per query, without empty places."""
     entries = []
     for name, scores, ids in zip(*answers, strict=True):
-        there = found(scores)
+        there = answered(scores)
         entries.append({columns[0]: name, "ids": ids[there].tolist(), "scores": scores[there].tolist()})
     return entries

@@ -8,6 +8,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -23,10 +24,11 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
+from nearkin.index.probing import FullSearch
 from nearkin.index.searching import normalised
 from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics.graded import NDCG, graded_values
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours, drawn_order
 from nearkin.metrics.trial import Trial, paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
@@ -170,10 +172,13 @@ class Bench:
         quantizer, norms = fitted_code(made, self.sample)
         index = Index.build(self.X, quantizer, metric=self.metric, norms=norms)
         depths = [o for o in OVERSAMPLES if o * self.k <= len(self.X)] or [1]
-        scores, found = index.search(self.Q, depths[-1] * self.k)
+        first, found = np.empty(len(self.Q)), np.empty((len(self.Q), depths[-1] * self.k), np.int64)
+        for some, scores, ids in FullSearch(index, self.Q, found.shape[1]).parts():
+            first[some] = self.shares(ids, scores, some)
+            found[some] = drawn_order(scores, ids, some)[:, : found.shape[1]]
         index.kept = KeptVectors([self.X])
-        ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths}
-        ranked[1] = "float32", self.shares(found, scores)
+        ranked = {o: ("float32", self.shares(found[:, : o * self.k], index.kept)) for o in depths[1:]}
+        ranked[1] = "float32", first
         enough = [o for o, (_, recall) in ranked.items() if o > 1 and lower_bound(recall) >= target]
         for kind in ("float16", "int8") if enough else ():
             with np.errstate(over="ignore", invalid="ignore"):  # rows too long for float16
@@ -193,19 +198,29 @@ class Bench:
             method = "product"
         return candidate(method, n_bytes).seconds(len(self.sample), n, d) + searching
 
-    def shares(self, candidates: np.ndarray, ranking: np.ndarray | KeptVectors) -> np.ndarray:
-        """What each query keeps (q,) of exact search in its candidates (q, c), ranked by their scores (q, c) or by
-        exact distances to kept vectors."""
+    def shares(
+        self, candidates: np.ndarray, ranking: np.ndarray | KeptVectors, queries: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What each of the queries (q,), all by default, keeps of exact search in its candidates (q, c), ranked by
+        their scores (q, c) or by exact distances to kept vectors."""
+        some = np.arange(len(self.Q)) if queries is None else queries
         if isinstance(ranking, KeptVectors):
-            ranking, candidates = rescore(self.Q, candidates, ranking, self.k, self.metric)
+            ranking, candidates = rescore(self.Q[some], candidates, ranking, self.k, self.metric)
         if self.grades is None:
-            return self.truth.shares(candidates[:, : self.k])[1]
+            return self.truth.take(some).recall(candidates, ranking)
+        exact = self._exact_gain
+        found = graded_values(candidates, self.grades[some], ranking, self.k)[NDCG]
+        return 1 + (found - exact[some]) / exact.mean()
+
+    @cached_property
+    def _exact_gain(self) -> np.ndarray:
+        """NDCG@10 (q,) of exact search."""
         scores, ids = self.truth.ranked()
-        exact = graded_values(ids, self.grades, scores)[NDCG]
-        if not exact.any():
+        gain = graded_values(ids, cast(sp.csr_matrix, self.grades), scores)[NDCG]
+        if not gain.any():
             text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
             raise ValueError(text)
-        return 1 + (graded_values(candidates, self.grades, ranking, self.k)[NDCG] - exact) / exact.mean()
+        return gain
 
     def _rate(self, index: Index, oversample: int) -> float:
         """Queries per second, with the exact vectors in memory."""

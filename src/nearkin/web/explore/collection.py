@@ -22,7 +22,7 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_index import inverted_file
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept
-from nearkin.metrics.retrieval import ExactNeighbours, relevance, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, without_own
 from nearkin.pipeline.evaluate import exact_metric
 from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
 
@@ -257,7 +257,7 @@ class Collection:
         found = [without_own(view.index.search(Q, k + 1)[1], rows)[:, :k] for view in (judge, *self.views)]
         tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
         exact = ExactNeighbours(found[0], tied, lambda some, ids: judge.distances(Q[some], ids), Q.shape[1])
-        return np.stack([k - relevance(some, exact.matched(some)).sum(axis=1, dtype=float) for some in found[1:]])
+        return np.stack([np.rint(k - k * exact.recall(some)) for some in found[1:]])
 
 
 def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
