@@ -77,15 +77,14 @@ class SGDG(AbstractOrthogonalOptimizer):
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
         if len(X) > 1 or X.shape[-2] > X.shape[-1] or X.dtype != torch.float32 or not is_small(X):
             return False
-        whole, G = X[0], G[0].contiguous()
-        X = whole.contiguous()
-        V = state.get("momentum", torch.zeros_like(X)) if group["momentum"] else X[:0]
+        x, g = X[0].contiguous(), G[0].contiguous()
+        V = state.get("momentum", torch.zeros_like(x)) if group["momentum"] else x[:0]
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), np.float32)
-        with one_thread(X.shape[0] ** 3):
-            moved = _cayley_step(X.numpy(), G.numpy(), V.numpy(), numbers, signs_array(len(X), X.dtype))
-        if moved and X is not whole:
-            whole.copy_(X)
+        with one_thread(len(x) ** 3):
+            moved = _cayley_step(x.numpy(), g.numpy(), V.numpy(), numbers, signs_array(len(x), x.dtype))
+        if moved and not X[0].is_contiguous():
+            X[0].copy_(x)
         if moved and group["momentum"]:
             state["momentum"] = V
         return moved

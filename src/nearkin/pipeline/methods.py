@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
@@ -109,7 +110,7 @@ class Method:
                 f"{next(more)} bytes, or take --method residual, which has any size"
             )
         lists: Record = {"n_lists": size.n_coarse or 0} if plain in (*SUMS, RESIDUAL) else {}
-        return candidate(self.name, n_bytes, K, metric=metric, seed=random_state, **lists).make()
+        return cast(Fittable, candidate(self.name, n_bytes, K, metric=metric, seed=random_state, **lists).make())
 
 
 def _filled(name: str, codes: int) -> bool:

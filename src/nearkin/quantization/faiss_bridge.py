@@ -188,20 +188,9 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
-<<<<<<< HEAD
     """What compares scans, from rows X (n, d) that a quantizer was fitted on. A scan rounds tables to 8 bits: with one
     centroid far out it finds next to nothing."""
     return HeldOut.split(X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]], queries, metric)
-=======
-    """What compares scans, from rows X (n, d) that a quantizer was fitted on; every ninth of 4608 rows is a query if
-    none are given. A scan rounds tables to 8 bits: with one centroid far out it finds next to nothing."""
-    X = X[:: -(-len(X) // (DEFAULTS.rows + DEFAULTS.queries))].astype(np.float32)
-    if queries is None:
-        held = np.arange(len(X)) % 9 == 8
-        X, queries = X[~held], X[held]
-    queries = queries[:: -(-max(len(queries), 1) // DEFAULTS.queries)].astype(np.float32)
-    return HeldOut.of(X, queries, metric)
->>>>>>> 817bcd62 (Leave the order of scanned rows to the file)
 
 
 def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:

@@ -17,7 +17,6 @@ from torch import nn
 
 from nearkin._check import check_integer
 from nearkin._distributed import current
-from nearkin._fields import counted
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import ArrayLike, Record, Seed
@@ -333,7 +332,7 @@ def transform(
         shape = entities.shape if sparse else np.shape(entities)
         raise ValueError(
             f"{side} has shape {shape}, features, but the model was fitted without features on this side; "
-            f"give {counted(side, 'id')} (b,), or fit with interactions.with_features({side}=...)"
+            f"give ids (b,) of {side}, or fit with interactions.with_features({side}=...)"
         )
     return encoded(module, entities, side).numpy()
 
