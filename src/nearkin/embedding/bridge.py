@@ -102,7 +102,7 @@ class Bridge(SavedEstimator):
         wanted, trial = ExactNeighbours.given(self._nearest(new, new[judged], judged)), Trial[str]()
         for cost, kind in enumerate(kinds):
             mapped = new[judged] @ maps[kind][0] + maps[kind][1]
-            trial.add(kind, wanted.shares(self._nearest(old, mapped, judged))[1], cost)
+            trial.add(kind, wanted.recall(self._nearest(old, mapped, judged)), cost)
         self.kind_, self.trials_ = trial.winner(), trial.table()
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
         return self
