@@ -86,7 +86,7 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
         kinds = " and ".join(sorted(not_finite(X[rows])))
         raise ValueError(
             f"{name} contains {kinds} in {rows.sum()} of {counted(len(X), 'row')}, the first is row "
-            f"{int(rows.argmax())}; remove them, for example {name}[np.isfinite({name}).all(axis=1)]"
+            f"{int(rows.argmax())}; remove them, for example {name}[np.isfinite({name}){'.all(axis=1)' * (X.ndim > 1)}]"
         )
     return X
 
@@ -166,20 +166,29 @@ def check_labels(labels: ArrayLike, name: str, n: int) -> np.ndarray:
     """Return class labels (n,), whole numbers or text, or rows of 0 and 1 (n, c) as bool: of several labels, where two
     rows are alike if they share one. A column (n, 1) holds classes. ValueError for anything else."""
     sparse: Any = labels
-    found = np.asarray(sparse.toarray() if hasattr(sparse, "toarray") else labels)
+    several = f"of several labels a row, type MultiLabelBinarizer().fit_transform({name}) of scikit-learn"
+    found = as_array(sparse.toarray() if hasattr(sparse, "toarray") else labels, name, several)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim not in (1, 2) or len(found) != n:
         raise ValueError(f"{name} has shape {found.shape}; it must be ({n},), or ({n}, c) rows of 0 and 1")
     if found.dtype.kind == "O" and len({isinstance(cell, str) for cell in found.flat}) == 1:  # not text and numbers
         found = np.array(found.tolist())
-    whole = found.dtype.kind in "iubUS" or (found.dtype.kind == "f" and bool((found == np.floor(found)).all()))
+    found = np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
+    whole = found.dtype.kind in "iubU" or (found.dtype.kind == "f" and bool((found == np.floor(found)).all()))
     if not whole or (found.ndim == 2 and not np.isin(found, (0, 1)).all()):
-        needs = "classes, whole numbers or text, none missing", "rows of 0 and 1, a column for each label"
+        needs = f"classes, whole numbers or text, none missing; {several}", "rows of 0 and 1, a column for each label"
         raise ValueError(
             f"{name} has shape {found.shape} and dtype {found.dtype}; it must hold {needs[found.ndim - 1]}"
         )
     return found.astype(bool) if found.ndim == 2 else found
+
+
+def check_same_kind(labels: np.ndarray, others: np.ndarray, name: str, other: str) -> None:
+    """TypeError where one of two arrays of labels is text and the other numbers: no label equals another."""
+    if (labels.dtype.kind == "U") != (others.dtype.kind == "U"):
+        kinds = ("text" if each.dtype.kind == "U" else "numbers" for each in (labels, others))
+        raise TypeError("{} are {} and {} {}; give labels of one type".format(*(name, next(kinds), other, next(kinds))))
 
 
 def has_unit_rows(X: np.ndarray) -> bool:
@@ -205,6 +214,15 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
+def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
+    """As an array, also of a tensor; ValueError for lists of different lengths, which names the `way` out."""
+    values = from_tensor(values, name)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} has rows of different lengths; {way}") from error
+
+
 def check_vectors(
     X: ArrayLike,
     *,
@@ -219,7 +237,7 @@ def check_vectors(
     `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
-    X = np.asarray(from_tensor(X, name))
+    X = as_array(X, name)
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":
@@ -248,7 +266,7 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     try:
         checked = validate_data(
             estimator,
-            from_tensor(X),  # pyright: ignore[reportArgumentType]
+            as_array(X, "X") if isinstance(X, list | tuple) else from_tensor(X),  # pyright: ignore[reportArgumentType]
             reset=reset,
             dtype=[np.float32, np.float64],
             order="C",
@@ -266,6 +284,14 @@ def warn_of_names(estimator: BaseEstimator, X: ArrayLike) -> None:
 
     if not hasattr(X, "columns"):  # `validate_vectors` compares names
         validate_data(estimator, X, reset=False, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
+
+
+def take_names(fitted: object, X: ArrayLike) -> None:
+    """Give an estimator that was fitted to the values of a DataFrame X the names of its columns."""
+    from sklearn.utils.validation import validate_data
+
+    if hasattr(X, "columns"):
+        validate_data(fitted, X, reset=True, skip_check_array=True, ensure_2d=False)  # pyright: ignore[reportArgumentType]
 
 
 if TYPE_CHECKING:

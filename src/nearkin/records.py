@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin import _pairs
-from nearkin._check import check_choice, from_tensor
+from nearkin._check import as_array, check_choice
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Chosen
 
@@ -162,9 +162,10 @@ class Interactions:
 
     @classmethod
     def from_matrix(cls, matrix: _pairs.MatrixLike) -> "Interactions":
-        """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
+        """The record of a sparse (m, n) matrix: its entries other than 0 are the pairs, its values the weights."""
         left, right, weights, (m, n) = _pairs.matrix_entries(matrix)
-        return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
+        there = weights != 0  # SciPy stores zeros, too
+        return cls.from_pairs(left[there], right[there], weights[there], left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -329,7 +330,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
 
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
     """
-    array = np.asarray(from_tensor(array, name))
+    array = as_array(array, name)
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(
             f"{name} has shape {array.shape}; it must be (m, 3), rows (i, j, k) for d(i, j) < d(i, k), or (m, 4), "

@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
@@ -115,6 +116,22 @@ def test_named_columns_go_everywhere(name: str, library: str, X: np.ndarray, tmp
         fitted.transform(make({f"column {j + 1}": X[:, j] for j in range(6)}))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         fitted.transform(X)
+
+
+@pytest.mark.filterwarnings("error")
+def test_quantizers_that_are_chosen_know_the_columns_of_a_frame(X: np.ndarray) -> None:
+    """They were fitted to the values alone: each row of names brought a warning, and their order was not compared."""
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(6)])
+    given = nk.ProductQuantizer(2, 4, random_state=0).fit(X)
+    assert not hasattr(nk.Index.build(frame, given).quantizer, "feature_names_in_")
+    for made in (
+        nk.quantization.ProductCode(2, random_state=0).fit(frame),
+        nk.quantization.best(frame, 2, seconds=0, random_state=0).quantizer,
+        nk.Index.build(frame, nk.ProductQuantizer(2, 4, random_state=0)).quantizer,
+    ):
+        np.testing.assert_array_equal(made.encode(frame), made.encode(X))
+        with pytest.raises(ValueError, match="feature names"):
+            made.encode(frame[frame.columns[::-1]])
 
 
 @pytest.mark.parametrize("name", MATRICES)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -42,6 +43,21 @@ def test_columns_of_numbers_and_of_strings(tmp_path: Path, kind: str, values: np
     else:
         path.write_text("\n".join(map(str, values)))
     assert read_column(path).tolist() == values.tolist()
+
+
+def test_labels_are_one_column_or_several_of_0_and_1(tmp_path: Path) -> None:
+    """A table of one-hot rows was refused, so that labels of several classes had to be written as .npy."""
+    rows = pd.DataFrame({"name": ["x", "y", "z"], "a": [0, 1, 1], "b": [1, 1, 0]})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    rows.to_parquet(tmp_path / "t.parquet")
+    rows[["a", "b"]].to_csv(tmp_path / "named.csv", index=False)
+    rows[["a", "b"]].to_csv(tmp_path / "plain.csv", index=False, header=False)
+    for name in ("t.csv:a-b", "t.csv:a,b", "t.parquet:a-b", "named.csv", "plain.csv"):
+        found = read_column(tmp_path / name, 3, several=True)
+        assert found.dtype == bool
+        assert found.tolist() == rows[["a", "b"]].to_numpy().tolist()
+    with pytest.raises(ValueError, match="or columns of 0 and 1 alone"):
+        read_column(tmp_path / "t.csv", 3, several=True)
 
 
 def test_bad_files(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_labels_that_are_none_are_refused_by_name(conflict, make):
     for y in (*values, *shapes, [1, 2], *map(np.zeros, [599, (599, 3), (600, 2, 2)])):
         with pytest.raises(ValueError, match=r"^y has shape|^y holds"):
             make(6).fit(X, y)
+    for y in ([[1], [1, 2]] * 300, [{1}, {1, 2}] * 300):  # as torchvision and COCO give them
+        with pytest.raises(ValueError, match=r"^y .*type MultiLabelBinarizer\(\)\.fit_transform\(y\)"):
+            make(6).fit(X, y)
 
 
 def test_several_labels_a_row_are_alike_if_they_share_one():
@@ -82,6 +85,11 @@ def test_several_labels_a_row_are_alike_if_they_share_one():
     assert scores[0] == scores[1] == scores[2]
     with pytest.raises(ValueError, match="give both alike"):
         hamming_histograms(codes[:20], codes[20:], one[:20], labels[20:])
+    with pytest.raises(TypeError, match="query_labels are text and database_labels numbers"):  # nothing was relevant
+        hamming_histograms(codes[:20], codes[20:], one[:20].astype(str), one[20:])
+    text = [one.astype(kind) for kind in (str, "S1")]  # h5py gives bytes
+    found = [hamming_histograms(codes[:20], codes[20:], text[side][:20], text[1 - side][20:]) for side in (0, 1)]
+    assert found[0].relevant.sum() == found[1].relevant.sum() == (one[:20, None] == one[20:]).sum()
 
 
 def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict):

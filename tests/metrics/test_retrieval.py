@@ -66,6 +66,8 @@ def test_rows_of_several_labels_are_alike_if_they_share_one(rng: np.random.Gener
     one_hot = np.eye(4)[classes]
     expected = metrics.label_mean_average_precision(classes[order], classes[:25])
     assert metrics.label_mean_average_precision(one_hot[order], one_hot[:25]) == expected
+    with pytest.raises(TypeError, match="retrieved_labels are text and labels numbers; give labels of one type"):
+        metrics.label_relevance(classes[order].astype(str), classes[:25])
 
 
 def test_mean_average_precision_agrees_with_scikit_learn(rng: np.random.Generator) -> None:

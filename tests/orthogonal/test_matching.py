@@ -91,6 +91,10 @@ def test_bad_weights(function, rng):
         function(W.tolist())
     with pytest.raises(ValueError, match="n is 0"):
         random_matching(0)
+    torch.testing.assert_close(
+        function(weights := torch.as_tensor(symmetric(4, rng))),
+        function(weights.requires_grad_()),  # without a warning
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

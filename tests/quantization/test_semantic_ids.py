@@ -108,6 +108,9 @@ def test_ids_of_removed_rows_are_given_again_unless_retired(rows: np.ndarray) ->
     np.testing.assert_array_equal(made.item_of(gone), [-1, 256])
     with pytest.raises(IndexError, match="that have an id"):
         made.remove([3])
+    for wrong in ([1.5], np.arange(257) == 5):  # a mask removed the rows 0 and 1
+        with pytest.raises(ValueError, match=r"rows are .* they must be integers"):
+            made.remove(wrong)
 
 
 @pytest.mark.parametrize("balance", [0.5, 1.0])
@@ -160,6 +163,10 @@ def test_a_wrong_token_of_a_beam_is_that_id_alone(made: nk.SemanticIds) -> None:
     numbers = np.array([[100, 116, 200], [99, 116, 135], [116, 100, 132], [0, 2**64 - 1, 132]], np.uint64)
     assert made.item_of(made.from_token_numbers(numbers, first=100)).tolist() == [-1] * 4
     assert not made.trie().allowed([[99], [-1]]).any()
+    with pytest.raises(ValueError, match=r"ids are float64 .* they must be integers"):
+        made.trie().allowed([[0.5]])
+    with pytest.raises(ValueError, match="ids has rows of different lengths; give every row as many entries"):
+        made.item_of([[1, 2], [1, 2, 3]])
     for none in ([], np.empty((0, 3), int)):
         assert made.item_of(none).shape == (0,)
         assert made.from_token_numbers(none).shape == made.from_tokens([]).shape == (0, 3)

@@ -44,7 +44,7 @@ def evaluate(
 
     + truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
     + base: The vectors that were indexed: the exact neighbours are searched in them.
-    + labels: A label for every indexed row, in order (file.csv:column), or rows of 0 and 1 (.npy): rows that share a
+    + labels: A label for every indexed row, in order (file.csv:column), or columns of 0 and 1: rows that share a
       label are alike.
     + query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several numbers, such as 1,4,16,64, print recall and speed for each.

@@ -2,12 +2,12 @@
 
 import re
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_labels
+from nearkin._check import check_finite, check_labels
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._pairs import Features, check_exact
 from nearkin.data.column import Column, as_64_bits, is_code, is_number, list_cells, text_column
@@ -122,7 +122,7 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
 
     A table of several columns needs the name of one: `file.csv:column`. Where `n` values are
     wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
-    which none is named, and for numbers that are not whole. `several`: an array (n, c) of 0 and 1 is read too, as the
+    which none is named, and for numbers that are not whole. `several`: columns (n, c) of 0 and 1 are read too, as the
     labels of each row. `text` is as in `nearkin.data.open_vectors`.
     """
     where = locate(path).reading(**text)
@@ -130,7 +130,7 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
     if where.suffix not in (*arrays, *frames, *TEXT):
         raise unknown_ending(where, (*arrays, *frames, *TEXT))
     with reading(where):
-        array = read_array(where) if where.suffix in arrays else _read_table_column(where)
+        array = read_array(where) if where.suffix in arrays else _read_table_column(where, several)
     if where.suffix in TEXT and where.key is None and n is not None and len(array) == n + 1:
         array = text_column("", list(map(str, array[1:].tolist()))).values  # without the name, they may be numbers
     if array.ndim == 2 and array.shape[1] == 1:
@@ -142,23 +142,27 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
     return _whole_or_text(array, where)
 
 
-def _read_table_column(where: Locator) -> np.ndarray:
-    """The column that the locator names, or the only one; of .txt the lines, uncut."""
+def _read_table_column(where: Locator, several: bool) -> np.ndarray:
+    """The column that the locator names, or the only one, or `several` of 0 and 1; of .txt the lines, uncut."""
     if where.suffix == ".txt" and where.key is None:
         lines = list(filter(None, map(str.strip, b"".join(pieces(where)).decode().split("\n"))))
         values = text_column("", lines).values
         return text_column("", lines[1:]).values if lines and lines[0].startswith("# ") else values
-    is_text = where.suffix in TEXT
+    given, is_text = where, where.suffix in TEXT
     if is_text:
         mark = where.text.delimiter or (None if where.suffix == ".csv" or where.key is not None else "\t")
         where = where.reading(header=where.key is not None, delimiter=mark)
     columns = list(file_table(where).columns.values())
     if len(columns) > 1:
+        rows = list(file_table(given).columns.values()) if several else []
+        marks = [column.maybe_numbers for column in rows]
+        if several and all(column is not None and np.isin(column, (0, 1)).all() for column in marks):
+            return np.stack(cast("list[np.ndarray]", marks), axis=1)
         names = [str(column.cell(0)) if is_text and where.key is None else column.name for column in columns]
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         raise ValueError(
             f"{where} has several columns ({listed}); name the one to read, {where.path}:{names[0]}, or give a file of "
-            "one value a line"
+            f"one value a line{', or columns of 0 and 1 alone' * several}"
         )
     if not is_text and (gaps := columns[0].gaps()).any():
         raise ValueError(f"{where} has {counted(int(gaps.sum()), 'null')}; every row needs a value")
@@ -205,7 +209,7 @@ def described_features(
     table = read_table(path, **text)
     if table.shape is not None and id_column is None:
         rows, places, values = (column.values for column in table.columns.values())
-        features = sp.csr_matrix((values, (rows, places)), table.shape, dtype=np.float32)
+        features = sp.csr_matrix((check_finite(values, table.name), (rows, places)), table.shape, dtype=np.float32)
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
     name = next(iter(table.columns), "") if id_column is None else id_column

@@ -11,7 +11,15 @@ from typing import NamedTuple, Self, cast
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_real,
+    check_vectors,
+    take_names,
+    warn_of_vanishing,
+)
 from nearkin._faiss import add_codes, innermost
 from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
@@ -154,11 +162,12 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        X = check_magnitude(check_vectors(X, small=True), metric=metric)
+        given, X = X, check_magnitude(check_vectors(X, small=True), metric=metric)
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
-            quantizer, chosen = fitted(quantizer, X, metric)
+            own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric)
+            take_names(quantizer, () if quantizer is own else given)
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)
         index.kept = kept

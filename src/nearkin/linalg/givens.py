@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nearkin._check import from_tensor
+from nearkin._check import as_array
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.linalg.skew import for_kernels, row_entry
@@ -90,7 +90,7 @@ def _check_changeable(X: ArrayLike) -> None:
 
 def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (..., p, 2) int64 of axes in 0..d-1 and angles (..., p) float64; ValueError or TypeError for others."""
-    pairs, theta = np.asarray(from_tensor(pairs, "pairs")), np.asarray(from_tensor(theta, "theta"))
+    pairs, theta = as_array(pairs, "pairs"), as_array(theta, "theta")
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
     if pairs.ndim < 2 or pairs.shape[-1] != 2:

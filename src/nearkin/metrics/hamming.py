@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_labels, check_real, check_vectors
+from nearkin._check import check_integer, check_labels, check_real, check_same_kind, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import tie_groups
 
@@ -122,6 +122,7 @@ def relevant_rows(
     left, right = check_labels(query_labels, "query_labels", q), check_labels(database_labels, "database_labels", n)
     if left.shape[1:] != right.shape[1:]:
         raise ValueError(f"query_labels have shape {left.shape} and database_labels {right.shape}; give both alike")
+    check_same_kind(left, right, "query_labels", "database_labels")
     if left.ndim == 2:
         columns = right.T.astype(np.float32)
         return (row @ columns > 0 for row in left.astype(np.float32))

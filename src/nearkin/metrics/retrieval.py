@@ -23,7 +23,7 @@ import faiss
 import numpy as np
 from scipy.special import gammaln
 
-from nearkin._check import check_choice, check_integer, check_labels, check_magnitude, check_vectors
+from nearkin._check import check_choice, check_integer, check_labels, check_magnitude, check_same_kind, check_vectors
 from nearkin._faiss import METRIC_TYPES, answered
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
@@ -71,6 +71,7 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
         )
     flat = retrieved.reshape(-1, *labels.shape[1:])
     found = check_labels(flat, "retrieved_labels", len(flat)).reshape(retrieved.shape)
+    check_same_kind(found, labels, "retrieved_labels", "labels")
     return found == labels[:, None] if labels.ndim == 1 else np.any(found & labels[:, None], axis=2)
 
 

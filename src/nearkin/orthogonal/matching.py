@@ -160,7 +160,7 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
     if isinstance(W, torch.Tensor) and W.is_meta:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(float(W.sum()))  # quick; only if it overflows, every entry is tested
+        finite = np.isfinite(W.sum().item())  # quick; only if it overflows, every entry is tested
     xp: Any = torch if isinstance(W, torch.Tensor) else np
     if not (finite or xp.isfinite(W).all()):
         raise ValueError("W contains NaN or infinity; every weight must be finite")

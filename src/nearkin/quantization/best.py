@@ -19,6 +19,7 @@ from nearkin._check import (
     check_vectors,
     draw_seed,
     numpy_generator,
+    take_names,
 )
 from nearkin._faiss import nearest_codes
 from nearkin._types import ArrayLike, Record, Seed
@@ -197,7 +198,7 @@ def best(
     (800, 4)
     """
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
-    X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
+    given, X = X, check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
     check_integer(n_bytes, "n_bytes", low=1)
     seconds = np.inf if seconds is None else check_real(seconds, "seconds", low=0)
@@ -223,7 +224,9 @@ def best(
     if winner.chain > 1 and most < len(X):  # others learn faster
         X = X[np.sort(generator.choice(len(X), most, replace=False))]
     trials = sorted(trial.table(), key=lambda record: (not record["won"], -record["value"]))
-    return Best(*screening.fitted(made, X), trials)
+    quantizer, norms = screening.fitted(made, X)
+    take_names(quantizer, given)
+    return Best(quantizer, norms, trials)
 
 
 @dataclass(eq=False, repr=False)

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
@@ -176,7 +176,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def remove(self, rows: ArrayLike, *, reuse: bool = True) -> None:
         """Free the ids of rows; `assign` may use them again unless `reuse` is False. IndexError for other rows."""
         check_is_fitted(self)
-        rows = np.unique(np.asarray(rows, np.int64))
+        rows = np.unique(_whole(rows, "rows"))
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
             raise IndexError(f"rows must be numbers of 0 to {len(self.ids_) - 1} that have an id")
         if not reuse:
@@ -249,12 +249,13 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def _integers(self, ids: ArrayLike) -> np.ndarray:
         """A copy of ids (m, levels) as int64 of any value; none for an empty list."""
         check_is_fitted(self)
-        found = np.atleast_2d(np.asarray(ids))
+        what = f"integers (m, {self.levels})"
+        found = np.atleast_2d(_whole(ids, "ids", what))
         if not found.size and found.shape[0] < 2:
             return np.empty((0, self.levels), np.int64)
-        if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
-            raise ValueError(f"ids are {found.dtype} of shape {found.shape}; they must be integers (m, {self.levels})")
-        return found.astype(np.int64)
+        if found.shape[1:] != (self.levels,):
+            raise ValueError(f"ids are of shape {found.shape}; they must be {what}")
+        return found
 
     def _checked(self, ids: ArrayLike, gaps: bool = False) -> np.ndarray:
         """As `_integers`; ValueError for codes that do not exist, and for rows of -1 unless `gaps`."""
@@ -360,7 +361,7 @@ class Trie:
     def allowed(self, ids: ArrayLike) -> np.ndarray:
         """Mask (m, codes) of the codes that may follow first codes `ids` (m, l), l below the levels; none after a
         prefix that no row has."""
-        begun = np.asarray(ids, np.int64)
+        begun = _whole(ids, "ids")
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")
         depth = begun.shape[1]
@@ -388,6 +389,14 @@ class _Load:
         """Rows that the prefixes numbered `keys` still take, (m,)."""
         limit, held = self.limits[depth], self.held[depth]
         return np.array([limit - held[key] for key in keys.tolist()], np.int64)
+
+
+def _whole(values: ArrayLike, name: str, what: str = "integers") -> np.ndarray:
+    """A copy of whole numbers of any shape as int64; ValueError for others."""
+    found = as_array(values, name)
+    if found.size and found.dtype.kind not in "iu":
+        raise ValueError(f"{name} are {found.dtype} of shape {found.shape}; they must be {what}")
+    return found.astype(np.int64)
 
 
 def _numbered(ids: np.ndarray, codes: int, depth: int | None = None) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed, take_names
 from nearkin._distributed import alone
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
@@ -90,7 +90,7 @@ class ProductCode(SizedCode):
         n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
         check_choice(self.n_centroids, "n_centroids", (SCANNED, LEVELS))
         check_choice(self.metric, "metric", ("l2", "ip", "cosine"))
-        X, shard = training_rows(self, X)
+        given, (X, shard) = X, training_rows(self, X)
         each = 2 if self.n_centroids == SCANNED else 1  # codes a byte
         if n_bytes > (most := X.shape[1] // each):
             half = "half " if each == 2 else ""
@@ -108,7 +108,9 @@ class ProductCode(SizedCode):
         product = ProductQuantizer(
             left * each, centroids, n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed
         )
-        return product.fit(X, queries=queries, callback=callback)
+        product.fit(X, queries=queries, callback=callback)
+        take_names(product, given)
+        return product
 
     def _norms_pay(self, sample: np.ndarray, queries: np.ndarray | None, seed: int) -> bool:
         """Whether a byte of norm raises the recall of short fits on the sample; the same in every process."""
