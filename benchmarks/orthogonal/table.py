@@ -18,6 +18,9 @@ def tables(results: Results) -> Iterable[Table]:
             "One step from a given gradient, CPU ms, one thread",
         )
         yield crossed("orthogonal-step", title, "orthogonal_1t", found, columns, "size", lambda row: number(row["ms"]))
+    found = results.read("orthogonal_layouts")
+    if found:
+        yield layouts(found)
     found = results.read("orthogonal_tasks")
     if found:
         yield tasks(found)
@@ -32,6 +35,21 @@ def tables(results: Results) -> Iterable[Table]:
     found = results.read("orthogonal_adapters")
     if found:
         yield adapters(found)
+
+
+def layouts(found: list[Row]) -> Table:
+    """A line a shape, a column a kind of CPU and layout: how many times faster than POGO's rule the plain call is."""
+    title = "One step of `orthogonal_optimizer`: POGO's time over ours (quartiles)"
+    rows = [row for row in found if row["method"] == "POGO's rule"]
+    columns = list(dict.fromkeys((row["kind"], row["layout"]) for row in rows))
+    table = Table("orthogonal-layouts", title, ["shape", *(", ".join(pair) for pair in columns)], "orthogonal_layouts")
+    cells = {
+        (row["size"], row["kind"], row["layout"]): f"{row['ratio']:.2f} ({' to '.join(map(number, row['quartiles']))})"
+        for row in rows
+    }
+    for size in dict.fromkeys(row["size"] for row in rows):
+        table.rows.append([size, *(cells.get((size, *pair), "-") for pair in columns)])
+    return table
 
 
 def crossed(
