@@ -22,7 +22,7 @@ def test_a_changed_figure_is_noticed(tmp_path: Path) -> None:
     page = "a\n<!-- bench: headlines -->\n| typed | by | hand |\n<!-- end -->\nb\n"
     assert "by | hand" not in rendered(page, RESULTS)
     assert rendered(page, tmp_path).startswith(
-        "a\n<!-- bench: headlines -->\n| you have |"
+        "a\n<!-- bench: headlines -->\n| data and measure |"
     )  # nothing measured: no rows
 
 
