@@ -66,7 +66,7 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
 def test_products_with_random_signs_estimate_the_diagonal(
     rng: np.random.Generator, active: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gradient, "DEFAULTS", replace(gradient.DEFAULTS, probes=3000, floor=0.5))
+    monkeypatch.setattr(gradient, "DEFAULTS", replace(gradient.DEFAULTS, probes=1000, floor=0.5))
     solver = GaussNewton().begin(pair(rng), AllPairs())
     product = solver._matvec(solver.loss.at(*solver.pair.embeddings()), active)
     size = sum(p.numel() for side in active for p in solver.pair.sides[side].parameters().values())
