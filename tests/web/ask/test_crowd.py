@@ -1,4 +1,4 @@
-"""Twelve paid raters with parameters, two of whom fail the catch questions, and one name twice: tables and bounds."""
+"""Seven paid raters with parameters, two of whom fail the catch questions, and one name twice: tables and bounds."""
 
 import csv
 import io
@@ -15,8 +15,8 @@ from nearkin.web.ask import Plan, Texts, ask_app, read_study
 from nearkin.web.ask.server import shipped
 from tests.web.ask.conftest import OpenSurvey
 
-GOAL, PRACTICE, RATERS = 40, 2, 12
-CARELESS = (7, 9)
+GOAL, PRACTICE, RATERS = 20, 2, 7
+CARELESS = (2, 5)
 STUDY = """
 consent = "I am of age and take part of my own will."
 [[fields]]
@@ -57,15 +57,15 @@ def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     address = "https://platform.example/done?cc=C0DE&who="
     texts, _ = read_study(f"{tmp_path}/study.toml", goal=GOAL, finish=f"{address}{{PROLIFIC_PID}}")
-    rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2}
-    plan = Plan(active=False, catch=CATCH, catch_share=0.2, **rules)
+    rules = {"max_wrong": 1, "practice": PRACTICE, "max_raters": RATERS - 2, "min_seconds": 0.2, "repeat_share": 0.1}
+    plan = Plan(active=False, catch=CATCH, catch_share=0.4, **rules)
     survey = open_survey(plan)
     survey.tokens = "token", "admin"
     with TestClient(ask_app(survey, texts)) as client:
         for number in range(RATERS):
             ended = play(client, number)
             assert ended["finish"] == f"{address}id{number}"
-        # ten whose answers count: the survey is full, and those two were replaced
+        # five whose answers count: the survey is full, and those two were replaced
         late = client.post("/token/api/join", json={"agreed": True})
         assert (late.status_code, late.json()["error"]) == (400, shipped("en")["full"])
         told = client.get("/admin/results/state").json()
@@ -97,12 +97,12 @@ def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
         "Maria": ("id3", "23"),
         "Maria 2": ("id4", "24"),
     }
-    assert {name for name, row in raters.items() if row["left_out"] == "True"} == {"p7", "p9"}
+    assert {name for name, row in raters.items() if row["left_out"] == "True"} == {"p2", "p5"}
     assert archive.read("results/left_out.csv").decode().count("\n") == 1 + 2 * GOAL + RATERS * PRACTICE
-    assert "2 of 12: p7, p9." in archive.read("results/README.txt").decode()
+    assert "2 of 7: p2, p5." in archive.read("results/README.txt").decode()
     survey.close()
     again = open_survey(plan)
-    assert [rater.name for rater in again.raters.values() if again.left_out(rater)] == ["p7", "p9"]
+    assert [rater.name for rater in again.raters.values() if again.left_out(rater)] == ["p2", "p5"]
     assert again.is_full()
 
 
