@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,17 +37,46 @@ def test_every_command_has_help_with_an_option(command: str) -> None:
     assert "--json" in result.stdout
 
 
+DIFFER = {  # option -> what may differ between commands, and why
+    "--out": {"type", "help", "default"},  # a file or a folder; the demo has a folder
+    "--n-probe": {"type"},  # `evaluate` takes several numbers
+    "--dim": {"type", "default"},  # `embed` takes comparisons too
+    "--metric": {"default"},  # `nk.Bridge` is for text encoders: cosine
+    "--minutes": {"default"},  # of `compress` 1, of `sweep`, which trains more codes, 5
+    "--levels": {"default"},  # `train` makes an index without it
+    "--codes": {"default"},
+    "--port": {"default"},  # `ask` and `explore` may run at once
+}
+
+
 def test_no_command_has_more_than_16_options_and_each_has_one_meaning() -> None:
-    commands, metavars = get_command(app).commands, defaultdict(set)  # pyright: ignore[reportAttributeAccessIssue]
+    """One option name: one type, one default and one beginning of its help in all commands."""
+    commands, found = get_command(app).commands, defaultdict(set)  # pyright: ignore[reportAttributeAccessIssue]
     for name, command in commands.items():
         options = [one for one in command.params if one.param_type_name == "option"]
         assert len(options) <= 16, (name, [one.opts[0] for one in options])
         for one in options:
-            for word in one.opts:
-                metavars[word].add(one.metavar)
-    for word in ("--out", "-o", "--with", "--n-probe"):  # a file or a folder; one number or several
-        del metavars[word]
-    assert {word: found for word, found in metavars.items() if len(found) > 1} == {}
+            core = re.split(r"[.:;,(]| \[default", one.help)[0]
+            for what, value in {"type": one.metavar, "help": core, "default": one.default}.items():
+                found[one.opts[0], what].add(value)
+            assert core, (name, one.opts)
+    differ = {key: values for key, values in found.items() if len(values) > 1}
+    assert {key: values for key, values in differ.items() if key[1] not in DIFFER.get(key[0], ())} == {}
+    assert {(word, what) for word, kinds in DIFFER.items() for what in kinds} == {*differ}, "an exception is not needed"
+
+
+def test_help_names_the_type_of_every_value() -> None:
+    for name in get_command(app).commands:  # pyright: ignore[reportAttributeAccessIssue]
+        shown = " ".join(run(name, "--help").stdout.split())
+        assert not re.search(r"<(bool|float|int|list|str)|\[[x\d]+ ?[<>]", shown), name  # <int range> [x>=1]
+    assert re.search(r"VECTORS FILE .*--levels INT .*--towers DIR .*--ids FILE .*From 0 to 1\.", shown)
+
+
+def test_words_are_completed_by_the_shell() -> None:
+    given = {"_NEARKIN_COMPLETE": "complete_bash", "COMP_WORDS": "nearkin compress --me", "COMP_CWORD": "2"}
+    result = CliRunner().invoke(app, [], prog_name="nearkin", env=given)
+    assert result.stdout.split() == ["--method", "--metric"]
+    assert "--install-completion" in run("--help").stdout
 
 
 def test_version() -> None:

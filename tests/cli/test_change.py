@@ -99,7 +99,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (("remove", "idx"), "say which rows to take out"),
+        (("remove", "idx"), "say which vectors to remove"),
         (("remove", "idx", "nobody"), "1 id is not in the index, the first is 'nobody'"),
         (("add", "idx", "row.npy"), "ids is missing, and this index names its rows"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),

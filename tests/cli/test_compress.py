@@ -74,7 +74,7 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
         (CodeSize(8), 999, "product"),
         (CodeSize(8, n_centroids=16), 1000, "product"),
         (CodeSize(n_bits=64), 1000, "product"),
-        (CodeSize(8, n_coarse=4), 1000, "product"),
+        (CodeSize(8, n_lists=4), 1000, "product"),
     ],
 )
 def test_product_codes_where_no_race_can_be_held(size: CodeSize, n_rows: int, name: str) -> None:

@@ -182,7 +182,7 @@ def test_rows_of_the_base_are_asked_without_queries(files: Path, compressed: Cal
 
 
 def test_the_curve_of_n_probe(files: Path, compressed: Callable[..., Path]) -> None:
-    folder, data = compressed("--bytes", 4, "--centroids", 16, "--coarse", 16), f"{files}/data.npz"
+    folder, data = compressed("--bytes", 4, "--centroids", 16, "--lists", 16), f"{files}/data.npz"
     args = ("evaluate", folder, f"{data}:query", "--truth", f"{data}:truth", "-k", 10)
     curve = run_json(*args, "--n-probe", "16,1,4")["probing"]
     assert [point["n_probe"] for point in curve] == [1, 4, 16]

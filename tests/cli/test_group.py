@@ -130,8 +130,8 @@ def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -
     assert "--bytes is 4" in shown.stderr
     assert "type --bytes 1 or use --method lsh" in shown.stderr
     assert "n_bits" not in shown.stderr
-    shown = run("compress", base, "--bytes", 4, "--coarse", 5000, "--out", tmp_path / "o")
-    assert "fewer than --coarse 5000" in shown.stderr
+    shown = run("compress", base, "--bytes", 4, "--lists", 5000, "--out", tmp_path / "o")
+    assert "fewer than --lists 5000" in shown.stderr
     shown = run("compress", base, "--method", "product-residual", "--bytes", 5, "--out", tmp_path / "o")
     assert "give 6 bytes" in shown.stderr
 

@@ -64,7 +64,7 @@ def test_every_output_of_every_command_is_tried_here() -> None:
     found = {name: [p.name for p in made.params if p.name in OUTPUTS] for name, made in COMMANDS.items()}
     assert {name for name, options in found.items() if options} == set(CASES)
     assert found["compress"] == ["out", "checkpoint"]
-    paths = {p.name for made in COMMANDS.values() for p in made.params if p.metavar in ("FILE", "FOLDER", "EMB")}
+    paths = {p.name for made in COMMANDS.values() for p in made.params if p.metavar in ("FILE", "DIR", "DIR|FILE")}
     assert paths <= {*OUTPUTS, *READ}, "a new option: does it read or write?"
 
 

@@ -84,12 +84,12 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
 
 
 def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
-    folder, Q = compressed("--bytes", 4, "--centroids", 16, "--coarse", 16), f"{files}/data.npz:query"
+    folder, Q = compressed("--bytes", 4, "--centroids", 16, "--lists", 16), f"{files}/data.npz:query"
     assert run_json("search", folder, Q, "-k", 5, "--n-probe", 3)["n_probe"] == 3
     assert run_json("search", folder, Q, "-k", 5)["n_probe"] == 16
     result = run("search", compressed(), Q, "--n-probe", 3)
     assert result.exit_code == 2
-    assert "this index has none; make it with n_lists > 0 (compress --coarse)" in result.stderr
+    assert "this index has none; make it with n_lists > 0 (compress --lists)" in result.stderr
 
 
 def test_an_index_of_fewer_rows_than_are_shown(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_queries_reach_the_fit_as_rows_do(
     [
         (nk.ITQ(n_bits=8), "hamming", slice(30), "learns in one way; leave --queries out"),
         (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "learns in one way"),
-        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --coarse"),
+        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --lists"),
         (nk.ProductQuantizer(2, 16), "l2", slice(3), r"queries has shape \(3, 8\); it needs at least 20 rows"),
         (nk.ProductQuantizer(2, 16), "l2", (slice(30), slice(4)), "queries"),
         (nk.ProductQuantizer(2, 16), "ip", slice(30), "ranks by inner product; .* take --method best"),

@@ -50,7 +50,7 @@ def test_new_codes_serve_the_new_rows(folder: Path, keeps: bool, metric: str, n_
     how = {"metric": metric, "n_probe": 3 if n_lists else None}
     index = nk.Index.build(OLD, quantizer(n_lists), ids=np.arange(900) + 5, keep_vectors=keeps, **how)
     index.save(folder, overwrite=True)
-    run("refresh", folder, "--with", folder.with_name("new.npy"))
+    run("refresh", folder, folder.with_name("new.npy"))
     fresh = nk.Index.load(folder)
     np.testing.assert_array_equal(fresh.ids, index.ids)
     assert (fresh.kept is not None, fresh.n_probe, len(fresh)) == (keeps, index.n_probe, 900)
@@ -106,7 +106,7 @@ def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
     run_json("train", tmp_path / "pairs.csv", *how)
     before = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     np.save(tmp_path / "new.npy", NEW)
-    assert run("refresh", tmp_path / "idx", "--with", tmp_path / "new.npy").exit_code == 0
+    assert run("refresh", tmp_path / "idx", tmp_path / "new.npy").exit_code == 0
     after = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
     assert after["answers"][0]["user"] == before["answers"][0]["user"] == "u3"
     assert run_json("check", tmp_path / "idx")["damaged"] == []
@@ -117,6 +117,6 @@ def test_a_refreshed_index_has_a_report(tmp_path: Path) -> None:
     np.save(tmp_path / "old.npy", OLD)
     np.save(tmp_path / "new.npy", NEW)
     run_json("compress", tmp_path / "old.npy", "--method", "product", "--bytes", 2, "--out", tmp_path / "idx")
-    run_json("refresh", tmp_path / "idx", "--with", tmp_path / "new.npy")
+    run_json("refresh", tmp_path / "idx", tmp_path / "new.npy")
     assert run("report", tmp_path / "idx").exit_code == 0
     assert "distortion" not in (tmp_path / "idx/report.html").read_text()

@@ -43,8 +43,8 @@ def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int)
         ("none", CodeSize(n_bits=12), "needs a multiple of 8"),
         ("none", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
         ("itq", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
-        ("itq", CodeSize(n_coarse=4), "leave coarse out"),
-        ("axes", CodeSize(n_coarse=4), "leave coarse out"),
+        ("itq", CodeSize(n_lists=4), "leave lists out"),
+        ("axes", CodeSize(n_lists=4), "leave lists out"),
         ("product-residual", CodeSize(5), "bytes is 5; .* give 6 bytes"),
         ("product-residual-norms", CodeSize(6), "bytes is 6; .* give 7 bytes"),
         ("residual-norms", CodeSize(1), "bytes is 1"),
@@ -56,8 +56,15 @@ def test_sizes_that_cannot_be(name: str, size: CodeSize, text: str) -> None:
         find_method(name).make(size, 0)
 
 
+def test_the_names_of_the_field() -> None:
+    names = ("pq", "opq", "rq", "lsq", "sq8")
+    assert [find_method(name).name for name in names] == ["none", "procrustes", "residual", "residual", "int8"]
+
+
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="method is 'opq'; it must be one of 'product', 'none'"):
-        find_method("opq")
+    with pytest.raises(
+        ValueError, match="method is 'oqp'; it must be one of 'pq', 'opq', 'rq', 'lsq', 'sq8', 'product'"
+    ):
+        find_method("oqp")
     with pytest.raises(ValueError, match="metric for itq is 'l2'; it must be one of 'hamming'"):
         choose_metric(find_method("itq"), "l2")

@@ -20,7 +20,7 @@ from nearkin.cli.doctor import doctor
 from nearkin.cli.embed import embed, train
 from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.export import bridge, export, ids, rotate
-from nearkin.cli.options import described
+from nearkin.cli.options import ARGUMENTS, described
 from nearkin.cli.pages import ask, demo, explore, report
 from nearkin.cli.screen import LOG, Log, drop_output, log_line, open_streams, printable
 from nearkin.cli.search import recommend, search, similar
@@ -38,13 +38,16 @@ _REFUSED = re.compile(r"Input should be ([^,\n]+).* \[type=\w+, input_value='(.*
 _TEXT = ("--delimiter", "--encoding", "--comment")
 _EVERYWHERE = ("--quiet", "--verbose", "--log", *_TEXT, "--header", "--no-header")
 _OPTIONS = {  # of parameters in messages
-    "n_bytes": "--bytes", "n_lists": "--coarse", "n_centroids": "--centroids",
+    "n_bytes": "--bytes", "n_lists": "--lists", "n_centroids": "--centroids",
     "keep_vectors": "--keep-vectors",
 }  # fmt: skip
 
 
 class CommandGroup(TyperGroup):
     """The commands; turns errors into exit codes."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _with_types(super().get_params(ctx))
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
         """Run a command and leave the process with its exit code.
@@ -90,6 +93,20 @@ class _Command(TyperCommand):
         if option is not None:
             option.rich_help_panel = "Common"
         return option
+
+    def get_params(self, ctx: Any) -> Any:
+        return _with_types(super().get_params(ctx))
+
+
+def _with_types(made: list[Any]) -> list[Any]:
+    """The parameters, for which --help shows FILE, DIR, INT or FLOAT, and no range, as `described` words it."""
+    for one in made:
+        is_flag = one.metavar is None and one.param_type_name == "option"
+        kind = (
+            "" if is_flag else ARGUMENTS.get(str(one.metavar), "") if one.param_type_name == "argument" else one.metavar
+        )
+        vars(one).update(_get_number_range_help_str=str, display_type_rich=lambda ctx, kind=kind: kind)
+    return made
 
 
 def _cause(error: Exception) -> BaseException:
@@ -149,7 +166,6 @@ app = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    add_completion=False,
 )
 
 
@@ -204,6 +220,8 @@ def root(
     - nearkin embed pairs.csv --left user --right item --out emb
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
+
+    `nearkin --install-completion` teaches the shell the commands and options.
 
     Exit codes: 0; 1 for a negative verdict (damage, drift, a recall below its target, a broken library); 2 for a wrong
     call or input, with one line on stderr; 130 for Ctrl-C; 141 when nobody reads the output.

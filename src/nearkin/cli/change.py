@@ -18,9 +18,9 @@ def add(
     ids: File = None,
     upsert: Annotated[bool, typer.Option("--upsert")] = False,
 ) -> None:
-    """Add rows to an index. The folder is the old index or the new one at every moment.
+    """Add vectors to an index. The folder is the old index or the new one at every moment.
 
-    The rows are encoded as the others were; nothing is learned again. The old evaluation is not kept.
+    The vectors are encoded as the others were; nothing is trained again. The old evaluation is removed.
 
     Examples:
 
@@ -30,7 +30,7 @@ def add(
 
     Options:
 
-    + upsert: Replace the rows whose ids the index has, add the others.
+    + upsert: Replace the vectors whose ids the index has, add the others.
     """
     _change(screen, index, "upsert" if upsert else "add", vectors, ids)
 
@@ -42,9 +42,9 @@ def remove(
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
     unknown: Unknown = "error",
 ) -> None:
-    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes; see --unknown.
+    """Remove vectors from an index, by their ids. An unknown id is an error, and nothing changes; see --unknown.
 
-    The folder is the old index or the new one at every moment. The old evaluation is not kept.
+    The folder is the old index or the new one at every moment. The old evaluation is removed.
 
     Examples:
 
@@ -53,14 +53,14 @@ def remove(
 
     Options:
 
-    + ids: Ids of the rows to remove.
-    + ids_file: A file of ids, one a row.
+    + ids: Ids of the vectors to remove.
+    + ids_file: Ids, one a line: those to remove (.npy, .txt, .csv, .parquet; file.csv:column).
     """
     from nearkin._check import check_choice  # loads NumPy
 
     check_choice(unknown, "--unknown", ("error", "skip"))
     if bool(ids) == (ids_file is not None):
-        raise ValueError("say which rows to take out: ids, or --ids FILE")
+        raise ValueError("say which vectors to remove: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
     steps = pipeline.run.Steps(screen.watch)
     _finish(screen, pipeline.change.change_rows(index, "remove", names, missing_ok=unknown == "skip", steps=steps))
@@ -69,7 +69,7 @@ def remove(
 def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None) -> None:
     """Replace the vectors of some ids by new ones. An unknown id is an error, and nothing changes.
 
-    The folder is the old index or the new one at every moment. The old evaluation is not kept.
+    The folder is the old index or the new one at every moment. The old evaluation is removed.
 
     Example:
 
@@ -82,7 +82,7 @@ def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None)
     """Bring the rows of a file into an index."""
     given = pipeline.inputs.open_given(vectors, ids=ids)
     if given.ids is None and how != "add":
-        raise ValueError("say whose vectors these are: --ids FILE, one id a row")
+        raise ValueError("say whose vectors these are: --ids FILE, one id a line")
     steps = pipeline.run.Steps(screen.watch)
     _finish(screen, pipeline.change.change_rows(index, how, given.ids, given.file, steps=steps), given.about)
 
@@ -93,15 +93,15 @@ def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     screen.finish(made, f"{made['folder']}: {counted(before, 'vector')} before, {now:,} now{lacked}", read_line(about))
 
 
-_CODES = {"codes of the index": "now", "learned again": "again"}
+_CODES = {"codes of the index": "now", "trained again": "again"}
 
 
 def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, seed: Seed = 0) -> None:
-    """Test whether codes learned again would find more neighbours of new rows, as `nearkin refresh` learns them.
+    """Test whether training again, as `nearkin refresh` does, would raise the recall for new vectors.
 
-    New codes are learned from half of the new rows and those of the index; the other half measures the recall of old
-    and new codes. It is a drift if the new recall is higher, by half a point or more with 97.5 % confidence. The index
-    is not changed. Give rows that it does not hold. The exit code is 1 for a drift.
+    A second quantizer is trained on half of the new vectors and those of the index; the other half measures the recall
+    of both. It is a drift if the new recall is higher, by half a point or more with 97.5 % confidence. The index is not
+    changed. Give vectors that it does not hold. The exit code is 1 for a drift.
 
     Examples:
 
@@ -110,43 +110,35 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
     """
     file = pipeline.inputs.open_file(vectors)
     found = pipeline.change.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
-    title = "{k}-recall@{k} of {queries:,} new rows among {rows:,} others".format(**found)
+    title = "recall@{k} of {queries:,} new vectors among {rows:,} others".format(**found)
     ends = ("mean", "low", "high")
     rows = [[name, *(found[at][end] for end in ends)] for name, at in _CODES.items()]
     mean, low, high = (f"{100 * found['gain'][end]:+.1f}" for end in ends)
     word, advice = "No drift found", ""
     if found["drift"]:
-        word, advice = "Drift", f"Next: nearkin refresh {index} --with {vectors}"
-    sentence = f"{word}: learning again changes the recall of new rows by {mean} points (95 %: {low} to {high})"
+        word, advice = "Drift", f"Next: nearkin refresh {index} {vectors}"
+    sentence = f"{word}: training again changes the recall of new vectors by {mean} points (95 %: {low} to {high})"
     screen.finish(found, table(title, ["codes", "mean", "at least", "at most"], rows), sentence, advice)
     if found["drift"]:
         raise typer.Exit(NEGATIVE)
 
 
-def refresh(
-    screen: Screen,
-    index: Index,
-    with_: Annotated[str, typer.Option("--with", metavar="VECTORS")],
-    seed: Seed = 0,
-) -> None:
-    """Learn the codes of an index again, from its rows and new ones, and encode its rows.
+def refresh(screen: Screen, index: Index, vectors: Vectors, seed: Seed = 0) -> None:
+    """Train the quantizer of an index again, on its vectors and new ones, and encode its vectors again.
 
-    The folder is the old index or the new one at every moment. The new rows are not added: `nearkin add` does that.
-    Without kept vectors, rows are decoded from the old codes, whose error remains. The old evaluation is not kept.
+    The folder is the old index or the new one at every moment. The new vectors are not added: `nearkin add` does that.
+    Without kept vectors, those of the index are decoded, and the error of the old codes remains. The old evaluation is
+    removed.
 
     Example:
 
-    - nearkin refresh idx --with today.npy
-
-    Options:
-
-    - with_: New rows to learn from, in any format of compress.
+    - nearkin refresh idx today.npy
     """
-    file = pipeline.inputs.open_file(with_)
+    file = pipeline.inputs.open_file(vectors)
     made = pipeline.change.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
-    rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
-    done = f"{index}: {counted(made['vectors'], 'row')} coded again, from {rows}"
-    screen.finish(made, done, f"Next: nearkin add {index} {with_}")
+    source = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error remains"
+    done = f"{index}: {counted(made['vectors'], 'vector')} encoded again, from {source}"
+    screen.finish(made, done, f"Next: nearkin add {index} {vectors}")
 
 
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:

@@ -21,14 +21,14 @@ def compress(
     method: Annotated[str | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
     centroids: int = 256,
-    coarse: Annotated[int | None, typer.Option(min=1)] = None,
+    lists: Annotated[int | None, typer.Option(min=1)] = None,
     train: File = None,
     queries: File = None,
     minutes: Annotated[float | None, typer.Option(min=0)] = None,
     metric: Metric = None,
     ids: File = None,
     keep_vectors: Annotated[str | None, typer.Option("--keep-vectors", metavar="[=TYPE]")] = None,
-    checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
+    checkpoint: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
@@ -45,32 +45,32 @@ def compress(
 
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin compress X.npy --queries Q.npy --bytes 12 --minutes 5 --out idx
-    - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
+    - nearkin compress X.fvecs --metric ip --lists 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
 
     Options:
 
-    + method: best (compares those marked *), product* (the index keeps the row's norm in one of the bytes if that finds
-      more neighbours), none* (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual*,
-      product-residual*, product-residual-long*, axes*, the last four also with -norms*, int4*, int6*, int8*, float16*;
-      or bits by hashing: lsh, itq, one, ...  [default: best; product for fewer than 1,000 rows, other centroids, coarse
-      cells or torchrun]
+    + method: pq (or none), opq (or procrustes), rq or lsq (or residual: sums of centroids), product-residual,
+      product-residual-long, axes, the last four also with -norms (the norm in a byte), sq8 (or int8), int4, int6,
+      float16; product (opq, with the norm in a byte if that raises recall); best (compares these by recall); other
+      rotations: givens-random, givens-greedy, givens-steepest, cayley; bits by hashing: lsh, itq, one, ...
+      [default: best; product for fewer than 1,000 vectors, other centroids, inverted lists or torchrun]
     + n_bytes: Bytes of a code; eight bits each for hashing methods. [default: 16]
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
-    - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
-      the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
+    - lists: Inverted lists, of which a search reads a few (search --n-probe). About 4 times the square root of the
+      number of vectors is usual: 1,000 for 60,000 vectors, 4,000 for a million; below 20,000 leave it out.
     - train: Other vectors to learn from, so that the indexed ones are unseen.
     + queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
       the neighbours that it keeps for them. Without them, rows are held out as queries; pairs of
       `nearkin embed` are searched by their left rows.
-    + minutes: Predicted time of two cores for --method best: to learn, and to encode as far as that takes longer than
+    + minutes: Predicted time of two cores, of --method best: to train, and to encode as far as that takes longer than
       by product codes. [default: 1; no limit with --method best]
     + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
       bytes of float32, --keep-vectors=int8 a quarter. [default without TYPE: float16 for files of float16 or of 8-bit
       integers, which it holds exactly, else float32]
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
-    size = pipeline.methods.CodeSize(n_bytes, n_centroids=centroids, n_coarse=coarse)
+    size = pipeline.methods.CodeSize(n_bytes, n_centroids=centroids, n_lists=lists)
     given = pipeline.inputs.open_given(vectors, ids=ids)
     source = None if train is None else nk.data.open_vectors(train)
     name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
@@ -99,13 +99,13 @@ def compress(
         keep_vectors=keep_vectors == "auto" or keep_vectors or False,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
-        about={"method": name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
+        about={"method": chosen.name, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
         overwrite=overwrite,
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    parts = pairs(f"{out}: {name}", _for_people(made)), _comparison(made), read_line(given.about), following
+    parts = pairs(f"{out}: {method or name}", _for_people(made)), _comparison(made), read_line(given.about), following
     screen.finish(made, *parts)
 
 
@@ -146,7 +146,7 @@ def _for_people(record: Fields) -> dict[str, object]:
 def encode(
     screen: Screen,
     shards: Annotated[list[str], typer.Argument(metavar="SHARDS...")],
-    model: Annotated[str, typer.Option("--model", metavar="FOLDER")],
+    model: Annotated[str, typer.Option("--model", metavar="DIR")],
     out: OutFolder,
     workers: Annotated[int, typer.Option(min=0)] = 1,
     overwrite: Overwrite = False,

@@ -11,7 +11,7 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.export import about_ids
-from nearkin.cli.options import File, OutFolder, Overwrite, Read, Seed
+from nearkin.cli.options import Column, File, OutFolder, Overwrite, Read, Seed, Split
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
 VALUES = {  # of options, whatever the table holds
@@ -27,16 +27,16 @@ def embed(
     screen: Screen,
     signals: Annotated[str, typer.Argument(metavar="SIGNALS")],
     out: OutFolder,
-    left: str | None = None,
-    right: str | None = None,
+    left: Column = None,
+    right: Column = None,
     read: Read = None,
-    split: str | None = None,
+    split: Split = None,
     left_features: File = None,
     right_features: File = None,
-    start: Annotated[str | None, typer.Option(metavar="EMB")] = None,
+    start: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
-    dim: str | None = None,
+    dim: Annotated[str | None, typer.Option(metavar="INT|auto")] = None,
     loss: str | None = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -63,8 +63,8 @@ def embed(
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
     + dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
       for comparisons]
-    - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax. Comparisons: ste, t-ste,
-      gnmds, ckl, soe. [default: auto, ste]
+    - loss: The loss: for pairs auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax; for comparisons
+      ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
     + missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
       drops these answers too. [default: raise]
@@ -201,11 +201,11 @@ def train(
     levels: Annotated[int | None, typer.Option(min=1)] = None,
     codes: Annotated[int | None, typer.Option(min=2)] = None,
     dim: Annotated[int, typer.Option(min=1)] = 64,
-    left: str | None = None,
-    right: str | None = None,
+    left: Column = None,
+    right: Column = None,
     read: Read = None,
-    split: str | None = None,
-    loss: str = "auto",
+    split: Split = None,
+    loss: str | None = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
@@ -227,10 +227,11 @@ def train(
 
     - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
     + n_bytes: Bytes of a code; must divide --dim. [default: 16]
-    + levels: Learn semantic ids of this number of codes in place of an index. [default with --codes: 3]
+    + levels: Codes of a semantic id: train ids in place of an index. [default with --codes: 3]
     + codes: Values of each code of a semantic id, a power of two. [default with --levels: 256]
     + dim: Dimensions of the vectors.
-    - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax.
+    - loss: The loss: auto (all-pairs or cosine-softmax, by held-out pairs), all-pairs, cosine-softmax,
+      in-batch-softmax. [default: auto]
     """
     ids = levels is not None or codes is not None
     if ids and n_bytes is not None:
@@ -246,7 +247,7 @@ def train(
         )
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(
-        record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss, split=split,
+        record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss or "auto", split=split,
         random_state=seed, steps=steps, overwrite=overwrite,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip

@@ -44,11 +44,11 @@ def evaluate(
 
     + truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
     + base: The vectors that were indexed: the exact neighbours are searched in them.
-    + labels: A label for every indexed row, in order (file.csv:column), or columns of 0 and 1: rows that share a
-      label are alike.
+    + labels: A label for every indexed vector, in order (file.csv:column), or columns of 0 and 1: vectors that share a
+      label are relevant to each other.
     + query_labels: A label for every query (with --labels).
-    - n_probe: Coarse cells to search; several numbers, such as 1,4,16,64, print recall and speed for each.
-    - qrels: Relevance judgements (query id, row id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
+    - n_probe: Inverted lists to search: several numbers, such as 1,4,16,64, print recall and speed for each.
+    - qrels: Relevance judgements (query id, vector id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and
       MRR@10, with the difference from exact search (with --base, or vectors kept in the index).
     """
     if queries is not None and pipeline.inputs.holds_pairs(index):
@@ -92,7 +92,7 @@ def evaluate(
         tables += [f"{row[0]}: {share:.1%} of the {near} found" for row, share in zip(rows, shares, strict=True)]
     if "probing" in record:
         columns = list(record["probing"][0])
-        tables.append(table("Searched coarse cells", columns, [list(row.values()) for row in record["probing"]]))
+        tables.append(table("Inverted lists searched", columns, [list(row.values()) for row in record["probing"]]))
     if "relevance" in record:
         found = record["relevance"]
         title = f"Relevance of the answers to {counted(found['queries'], 'judged query', 'judged queries')}"
@@ -146,13 +146,13 @@ def sweep(
 
     Options:
 
-    + queries: Real queries. [default: the left rows of pairs, else rows held out]
+    + queries: Queries: those of your users. [default: the left rows of pairs, else rows held out]
     + recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
       [default: 0.95, with --qrels 0.99]
     - methods: Methods to try, separated by commas, of those of compress. [default: those that its method best compares]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
-    + minutes: Predicted time of two cores for the codes, the same on a busy machine.
-    - qrels: Relevance judgements (query id, row id, grade): a code must keep the NDCG@10 of exact search.
+    + minutes: Predicted time of two cores, the same on a busy machine.
+    - qrels: Relevance judgements (query id, vector id, grade): a code must reach the NDCG@10 of exact search.
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)
     given = pipeline.inputs.open_given(vectors, ids=ids)

@@ -17,8 +17,8 @@ def export(
     screen: Screen,
     index: Index,
     to: Annotated[str, typer.Option(metavar="TARGET")],
-    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FOLDER")] = None,
-    dsn: str | None = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="DIR")] = None,
+    dsn: Annotated[str | None, typer.Option(metavar="URL")] = None,
     name: str | None = None,
     form: Annotated[str | None, typer.Option("--as", metavar="TYPE")] = None,
     overwrite: Overwrite = False,
@@ -44,8 +44,8 @@ def export(
     + dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: PG...]
     + name: Table to write. [default: nearkin]
     - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
-    - overwrite: Replace the table of another index, or the folder at --out.
-    + queries: Queries of the self-check. [default: 100 near the rows]
+    - overwrite: Replace what is at --out, or the table of another index.
+    + queries: Queries: those of the self-check. [default: 100 near the vectors]
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95, exact 0.99]
     """
     target = nk.export.make_target(to, out=out, dsn=dsn, name=name, form=form, overwrite=overwrite or None)
@@ -71,7 +71,7 @@ def rotate(
     vectors: Vectors,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
     engine: Annotated[str | None, typer.Option("--for", metavar="ENGINE")] = None,
-    folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
+    folder: Annotated[str | None, typer.Option("--with", metavar="DIR")] = None,
     queries: File = None,
     center: Annotated[bool, typer.Option("--center")] = False,
     overwrite: Overwrite = False,
@@ -93,12 +93,12 @@ def rotate(
 
     Options:
 
-    + out: File for the rotated vectors: .npy or .parquet.
+    + out: File to write: the rotated vectors, .npy or .parquet.
     + engine: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4,
       or faiss:FACTORY, such as faiss:SQ4.
-    + folder: Rotate queries by the rotation kept in this folder.
-    + queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by their recall. Without
-      them, rows are held out as queries.
+    + folder: A folder saved before: its rotation rotates the queries VECTORS.
+    + queries: Queries, if they are unlike the vectors: the rotation is chosen by their recall; at least 20. Without
+      them, vectors are held out as queries.
     - center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and
       angles do. Sign bits gain most by it.
     """
@@ -146,7 +146,7 @@ def ids(
     levels: Annotated[int, typer.Option(min=1)] = 3,
     codes: Annotated[int, typer.Option(min=2)] = 256,
     balance: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
-    towers: File = None,
+    towers: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     alpha: Annotated[float, typer.Option(min=0, max=1)] = 0.5,
     ids: File = None,
     texts: File = None,
@@ -169,9 +169,8 @@ def ids(
     Options:
 
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
-    + towers: A folder of `nearkin embed`: items that the same people take then share prefixes too.
-    - alpha: With --towers, their share of the squared distances; the rest is that of VECTORS.
-    + texts: A text for every item, in order, shown in the report.
+    + towers: A folder of `nearkin embed`: items of the same users then share prefixes too.
+    - alpha: With --towers, the share of its vectors of the squared distances; the rest is that of VECTORS.
     - parquet: Write ids.parquet too.
     """
     given = pipeline.inputs.open_given(vectors, ids=ids)
@@ -200,9 +199,9 @@ def about_ids(made: Fields) -> dict[str, str]:
 def bridge(
     screen: Screen,
     vectors: Vectors,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR|FILE")],
     new: File = None,
-    folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
+    folder: Annotated[str | None, typer.Option("--with", metavar="DIR")] = None,
     metric: Annotated[str, typer.Option(metavar="NAME")] = "cosine",
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -219,10 +218,10 @@ def bridge(
 
     Options:
 
-    + out: Folder for the map; with --with, the .npy file to write.
+    + out: Folder to write: the map; with --with, a .npy file.
     + new: The new encoder's vectors of the same texts, row by row.
-    + folder: Map vectors of the new encoder by this saved map.
-    + metric: How the index compares: cosine, ip or l2.
+    + folder: A folder saved before: its map maps VECTORS of the new encoder.
+    + metric: The metric of the index: cosine, ip or l2.
     """
     if (new is None) == (folder is None):
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")

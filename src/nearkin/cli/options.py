@@ -30,11 +30,12 @@ Json = Annotated[bool, typer.Option("--json")]
 Seed = Annotated[int, typer.Option(min=0)]
 Threads = Annotated[int | None, typer.Option(min=1, callback=limit_threads)]
 File = Annotated[str | None, typer.Option(metavar="FILE")]
-OutFolder = Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write.")]
+OutFolder = Annotated[str, typer.Option("--out", "-o", metavar="DIR", help="Folder to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite")]
-OutPage = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")]
+OutPage = Annotated[str | None, typer.Option("--out", "-o", metavar="FILE", help="File to write: an HTML page.")]
 OutAnswers = Annotated[
-    str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz.")
+    str | None,
+    typer.Option("--out", "-o", metavar="FILE", help="File to write: the results, .parquet, .csv, .tsv or .npz."),
 ]
 Index = Annotated[str, typer.Argument(metavar="INDEX")]
 Embedding = Annotated[str, typer.Argument(metavar="EMB")]
@@ -43,6 +44,9 @@ Queries = Annotated[str | None, typer.Argument(metavar="QUERIES")]
 Metric = Annotated[str | None, typer.Option(metavar="NAME")]
 Neighbours = Annotated[int, typer.Option("-k", min=1)]
 Oversample = Annotated[int | None, typer.Option(min=1)]
+Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
+Split = Annotated[str | None, typer.Option(metavar="RULE|COLUMN")]
+Host = Annotated[str, typer.Option(metavar="HOST")]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
 Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
 
@@ -56,12 +60,14 @@ HELP = f"""
 + folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
 + vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
   folder of `nearkin embed`: its vectors and ids, of pairs those of the right side; emb:left are the left ones.
-+ queries: Query vectors: {_FORMATS}.
-+ metric: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs of `nearkin embed`]
++ queries: Queries: {_FORMATS}.
++ metric: The metric of the index: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs
+  of `nearkin embed`]
 + k: Neighbours of each query.
++ all_ids: All ids that the folder has.
 + oversample: Fetch this many times k candidates by code and rank them by exact vectors (compress --keep-vectors).
-+ ids: One id a row (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that VECTORS holds, else row
-  numbers]
++ ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
+  VECTORS holds, else row numbers]
 + left: Pairs: the column of the left side, for example user.
 + right: Pairs: the column of the right side, for example item.
 - read: How to read the table, where its names do not say it. Pairs: weight=COLUMN, timestamp=COLUMN or
@@ -74,13 +80,21 @@ HELP = f"""
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be answers too.
-+ levels: Codes of a semantic id.
-+ codes: Values of each code of a semantic id, a power of two.
++ levels: Codes of a semantic id. [default: 3]
++ codes: Values of each code of a semantic id, a power of two. [default: 256]
++ labels: A label for every indexed vector, in order (file.csv:column).
++ texts: A text for every vector, in order.
 - host: Address to listen at; 0.0.0.0 for the whole network.
 - port: Port to listen at; 0 for any free one.
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
+TYPES = {int: "INT", float: "FLOAT", str: "NAME", bool: None}  # of options without a metavar, as --help shows them
+ARGUMENTS = {  # their metavars -> what they name
+    **dict.fromkeys(("VECTORS", "QUERIES", "SIGNALS", "PAIRS", "SHARDS..."), "FILE"),
+    **dict.fromkeys(("INDEX", "EMB", "FOLDER"), "DIR"),
+    "ITEMS": "DIR|FILE",
+}
 _READ = ("FILE", "VECTORS", "QUERIES", "SIGNALS", "PAIRS")  # metavars of files that must exist
 
 
@@ -120,11 +134,13 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
         common = not isinstance(info, OptionInfo) or one.default is one.empty or name == "out"
         if name in listed:
             common = common or listed[name][0] == "+"
-            info.help = listed[name][1].replace(" [default: ", "  [default: ")
+            meant, default, value = listed[name][1].partition(" [default: ")
+            info.help = f"{meant}{_range(info)}" + (f"  [default: {value}" if default else "")
             info.show_default = "[default: " not in info.help
         panel = "Common" if common else "Advanced"
         if isinstance(info, OptionInfo):
             info.rich_help_panel = panel
+            info.metavar = info.metavar or TYPES[getattr(kind, "__args__", (kind,))[0]]
         infos[name] = info
         panels[panel].append(one.replace(kind=one.KEYWORD_ONLY, annotation=Annotated[kind, info]))
     run.__doc__ = text
@@ -132,3 +148,11 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in options}
     vars(run)["__signature__"] = inspect.Signature(options)
     return run
+
+
+def _range(info: ParameterInfo) -> str:
+    """The least and largest value of an option, in words."""
+    low, high = info.min, info.max
+    if high is not None:
+        return f" From {low:g} to {high:g}."
+    return f" At least {low:g}." if low is not None else ""

@@ -7,7 +7,7 @@ import typer
 
 from nearkin import pipeline
 from nearkin._fields import Record, counted
-from nearkin.cli.options import File, Index, OutPage, Overwrite, Seed
+from nearkin.cli.options import File, Host, Index, OutPage, Overwrite, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
 
@@ -46,7 +46,7 @@ def report(
 
 def demo(
     screen: Screen,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")] = "demo",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="DIR")] = "demo",
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
@@ -61,7 +61,7 @@ def demo(
 
     Options:
 
-    + out: Folder for the report.
+    + out: Folder to write.
     """
     trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch), overwrite=overwrite)
     path = pipeline.pages.write_report(out)
@@ -77,14 +77,14 @@ def explore(
     vectors: File = None,
     labels: File = None,
     texts: File = None,
-    images: Annotated[str | None, typer.Option(metavar="WHERE")] = None,
+    images: Annotated[str | None, typer.Option(metavar="DIR|FILE")] = None,
     ids_column: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    compare: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
+    compare: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=100)] = 10,
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE")] = None,
     rows: Annotated[int, typer.Option(min=4)] = 3000,
     overwrite: Overwrite = False,
-    host: str = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
 ) -> None:
     """See an index: a map of its rows, and each row's neighbours before and after compression.
@@ -103,13 +103,10 @@ def explore(
     Options:
 
     + vectors: The vectors it was made of, for an index without --keep-vectors.
-    + labels: A label for every indexed row, in order.
-    + texts: A text for every indexed row, in order.
     + images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
     - ids_column: Column of ids in the tables --labels and --texts, with rows in any order; all their columns are shown.
     + compare: Another index of the same vectors, shown next to it.
-    + k: Neighbours of each row.
-    + out: Write one HTML file that needs no network, and stop.
+    + out: File to write, one HTML page that needs no network; then stop.
     - rows: Rows in that file; of more rows, a random sample of this size.
     """
     page = load("explore")
@@ -141,7 +138,7 @@ def ask(
     study: Annotated[str, typer.Option(metavar="LANG|FILE")] = "en",
     catch: File = None,
     resume: Annotated[bool, typer.Option("--resume")] = False,
-    host: str = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
     seed: Seed = 0,
 ) -> None:
@@ -163,7 +160,7 @@ def ask(
 
     - items: A folder of pictures or sounds, a table of names (.csv, .tsv, .parquet; columns id, text, image, sound,
       link), or the folder of an ordinal embedding.
-    + out: Table of the answers, a .csv.
+    + out: File to write: the table of answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
     + names: Names of raters, separated by commas: one link for each.
     + goal: Number of answers of each rater.

@@ -31,7 +31,7 @@ def search(
     index: Index,
     queries: Queries = None,
     k: Neighbours = 10,
-    left_id: list[str] | None = None,
+    left_id: Annotated[list[str] | None, typer.Option(metavar="ID")] = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     query_ids: File = None,
     among: File = None,
@@ -56,7 +56,7 @@ def search(
 
     + left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
     + among: Answer with these ids only (in stock, in season), one a row.
-    - n_probe: Coarse cells to search: more cells raise recall and time. [default: a sixteenth, at least 16]
+    - n_probe: Inverted lists to search: more raise recall and time. [default: a sixteenth, at least 16]
     """
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
@@ -94,13 +94,13 @@ def recommend(
     screen: Screen,
     folder: Embedding,
     left_ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
-    everybody: Annotated[bool, typer.Option("--all")] = False,
+    all_ids: Annotated[bool, typer.Option("--all")] = False,
     left_file: Annotated[str | None, typer.Option("--left-ids", metavar="FILE")] = None,
     history: File = None,
     k: Neighbours = 10,
     candidates: File = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
-    index: Annotated[str | None, typer.Option(metavar="INDEX")] = None,
+    index: Annotated[str | None, typer.Option(metavar="DIR")] = None,
     unknown: Unknown = "error",
     out: OutAnswers = None,
     overwrite: Overwrite = False,
@@ -119,13 +119,12 @@ def recommend(
     Options:
 
     - left_ids: Ids to recommend to, as in the table of pairs.
-    + everybody: Recommend to everybody.
     + left_file: Recommend to the ids in this file, one a row.
     + candidates: Recommend these ids only (in stock, in season), one a row.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
     read_ids = pipeline.inputs.read_ids
-    if sum(map(bool, (left_ids, everybody, left_file, history))) != 1:
+    if sum(map(bool, (left_ids, all_ids, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
     names = pipeline.inputs.side_names(folder)
     newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
@@ -148,7 +147,7 @@ def similar(
     screen: Screen,
     folder: Embedding,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
-    everything: Annotated[bool, typer.Option("--all")] = False,
+    all_ids: Annotated[bool, typer.Option("--all")] = False,
     k: Neighbours = 10,
     history: File = None,
     unknown: Unknown = "error",
@@ -170,9 +169,8 @@ def similar(
     Options:
 
     + ids: Ids to find similar ones of, as in the table.
-    + everything: Find similar ones of every id.
     """
-    if bool(ids) + everything + (history is not None) != 1:
+    if bool(ids) + all_ids + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
     newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
     record, answers = pipeline.recommend.similar_folder(

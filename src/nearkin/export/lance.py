@@ -106,7 +106,7 @@ def _parts(quantizer: ProductQuantizer, metric: str) -> Record:
     if books.shape[1] > 256:
         raise ValueError(f"lance takes up to 256 centroids; this quantizer has {books.shape[1]}")
     if coarse is not None and metric != "l2":
-        raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --coarse")
+        raise ValueError(f"lance quantizes no residuals for {metric!r}; compress with --metric l2 or without --lists")
     spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code uses them
     d = quantizer.n_features_in_
     centroids = np.zeros((1, d), np.float32) if coarse is None else coarse @ quantizer.rotation_

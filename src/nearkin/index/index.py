@@ -346,7 +346,7 @@ class Index:
         lists = inverted_file(self.faiss_index)
         if lists is None:
             raise ValueError(
-                "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+                "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --lists)"
             )
         lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 

@@ -169,7 +169,7 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
     if not rotated and not isinstance(quantizer, BestCode):
         raise ValueError(
             "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "
-            "without --coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
+            "without --lists) or between codes (--method best), and this method learns in one way; leave --queries out"
         )
     if rotated and metric == "ip":
         raise ValueError(

@@ -27,6 +27,7 @@ from nearkin.quantization.candidates import (
 from nearkin.quantization.sized import ProductCode
 
 BEST = "best"
+ALIASES = {"pq": PLAIN, "opq": "procrustes", "rq": RESIDUAL, "lsq": RESIDUAL, "sq8": "int8"}  # the field's names
 MINUTES = 1.0  # of `best` without a method, beyond what product codes take
 _COMPARED_FROM = 1_000  # least number of rows to compare codes
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
@@ -43,7 +44,7 @@ class CodeSize:
     n_bytes: int | None = None
     n_bits: int | None = None
     n_centroids: int = 256
-    n_coarse: int | None = None
+    n_lists: int | None = None
 
     def bytes(self) -> int:
         """The bytes given, or those of the bits."""
@@ -63,8 +64,10 @@ class Method:
         """The unfitted quantizer; `seconds` to compare codes, None without a limit. ValueError for what the method
         lacks."""
         bits = self.metrics == _BITS
-        if size.n_coarse is not None and self.name not in _WITH_LISTS:
-            raise ValueError(f"coarse cells are for product quantization; leave coarse out with method {self.name}")
+        if size.n_lists is not None and self.name not in _WITH_LISTS:
+            raise ValueError(
+                f"inverted lists are for product and residual codes; leave lists out with method {self.name}"
+            )
         if self.name == BEST:
             n_bytes = check_integer(size.bytes(), "bytes", low=1)
             return BestCode(n_bytes, seconds, random_state, metric=metric)
@@ -90,7 +93,7 @@ class Method:
         if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
-        others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
+        others: Record = {"n_lists": size.n_lists or 0, "random_state": random_state}
         if self.name == PRODUCT and size.n_centroids in (16, 256):
             return ProductCode(size.bytes(), size.n_centroids, metric=metric, **others)
         rotation = {PRODUCT: "procrustes", PLAIN: None}.get(self.name, self.name)
@@ -109,7 +112,7 @@ class Method:
                 f"bytes is {n_bytes}; codes of method {self.name} have parts of equally many codebooks: give "
                 f"{next(more)} bytes, or take --method residual, which has any size"
             )
-        lists: Record = {"n_lists": size.n_coarse or 0} if plain in (*SUMS, RESIDUAL) else {}
+        lists: Record = {"n_lists": size.n_lists or 0} if plain in (*SUMS, RESIDUAL) else {}
         return cast(Fittable, candidate(self.name, n_bytes, K, metric=metric, seed=random_state, **lists).make())
 
 
@@ -156,14 +159,14 @@ def methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """A method by its name; ValueError that lists all for an unknown one."""
+    """A method by its name or one of `ALIASES`; ValueError that lists all for an unknown one."""
     found = methods()
-    return found[check_choice(name, "method", found)]
+    return found[ALIASES.get(name) or check_choice(name, "method", (*ALIASES, *found))]
 
 
 def default_method(size: CodeSize, n_rows: int) -> str:
     """`best`, unless the size is one of product codes, rows are too few, or several processes work."""
-    product = size.n_bits is not None or size.n_centroids != 256 or size.n_coarse is not None
+    product = size.n_bits is not None or size.n_centroids != 256 or size.n_lists is not None
     return PRODUCT if product or n_rows < _COMPARED_FROM or current().size > 1 else BEST
 
 

@@ -289,7 +289,7 @@ def _probing(record: Fields) -> Section | None:
     columns = list(curve[0])
     ax = new_axes()
     ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
-    ax.set(xscale="log", xlabel="searched coarse cells (n_probe)", ylabel=columns[1])
+    ax.set(xscale="log", xlabel="inverted lists searched (n_probe)", ylabel=columns[1])
     rows = [list(row.values()) for row in curve]
     return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 

@@ -500,8 +500,7 @@ def sweep(
     check_real(target, "target", above=0, high=1)
     check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
-    for name in methods:
-        choose_metric(find_method(name), metric)
+    tried = {method.name: choose_metric(method, metric) for method in map(find_method, methods)}
     with steps.step("read"):
         X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)
         k = min(check_integer(k, "k", low=1), len(X))
@@ -514,7 +513,7 @@ def sweep(
         bench = Bench(X[rows.draw(TRAIN_ROWS, random_state)], X, queries, truth, metric, random_state, grades)
         norms = metric != "cosine" and row_length(bench.sample) is None
         made = Comparison(bench, target, X.shape[1], seconds, rate, norms, callback)
-        made.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
+        made.run([name for name in tried if len(X) >= CENTROIDS or name in SCALARS])
     return Sweep(made, len(file), Q is None, steps.seconds)
 
 
