@@ -131,8 +131,8 @@ def walks() -> Iterator[dict[str, tuple[str, Callable[[], object]]]]:
             "ordinal": ("embedding/ordinal", lambda: points.fit(answers)),
             "two-tower": ("embedding/two_tower", lambda: towers.fit(pairs)),
             "compress": (
-                "pipeline/compress",
-                lambda: compress_file(file, quantizer, f"{folder}/out", random_state=0),
+                "pipeline",
+                lambda: compress_file(file, quantizer, f"{folder}/out", random_state=0, overwrite=True),
             ),
             "search": ("index", lambda: index.search(X[:3], 5)),
         }
