@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from nearkin._check import check_choice, check_instance, check_integer
 from nearkin.orthogonal.optimizer import DTYPES
-from nearkin.orthogonal.retraction import cayley, plus_identity
+from nearkin.orthogonal.parametrization import is_traced
+from nearkin.orthogonal.retraction import cayley
 
 SIDES = ("inputs", "outputs")
 
@@ -78,12 +78,15 @@ class BlockRotation(nn.Module):
 
     def rotations(self) -> Tensor:
         """Return the blocks of R (d / block_size, block_size, block_size), in float64 or float32."""
-        return cast(Tensor, _Cayley.apply(self.weight, self.places, self.above, self.block_size))
+        arguments = self.weight, self.places, self.above, self.block_size
+        if is_traced():
+            return _traced_cayley(*arguments)
+        return cast(Tensor, _Cayley.apply(*arguments))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x R for x (..., d)."""
         check_instance(x, "x", Tensor)
-        if x.ndim < 1 or x.shape[-1] != self.d:
+        if not is_traced() and (x.ndim < 1 or x.shape[-1] != self.d):  # traced sizes may be tensors
             raise ValueError(f"x has shape {tuple(x.shape)}; it must be (..., {self.d})")
         return _turned(x, self.rotations().to(x.dtype))
 
@@ -121,18 +124,66 @@ class _Cayley(torch.autograd.Function):
     """From the entries above the diagonals (r, s (s - 1) / 2) to the rotations (r, s, s)."""
 
     @staticmethod
-    def forward(ctx: Any, entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
-        wide = entries if entries.dtype == torch.float64 else entries.float()
-        signed = torch.cat([wide, -wide, wide.new_zeros(len(wide), 1)], 1)
-        R = cayley(signed.index_select(1, places).view(-1, s, s))
-        ctx.save_for_backward(R, above)
-        ctx.dtype = entries.dtype
-        return R
+    def forward(entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        del above
+        return cayley(_skew(entries, places, s))
 
     @staticmethod
-    @once_differentiable
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        entries, places, above, ctx.s = inputs
+        ctx.dtype = entries.dtype
+        ctx.save_for_backward(output, places, above)
+        ctx.save_for_forward(output, places, above)
+
+    @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        R, above = ctx.saved_tensors
-        P = plus_identity(R.mT.clone(), 1)
-        G = torch.bmm(torch.bmm(P, gradients[0]), P)
-        return ((G - G.mT).flatten(1).index_select(1, above) / 2).to(ctx.dtype), None, None, None
+        R, _, above = ctx.saved_tensors
+        return _pulled_back(R, gradients[0], above).to(ctx.dtype), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        R, places, _ = ctx.saved_tensors
+        S = R + torch.eye(ctx.s, dtype=R.dtype, device=R.device)
+        return torch.bmm(torch.bmm(S, _skew(tangents[0], places, ctx.s)), S) / 2
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, entries: Tensor, places: Tensor, above: Tensor, s: int) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        entries = entries.movedim(in_dims[0], 0)
+        R = cast(Tensor, _Cayley.apply(entries.flatten(0, 1), places, above, s))
+        return R.view(info.batch_size, -1, s, s), 0
+
+
+def _skew(entries: Tensor, places: Tensor, s: int) -> Tensor:
+    """The skew matrices (r, s, s) of entries above the diagonal, in float64 or float32."""
+    wide = entries if entries.dtype == torch.float64 else entries.float()
+    signed = torch.cat([wide, -wide, wide.new_zeros(len(wide), 1)], 1)
+    return signed.index_select(1, places).view(-1, s, s)
+
+
+def _pulled_back(R: Tensor, gradient: Tensor, above: Tensor) -> Tensor:
+    """The gradient of the entries from that of R (r, s, s)."""
+    P = R.mT + torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
+    G = torch.bmm(torch.bmm(P, gradient), P)
+    return (G - G.mT).flatten(1).index_select(1, above) / 2
+
+
+@torch.library.custom_op("nearkin::cayley", mutates_args=())
+def _traced_cayley(entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
+    """`_Cayley` for compilers and tracers, which follow no branch that depends on numbers: one operator to them."""
+    del above
+    return cayley(_skew(entries, places, s))
+
+
+@_traced_cayley.register_fake
+def _(entries: Tensor, places: Tensor, above: Tensor, s: int) -> Tensor:
+    del places, above
+    dtype = torch.float64 if entries.dtype == torch.float64 else torch.float32
+    return entries.new_empty(len(entries), s, s, dtype=dtype)
+
+
+def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.dtype = inputs[0].dtype
+    ctx.save_for_backward(output, inputs[1], inputs[2])
+
+
+_traced_cayley.register_autograd(_Cayley.backward, setup_context=_save)

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.utils import parametrize
 
 from nearkin._check import check_choice, torch_generator
@@ -130,13 +129,15 @@ class _Orthonormal(nn.Module):
         super().__init__()
         self.layout = layout
 
-    @torch.compiler.disable
     def forward(self, P: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if is_traced():
+            return _traced_polar(P, self.layout)
+        plain = not torch._C._are_functorch_transforms_active()  # those allow no change of their arguments
         with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
-            X = polar_by_products(as_tall(P, self.layout))
+            X = polar_by_products(as_tall(P, self.layout)) if plain else None
             if X is not None:
                 P.copy_(from_tall(X, P, self.layout))
-        return cast(Tensor, _Polar.apply(P, self.layout))
+        return cast(Tensor, _Polar.apply(P, self.layout, plain))
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         """Return a P whose weight is Q: Q itself if it is orthonormal, else the nearest orthonormal matrix."""
@@ -146,21 +147,72 @@ class _Orthonormal(nn.Module):
 
 
 class _Polar(torch.autograd.Function):
-    """The polar factor at an orthonormal P, which is P."""
+    """The polar factor, which is P itself where `known`, with the derivatives that it has at an orthonormal P."""
 
     @staticmethod
-    def forward(ctx: Any, P: Tensor, layout: str) -> Tensor:
-        ctx.save_for_backward(P)
-        ctx.layout = layout
-        return P.view_as(P)
+    def forward(P: Tensor, layout: str, known: bool) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return P.view_as(P) if known else _polar(P, layout)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        (P,) = ctx.saved_tensors
-        X, G = (as_tall(T, ctx.layout) for T in (P, gradients[0]))
-        with torch.autocast(P.device.type, enabled=False):
-            return from_tall(drop_normal(X, G.to(X.dtype)), P, ctx.layout).to(P.dtype), None
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.layout = inputs[1]
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _tangent(ctx.saved_tensors[0], gradients[0], ctx.layout), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _tangent(ctx.saved_tensors[0], tangents[0], ctx.layout)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, P: Tensor, layout: str, known: bool) -> tuple[Tensor, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        del info
+        P = P.movedim(in_dims[0], 0)
+        matrices = P.flatten(2) if layout == "convolution" else P
+        return cast(Tensor, _Polar.apply(matrices, "matrix", known)).reshape(P.shape), 0
+
+
+@torch.library.custom_op("nearkin::polar", mutates_args=())
+def _traced_polar(P: Tensor, layout: str) -> Tensor:
+    """`_polar` for compilers and tracers, which follow no branch that depends on numbers: one operator to them."""
+    return _polar(P, layout)
+
+
+@_traced_polar.register_fake
+def _(P: Tensor, layout: str) -> Tensor:
+    return torch.empty_like(P)
+
+
+def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.layout = inputs[1]
+    ctx.save_for_backward(output)
+
+
+_traced_polar.register_autograd(
+    lambda ctx, G: (_tangent(ctx.saved_tensors[0], G, ctx.layout), None), setup_context=_save
+)
+
+
+def _polar(P: Tensor, layout: str) -> Tensor:
+    """The polar factor of P in its shape and type, always in memory of its own."""
+    with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
+        X = polar_by_products(as_tall(P, layout))
+        return P.clone() if X is None else torch.empty_like(P).copy_(from_tall(X, P, layout))
+
+
+def _tangent(Q: Tensor, V: Tensor, layout: str) -> Tensor:
+    """The part of V that is tangent at the orthonormal Q."""
+    with torch.autocast(Q.device.type, enabled=False):
+        X = as_tall(Q, layout)
+        return from_tall(drop_normal(X, as_tall(V, layout).to(X.dtype)), Q, layout).to(Q.dtype)
+
+
+def is_traced() -> bool:
+    """Whether torch follows the program and not its numbers: it compiles, exports or traces."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
 
 
 def polar_by_products(M: Tensor) -> Tensor | None:
