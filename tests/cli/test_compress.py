@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.cli.compress import won_line
 from nearkin.pipeline.methods import CodeSize, default_method
 from tests.cli.conftest import load, run, run_json
 
@@ -62,9 +63,21 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
     assert all(row["bytes"] <= 3 and row["seconds"] >= 0 for row in made["trials"])
     assert json.loads((tmp_path / "idx/run.json").read_text())["comparison"] == made
     shown = run(*args, "--minutes", 0).stdout
-    assert "rows in 0 s" in " ".join(shown.split())
+    assert "vectors in 0 s" in " ".join(shown.split())
     assert "error" in shown
+    assert "won: " in shown
     assert "residual" not in shown  # no time but for the first code
+
+
+def test_one_line_names_the_winner_and_why() -> None:
+    chain, product = (
+        {"candidate": name, "value": value, "interval": [value - 0.009, value + 0.009]}
+        for name, value in (("residual-norms", 0.668), ("product", 0.656))
+    )
+    assert won_line([chain, product]) == "won: residual-norms, recall@10 0.668 ± 0.009 (95 %), +0.012 over product"
+    assert won_line([product, chain]).endswith(
+        "-0.012 to residual-norms is within one standard error, and it is faster"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +212,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["missing.npy"], "missing.npy does not exist"),
         (["data.npz"], "holds 3 arrays; name one of"),
         (["data.npz:base", "--bytes", 9], "--bytes is 9, more than the 8 columns of X; give at most 8"),
-        (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
+        (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'pq', 'opq'"),
         (["data.npz:base", "--metric", "hamming"], "metric for product is 'hamming'; it must be one of 'l2', 'ip'"),
         (["data.npz:base", "--minutes", 1], "minutes are for method best, which compares codes; leave them out with"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),

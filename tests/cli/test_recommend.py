@@ -36,7 +36,7 @@ def test_everybody_under_their_own_ids(shop: Path, tmp_path: Path, made: str) ->
     assert record["queries"] == 60
     with (tmp_path / "recs.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["user_id", "rank", "artist", "score"]
+    assert list(rows[0]) == ["user_id", "rank", "artist", "similarity"]
     assert {row["user_id"] for row in rows} == {f"u{i}" for i in range(60)}
     with (shop / "pairs.csv").open() as file:
         seen = {(row["user_id"], row["artist"]) for row in csv.DictReader(file)}

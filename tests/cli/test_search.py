@@ -33,7 +33,7 @@ def test_hits_in_every_format(files: Path, compressed: Callable[..., Path], tmp_
         separator = "," if kind == "csv" else "\t"
         names = first.split(separator)
         rows = [tuple(float(cell) for cell in line.split(separator)) for line in lines]
-    assert names == ["query", "rank", "id", "score"]
+    assert names == ["query", "rank", "id", "squared_distance"]
     assert rows == [(q, r + 1, ids[q, r], pytest.approx(scores[q, r])) for q in range(20) for r in range(3)]
 
 

@@ -39,7 +39,7 @@ def test_answers_are_those_of_the_model(folders: Path, options: dict) -> None:
     found = np.isfinite(expected[0])
     np.testing.assert_array_equal(ids[found], expected[1][found])
     np.testing.assert_allclose(scores, expected[0])
-    assert record["columns"] == ["reader", "rank", "book", "score"]
+    assert record["columns"] == ["reader", "rank", "book", "similarity"]
 
 
 def test_blocks_change_nothing(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_likes_are_those_of_the_model(folders: Path) -> None:
     scores, ids = nk.TwoTower.load(folders / "emb").similar(["b3", "b5"], k=4)
     assert answers[2].tolist() == ids.tolist()
     np.testing.assert_allclose(answers[1], scores, rtol=1e-5)
-    assert record["columns"] == ["book", "rank", "similar_book", "cosine"]
+    assert record["columns"] == ["book", "rank", "similar_book", "cosine_similarity"]
     _, of_readers = pipeline.recommend.similar_folder(f"{folders}/emb:left", k=2)
     assert of_readers is not None
     assert of_readers[0].tolist() == nk.TwoTower.load(folders / "emb").left_ids_.tolist()

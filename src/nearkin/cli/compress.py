@@ -1,6 +1,7 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -105,22 +106,37 @@ def compress(
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
     following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    parts = pairs(f"{out}: {method or name}", _for_people(made)), _comparison(made), read_line(given.about), following
+    parts = pairs(f"{out}: {method or name}", _for_people(made)), *_comparison(made), read_line(given.about), following
     screen.finish(made, *parts)
 
 
-def _comparison(record: Fields) -> Table | str:
-    """The candidates in a table, the winner first; nothing if there were none."""
+def _comparison(record: Fields) -> tuple[Table | str, ...]:
+    """The winner and why it won in a line, and the candidates in a table; nothing if there were none."""
     made = record.get("comparison")
     if not made:
-        return ""
+        return ()
     rows = [
         [row["candidate"], round(row["value"], 4), round(row["error"], 4), round(row["seconds"], 1)]
         for row in made["trials"]
     ]
     given = "" if made["seconds"] is None else f" in {made['seconds']:.0f} s"
-    title = f"Short fits on {counted(made['trials'][0]['rows'], 'row')}{given}; the first is chosen"
-    return table(title, ["code", "recall", "error", "seconds"], rows)
+    title = f"Short fits on {counted(made['trials'][0]['rows'], 'vector')}{given}"
+    return won_line(made["trials"]), table(title, ["codec", "recall@10", "error", "seconds"], rows)
+
+
+def won_line(trials: Sequence[Fields]) -> str:
+    """The winner, its recall with a 95 % interval, and what it is compared with, product codes if these were tried."""
+    first, *others = trials
+    low, high = first["interval"]
+    text = f"won: {first['candidate']}, recall@10 {first['value']:.3f} ± {(high - low) / 2:.3f} (95 %)"
+    if not others:
+        return f"{text}, the only codec compared"
+    best = max(others, key=lambda row: row["value"])
+    if best["value"] > first["value"]:
+        less = f"{first['value'] - best['value']:+.3f} to {best['candidate']}"
+        return f"{text}, {less} is within one standard error, and it is faster"
+    other = next((row for row in others if row["candidate"] == "product"), best)
+    return f"{text}, {first['value'] - other['value']:+.3f} over {other['candidate']}"
 
 
 def _for_people(record: Fields) -> dict[str, object]:

@@ -79,14 +79,15 @@ def search(
         else:
             names, about = given.ids.tolist(), read_line(given.about)
             scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)
-    seconds = steps.seconds["search"]
+    seconds, metric = steps.seconds["search"], "l2" if oversample and opened.metric == "hamming" else opened.metric
+    columns = [*pipeline.outputs.COLUMNS[:3], pipeline.outputs.SCORES[metric]]
     record: Record = {
         "index": index, "queries": len(names), "k": k, "among": among, "oversample": oversample,
         "n_probe": opened.n_probe, "seconds": seconds, "per_second": len(names) / max(seconds, 1e-9),
-        "threads": screen.threads, "out": out, "columns": list(pipeline.outputs.COLUMNS),
+        "threads": screen.threads, "out": out, "columns": columns,
     }  # fmt: skip
     if out is not None:
-        pipeline.outputs.write_answers(out, [(names, scores, ids)])
+        pipeline.outputs.write_answers(out, [(names, scores, ids)], columns)
     _present(screen, record, None if out is not None else (names, scores, ids), about, "hits")
 
 

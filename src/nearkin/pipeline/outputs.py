@@ -20,6 +20,9 @@ from nearkin.index.hits import long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
+SCORES = {  # metric of an index -> the column of its scores
+    "l2": "squared_distance", "hamming": "hamming_distance", "ip": "similarity", "cosine": "similarity",
+}  # fmt: skip
 
 Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
 """Names of the queries (b,), scores (b, k), ids (b, k)."""

@@ -69,8 +69,8 @@ def recommend_folder(
     n_candidates = None if allowed is None else len(allowed)
     about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
     about |= {"notes": others.notes}
-    words = (sides.names.left, "rank", sides.names.right, "score")
-    columns = words if len(set(words)) == len(words) else ("query", "rank", "id", "score")
+    words = (sides.names.left, "rank", sides.names.right, "similarity")
+    columns = words if len(set(words)) == len(words) else ("query", "rank", "id", "similarity")
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, **about})
 
 
@@ -117,7 +117,7 @@ def similar_folder(
             scores, numbers = recommend(left, right, k, seen=itself, rows=block)
         return names[block], scores, own[numbers]
 
-    columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
+    columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine_similarity")
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, "notes": others.notes})
 
 

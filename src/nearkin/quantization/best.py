@@ -27,7 +27,7 @@ from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore, ta
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut, Trial
+from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
@@ -149,7 +149,7 @@ class Screening:
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
     `Index.build(X, found.quantizer, norms=found.norms)`; `trials`: the records of `Trial` for each short fit, the
-    winner first, then by "value" (recall of 10 neighbours by codes alone), with "bytes", "rows" learned from and
+    winner first, then by "value" (recall@10 without rescoring), with its 95 % "interval", "bytes", "rows" and
     "seconds" by the clock, which decide nothing."""
 
     quantizer: VectorCodes
@@ -218,7 +218,11 @@ def best(
     trial = Trial[str](callback or ignore, len(listed))
     for one in listed:
         short = screening.run(one)
-        trial.add(one.name, short.values, one.chain, bytes=short.n_bytes, rows=n, seconds=short.seconds)
+        _, _, *interval = paired_difference(short.values, np.zeros(len(short.values)))
+        trial.add(
+            one.name, short.values, one.chain,
+            interval=interval, bytes=short.n_bytes, rows=n, seconds=short.seconds,
+        )  # fmt: skip
     winner = next(one for one in listed if one.name == trial.winner())
     made, most = winner.unfitted(known=known), budget.rows(winner, full)
     if winner.chain > 1 and most < len(X):  # others learn faster
