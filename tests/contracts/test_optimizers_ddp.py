@@ -109,9 +109,15 @@ def work(number: int, folder: str, rank: int | None = None) -> None:
 
 
 @pytest.fixture(scope="module")
+def alone() -> dict[str, dict[str, dict[str, Tensor]]]:
+    return {str(kind): trained(*kind, None) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
 def ranks(
-    tmp_path_factory: pytest.TempPathFactory,
+    alone: dict[str, dict[str, dict[str, Tensor]]], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, dict[str, dict[str, Tensor]]], list[Tensor]]]:
+    """What both hold; their loops are compiled already, by the process alone."""
     if sys.platform == "win32":
         pytest.skip("gloo over a file meets on POSIX systems")
     folder = tmp_path_factory.mktemp("ranks")
@@ -120,11 +126,6 @@ def ranks(
     while not other.join():
         pass
     return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
-
-
-@pytest.fixture(scope="module")
-def alone() -> dict[str, dict[str, dict[str, Tensor]]]:
-    return {str(kind): trained(*kind, None) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

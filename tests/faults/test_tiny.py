@@ -15,8 +15,8 @@ from nearkin import quantization
 
 DRAWS = 25
 CODECS: dict[str, Callable[[int], Any]] = {
-    "product": lambda n: nk.ProductQuantizer(n, 4, random_state=0),
-    "product, Givens": lambda n: nk.ProductQuantizer(n, 4, rotation="givens-greedy", random_state=0),
+    "product": lambda n: nk.ProductQuantizer(n, 4, max_iter=8, random_state=0),
+    "product, Givens": lambda n: nk.ProductQuantizer(n, 4, rotation="givens-greedy", max_iter=8, random_state=0),
     "residual": lambda n: quantization.ResidualQuantizer(n, 4, random_state=0),
     "axes": lambda n: quantization.AxisQuantizer(n),
     "scalar": lambda n: quantization.ScalarQuantizer(8),

@@ -10,7 +10,7 @@ import pytest
 
 from nearkin._types import Record
 from nearkin.pipeline.change import check_folder
-from nearkin.pipeline.demo import METHODS, RECALL, save_demo
+from nearkin.pipeline.demo import METHODS, RECALL, digits, save_demo
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run
 
@@ -81,6 +81,8 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
 def test_it_replaces_what_it_wrote_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    base, labels, queries, theirs = digits()
+    monkeypatch.setattr("nearkin.pipeline.demo.digits", lambda: (base[:200], labels[:200], queries[:20], theirs[:20]))
     monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
     save_demo(Path(copytree(folder, tmp_path / "demo")), overwrite=True)
     (tmp_path / "mine").mkdir()
