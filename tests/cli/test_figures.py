@@ -73,11 +73,11 @@ def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> Non
     """D6: and one point is no curve."""
     args = ("sweep", f"{files}/data.npz:base", "--methods", "int8", "--recall", 0.5, "--out", tmp_path / "page.html")
     shown = run(*args).stdout
-    assert "The only code that was tried, by codes alone: 8 bytes a vector" in shown
+    assert "The only code that was tried, without rescoring: 8 bytes a vector" in shown
     assert "Cheapest" not in shown
     assert "<svg" not in (tmp_path / "page.html").read_text()
     several = run(*args[:3], "int8,procrustes", *args[4:], "--overwrite").stdout
-    assert "Cheapest by codes alone" in several
+    assert "Cheapest without rescoring" in several
     assert "<svg" in (tmp_path / "page.html").read_text()
 
 

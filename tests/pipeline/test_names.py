@@ -118,7 +118,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("bridge", "old.npy"), "type --new FILE to learn a map from pairs"),
+        (("bridge", "old.npy"), "type --new FILE to train a map on pairs"),
         (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
         (("ids", "old.npy", "--levels", 1, "--codes", 32), "type levels=2"),
         (("ids", "old.npy"), "or type codes=256"),

@@ -76,7 +76,7 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
         (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "Y.csv is '.csv'; it must be one of '.npy', '.parquet'"),
         (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
         (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave one of them out"),
-        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for learning a rotation"),
+        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for training a rotation"),
         (("X.npy", "--for", "faiss:SQ4", "--queries", "X.npy:a", "--out", "Y.npy"), "X.npy:a"),
     ],
 )

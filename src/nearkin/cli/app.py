@@ -214,7 +214,7 @@ def root(
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
-    From vectors to a compact, searchable index, and back to the answers:
+    From vectors to a compact, searchable index, and back to the results:
 
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb

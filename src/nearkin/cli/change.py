@@ -144,7 +144,7 @@ def refresh(screen: Screen, index: Index, vectors: Vectors, seed: Seed = 0) -> N
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:
     """Print the kind of a saved folder, and whether it is complete and unchanged.
 
-    Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 1 for a
+    Every file is compared with the size and the checksums in the folder's manifest.json. The exit code is 1 for a
     damaged or missing file.
 
     Example:

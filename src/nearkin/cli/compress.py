@@ -35,12 +35,12 @@ def compress(
 ) -> None:
     """Compress vectors into a small, searchable index.
 
-    Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
+    Trains a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
-    its index.faiss, plain FAISS can open. The printed share of neighbours kept is that of `nearkin evaluate`.
+    its index.faiss, plain FAISS can open. The printed recall is that of `nearkin evaluate`.
 
-    Without a method, codes are compared at the bytes asked for, and a table shows what each keeps. The same seed gives
-    the same codes, however busy the machine.
+    Without a method, codecs are compared at the bytes asked for, and a table shows the recall of each. The same seed
+    gives the same codes, however busy the machine.
 
     Examples:
 
@@ -60,10 +60,9 @@ def compress(
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
     - lists: Inverted lists, of which a search reads a few (search --n-probe). About 4 times the square root of the
       number of vectors is usual: 1,000 for 60,000 vectors, 4,000 for a million; below 20,000 leave it out.
-    - train: Other vectors to learn from, so that the indexed ones are unseen.
-    + queries: Queries, if they are unlike the vectors: the code, or with --method product its rotation, is chosen by
-      the neighbours that it keeps for them. Without them, rows are held out as queries; pairs of
-      `nearkin embed` are searched by their left rows.
+    - train: Other vectors to train on, so that the indexed ones are unseen.
+    + queries: Queries, if they are unlike the vectors: the codec, or with --method product its rotation, is chosen by
+      their recall. Without them, vectors are held out as queries; for pairs of `nearkin embed` the users are.
     + minutes: Predicted time of two cores, of --method best: to train, and to encode as far as that takes longer than
       by product codes. [default: 1; no limit with --method best]
     + keep_vectors: Keep the vectors next to the codes, for search --oversample: --keep-vectors=float16 takes half the
@@ -87,7 +86,7 @@ def compress(
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     left = given.queries(metric)
     if Q is None and name == pipeline.methods.BEST and left is not None:
-        Q, queries = left, f"the left rows of {vectors}"
+        Q, queries = left, f"the users of {vectors}"
     made = pipeline.compress.compress_file(
         given.file,
         quantizer,
@@ -140,7 +139,7 @@ def won_line(trials: Sequence[Fields]) -> str:
 
 
 def _for_people(record: Fields) -> dict[str, object]:
-    shown: dict[str, object] = {"the code chosen": record["code"]["class"]} if record["method"] == "best" else {}
+    shown: dict[str, object] = {"codec": record["code"]["class"]} if record["method"] == "best" else {}
     if record["queries"] is not None:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
@@ -167,7 +166,7 @@ def encode(
     workers: Annotated[int, typer.Option(min=0)] = 1,
     overwrite: Overwrite = False,
 ) -> None:
-    """Encode files of vectors, in any number, with a quantizer that is already learned.
+    """Encode files of vectors, in any number, with a quantizer that is already trained.
 
     After an interruption the same command resumes: finished shards are verified and skipped.
 

@@ -41,7 +41,7 @@ def embed(
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
-    """Learn vectors from pairs or from comparisons.
+    """Train vectors on pairs or comparisons.
 
     Pairs (who took what) give vectors for both sides; comparisons (is A more like B or like C?) give a map of the
     objects. A share of the signals is held out first, to measure how good the vectors are.
@@ -209,11 +209,11 @@ def train(
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
-    """Learn vectors of both sides and a compact index of the right side, together.
+    """Train vectors of users and items and a compact index of the items, together.
 
-    Pairs held out of training measure how well the index answers, next to exact search and codes made after training.
-    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report. With
-    --levels or --codes it holds semantic ids of the right side, learned with the vectors, in files as `nearkin ids`
+    Pairs held out of training measure the recall of the index, next to exact search and codes made after training.
+    The folder holds the index (its index.faiss opens in plain FAISS), the users' vectors and a report. With
+    --levels or --codes it holds semantic ids of the items, trained with the vectors, in files as `nearkin ids`
     writes them.
 
     Examples:

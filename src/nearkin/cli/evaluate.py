@@ -29,8 +29,8 @@ def evaluate(
 
     "1-recall@k" is the share of queries whose nearest neighbour is among the first k found; "k-recall@k" is the share
     of the k nearest neighbours found. All are of one search for -k neighbours, with the options of `nearkin search`;
-    rows of equal codes are in random order, and recalls are expected values.
-    Without QUERIES rows of --base are the queries, and no row is its own neighbour; an index of a folder of pairs uses
+    vectors of equal codes are in random order, and recalls are expected values.
+    Without QUERIES vectors of --base are the queries, and none is its own neighbour; an index of a folder of pairs uses
     that folder. The result is saved in the index's folder as evaluation.json, for `nearkin report`.
 
     Examples:
@@ -53,7 +53,7 @@ def evaluate(
     """
     if queries is not None and pipeline.inputs.holds_pairs(index):
         found = pipeline.pairs.evaluate_pairs(index, queries)
-        shown = ranking_table(f"{index}, judged by {found['words']}", found["quality"])
+        shown = ranking_table(f"{index}, evaluated on {found['words']}", found["quality"])
         lines = *pipeline.pairs.differences_in_words(found["differences"]), read_line(found["understood"])
         screen.finish(found, shown, *lines, *(f"Note: {note}" for note in found["notes"]))
         return
@@ -81,21 +81,21 @@ def evaluate(
         about={"query_file": queries, "threads": screen.threads},
     )
     numbers = {name: value for name, value in record.items() if type(value) in (int, float) and "recall@" not in name}
-    asked = f"{record['queries']:,} " + ("rows, each without itself" if Q is None else "queries")
+    asked = f"{record['queries']:,} " + ("vectors, each without itself" if Q is None else "queries")
     tables = [pairs(f"{index}: {asked}", numbers)]
     if "searches" in record:
         columns, rows = pipeline.evaluate.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
         n = min((n for n in range(2, record["k"] + 1) if f"{n}-recall@{n}" in columns), default=1)
-        shares, near = [row[f"{n}-recall@{n}"] for row in record["searches"]], counted(n, "nearest neighbour")
-        tables += [f"{row[0]}: {share:.1%} of the {near} found" for row, share in zip(rows, shares, strict=True)]
+        shares = [row[f"{n}-recall@{n}"] for row in record["searches"]]
+        tables += [f"{row[0]}: recall@{n} = {share:.3f}" for row, share in zip(rows, shares, strict=True)]
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Inverted lists searched", columns, [list(row.values()) for row in record["probing"]]))
     if "relevance" in record:
         found = record["relevance"]
-        title = f"Relevance of the answers to {counted(found['queries'], 'judged query', 'judged queries')}"
+        title = f"Relevance of the results of {counted(found['queries'], 'judged query', 'judged queries')}"
         tables += [table(title, *pipeline.evaluate.relevance_rows(found)), *found["notes"]]
     has_judge = any(name.startswith(("searches", "relevance", "mAP")) for name in record)
     advice = "" if has_judge else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
@@ -129,12 +129,12 @@ def sweep(
     """Find the code of fewest bytes that reaches a recall, and print the command that makes it.
 
     The int8 code is measured first; trainings then narrow the search for the shortest sufficient size until the time is
-    over. Two answers are printed: by the codes alone, and with vectors kept on disk, which rank the best candidates
-    again (search --oversample). Below each are the commands that make and evaluate the index.
+    over. Two results are printed: without rescoring, and with rescoring by vectors kept on disk (search
+    --oversample). Below each are the commands that make and evaluate the index.
 
-    In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
-    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by vectors kept as int8, as float16 if
-    int8 is not sufficient, or else as float32. A code is sufficient only if "at least" is above the target; more
+    In the table, "codes" is the recall without rescoring, "at least" its bound with 97.5 % confidence for queries like
+    these, "x4" and "x16" the recall with rescoring of 4 and 16 times k candidates by vectors kept as int8, as float16
+    if int8 is not sufficient, or else as float32. A code is sufficient only if "at least" is above the target; more
     queries narrow this bound.
 
     Examples:
@@ -146,9 +146,9 @@ def sweep(
 
     Options:
 
-    + queries: Queries: those of your users. [default: the left rows of pairs, else rows held out]
-    + recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
-      [default: 0.95, with --qrels 0.99]
+    + queries: Queries: those of your users. [default: the users of pairs, else vectors held out]
+    + recall: Recall to reach, a share of each query's k nearest neighbours; with --qrels, a share of exact search's
+      NDCG@10. [default: 0.95, with --qrels 0.99]
     - methods: Methods to try, separated by commas, of those of compress. [default: those that its method best compares]
     - per_second: Queries per second that an answer must reach on this machine. [default: any]
     + minutes: Predicted time of two cores, the same on a busy machine.
@@ -163,7 +163,7 @@ def sweep(
     if judged is not None and asked is not None:
         relevance = pipeline.evaluate.Relevance.of(judged, asked.ids, given.ids, len(given.file))
     elif judged is not None:
-        raise ValueError("--qrels grades answers to queries; give --queries FILE too")
+        raise ValueError("--qrels grades results of queries; give --queries FILE too")
     found = pipeline.sweep.sweep(
         given.file,
         None if asked is None else asked.vectors,

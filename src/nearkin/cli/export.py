@@ -79,7 +79,7 @@ def rotate(
 ) -> None:
     """Rotate vectors so that another engine's codes find more of their neighbours.
 
-    The rotation is learned for the engine's codes and measured on held-out rows. Distances do not change; if no
+    The rotation is trained for the engine's codes and measured on held-out vectors. Distances do not change; if no
     rotation is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation:
     queries must be rotated by it too (--with). For an engine that rotates vectors itself the command stops with an
     error.
@@ -106,8 +106,8 @@ def rotate(
         raise ValueError("say what to rotate the vectors for: --for ENGINE, or --with FOLDER for queries")
     if folder is not None and (queries is not None or center):
         raise ValueError(
-            f"{'--center' if center else '--queries'} is for learning a rotation, and --with takes one that was "
-            "learned; leave one of them out"
+            f"{'--center' if center else '--queries'} is for training a rotation, and --with takes one that was "
+            "trained; leave one of them out"
         )
     file = pipeline.inputs.open_file(vectors)
     steps = pipeline.run.Steps(screen.watch)
@@ -126,7 +126,7 @@ def rotate(
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
         "rotation": in_words(made["chosen"]),
-        "10 nearest kept by codes alone": recall,
+        "recall@10 without rescoring": recall,
         "gain on other queries": str(Difference(made["gain"], 0.0, *made["gain_interval"])),
     }
     screen.finish(made, pairs(out, shown), f"Queries: nearkin rotate Q.npy --with {made['rotation']} --out Q_rot.npy")
@@ -192,7 +192,7 @@ def about_ids(made: Fields) -> dict[str, str]:
         "distortion added by that": f"{made['distortion_added']:.2%}",
         "codes used, by level": " ".join(f"{used}" for used in made["used"]),
         "perplexity": " ".join(f"{value:.0f}" for value in made["perplexity"]),
-        "10 nearest that share the prefix": " ".join(f"{share:.3f}" for share in made["neighbours_kept"]),
+        "recall@10 by shared prefix": " ".join(f"{share:.3f}" for share in made["neighbours_kept"]),
     }
 
 
@@ -206,7 +206,7 @@ def bridge(
     overwrite: Overwrite = False,
     seed: Seed = 0,
 ) -> None:
-    """Search an old index with a new encoder: learn the map from its vectors to the old ones.
+    """Search an old index with a new encoder: train the map from its vectors to the old ones.
 
     VECTORS are the old encoder's vectors of a few thousand texts, --new the new encoder's of the same texts. Pairs held
     out choose the kind of map. Queries are then mapped by --with.
@@ -219,12 +219,12 @@ def bridge(
     Options:
 
     + out: Folder to write: the map; with --with, a .npy file.
-    + new: The new encoder's vectors of the same texts, row by row.
+    + new: The new encoder's vectors of the same texts, in the same order.
     + folder: A folder saved before: its map maps VECTORS of the new encoder.
     + metric: The metric of the index: cosine, ip or l2.
     """
     if (new is None) == (folder is None):
-        raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
+        raise ValueError("type --new FILE to train a map on pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
         pipeline.outputs.check_target(out, overwrite, [vectors, folder], folder=False)
@@ -235,6 +235,6 @@ def bridge(
     made = pipeline.rotate.make_bridge(
         file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps, overwrite=overwrite
     )
-    shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
+    shown = {f"recall@10, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]
     screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")

@@ -59,13 +59,14 @@ HELP = f"""
 - index: The folder that `nearkin compress --out` wrote.
 + folder: The folder that `nearkin embed --out` or `nearkin train --out` wrote.
 + vectors: The vectors: {_FORMATS}. They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a
-  folder of `nearkin embed`: its vectors and ids, of pairs those of the right side; emb:left are the left ones.
+  folder of `nearkin embed`: its vectors and ids, of pairs those of the right side; emb:left are those of the left side.
 + queries: Queries: {_FORMATS}.
 + metric: The metric of the index: l2, ip (inner product) or cosine; bits use hamming. [default: l2; ip for pairs
   of `nearkin embed`]
 + k: Neighbours of each query.
 + all_ids: All ids that the folder has.
-+ oversample: Fetch this many times k candidates by code and rank them by exact vectors (compress --keep-vectors).
++ oversample: Rescoring: fetch this many times k candidates by code and rank them by kept vectors (compress
+  --keep-vectors).
 + ids: Ids, one a line: those of the vectors (.npy, .txt, .csv, .parquet; file.csv:column). [default: the ids that
   VECTORS holds, else row numbers]
 + left: Pairs: the column of the left side, for example user.
@@ -78,15 +79,15 @@ HELP = f"""
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - unknown: Ids that the folder lacks: an error, or left out and counted.
-- query_ids: One id a query, for the answers or --qrels. [default: the ids that the queries have, else row numbers]
-- with_seen: Pairs of the training table may be answers too.
+- query_ids: One id a query, for the results or --qrels. [default: the ids that the queries have, else row numbers]
+- with_seen: Pairs of the training table may be results too.
 + levels: Codes of a semantic id. [default: 3]
 + codes: Values of each code of a semantic id, a power of two. [default: 256]
 + labels: A label for every indexed vector, in order (file.csv:column).
 + texts: A text for every vector, in order.
 - host: Address to listen at; 0.0.0.0 for the whole network.
 - port: Port to listen at; 0 for any free one.
-- history: A table of pairs of new entities, in the columns of the first table: answers for them.
+- history: A table of pairs of new entities, in the columns of the first table: results for them.
 """
 
 TYPES = {int: "INT", float: "FLOAT", str: "NAME", bool: None}  # of options without a metavar, as --help shows them

@@ -18,7 +18,7 @@ def report(
     out: OutPage = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a self-contained HTML page about a folder: how it was made, what it costs, how well it answers.
+    """Write a self-contained HTML page about a folder: how it was made, what it costs, its recall.
 
     It includes the result of `nearkin evaluate`, and compares several indexes. The page needs no network and can be
     mailed. Without --out it is FOLDER/report.html.
@@ -68,7 +68,7 @@ def demo(
     rows = [list(trial.values()) for trial in trials]
     made = table("1,500 handwritten digits, 297 queries", list(trials[0]), rows)
     record = {"seed": seed, "threads": screen.threads, "trials": trials, "report": str(path), "explore": explore}
-    screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)
+    screen.finish(record, made, f"Report: {path}", "See the digits and their neighbours at 4 bytes:", explore)
 
 
 def explore(
@@ -87,12 +87,12 @@ def explore(
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
 ) -> None:
-    """See an index: a map of its rows, and each row's neighbours before and after compression.
+    """See an index: a map of its vectors, and the neighbours of each before and after compression.
 
-    Prints a link to a page on this computer. Click a row, or search it by id or text: the page lists its exact
+    Prints a link to a page on this computer. Click a point, or search it by id or text: the page lists its exact
     neighbours and those that the codes find, as in `nearkin search`, and marks lost and new ones; a slider adds
-    rescoring. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects rows to save.
-    Stop with Ctrl-C.
+    rescoring. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects items to
+    save. Stop with Ctrl-C.
 
     Examples:
 
@@ -104,10 +104,10 @@ def explore(
 
     + vectors: The vectors it was made of, for an index without --keep-vectors.
     + images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
-    - ids_column: Column of ids in the tables --labels and --texts, with rows in any order; all their columns are shown.
+    - ids_column: Column of ids in the tables --labels and --texts, in any order; all their columns are shown.
     + compare: Another index of the same vectors, shown next to it.
     + out: File to write, one HTML page that needs no network; then stop.
-    - rows: Rows in that file; of more rows, a random sample of this size.
+    - rows: Vectors in that file; of more, a random sample of this size.
     """
     page = load("explore")
     collection = page.open_collection(

@@ -1,4 +1,4 @@
-"""`nearkin search`, `recommend` and `similar`: answers of a saved folder."""
+"""`nearkin search`, `recommend` and `similar`: results of a saved folder."""
 
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -55,7 +55,7 @@ def search(
     Options:
 
     + left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
-    + among: Answer with these ids only (in stock, in season), one a row.
+    + among: Search these ids only (in stock, in season), one a line.
     - n_probe: Inverted lists to search: more raise recall and time. [default: a sixteenth, at least 16]
     """
     if (queries is None) == (not left_id):
@@ -120,8 +120,8 @@ def recommend(
     Options:
 
     - left_ids: Ids to recommend to, as in the table of pairs.
-    + left_file: Recommend to the ids in this file, one a row.
-    + candidates: Recommend these ids only (in stock, in season), one a row.
+    + left_file: Recommend to the ids in this file, one a line.
+    + candidates: Recommend these ids only (in stock, in season), one a line.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
     read_ids = pipeline.inputs.read_ids

@@ -57,7 +57,7 @@ def evaluate_folder(
     """Measure the saved index with queries Q (q, d); returns the record, which its folder keeps as evaluation.json.
 
     Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; with `base` they are found by exact
-    search, and rows at equal distance are all correct. "searches" has one record by codes alone and, with `oversample`,
+    search, and rows at equal distance are all correct. "searches" has one record without and, with `oversample`,
     one with rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are
     people's grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths
     that disagree, and if the index is changed meanwhile.
@@ -229,7 +229,7 @@ def _kind(index: Index, oversample: int | None) -> str:
     """The kind of a search, named by the distances that rank its answers."""
     if oversample is not None:
         return "rescored by kept vectors"
-    return "exact" if index.quantizer is None else "by code alone"
+    return "exact" if index.quantizer is None else "without rescoring"
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:

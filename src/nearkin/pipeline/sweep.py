@@ -133,7 +133,7 @@ def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False,
 
 
 def frontier(trials: Sequence[Searches]) -> list[Search]:
-    """Codes that no other beats in both bytes and recall by codes alone, fewest bytes first."""
+    """Codes that no other beats in both bytes and recall without rescoring, fewest bytes first."""
     found: list[Search] = []
     for search in sorted((trial[1] for trial in trials), key=lambda search: (search.n_bytes, -search.mean)):
         if not found or search.mean > found[-1].mean:
@@ -371,7 +371,7 @@ class Sweep:
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Columns and rows of the table of trained codes, shortest first.
 
-        "codes" is the recall by codes alone, "x4" that of four times k candidates rescored.
+        "codes" is the recall without rescoring, "x4" that of four times k candidates rescored.
         """
         deepest = [o for o in (4, 16) if any(o in trial for trial in self.comparison.trials)]
         ordered = sorted(self.comparison.trials, key=lambda trial: (trial[1].n_bytes, trial[1].method))
@@ -391,11 +391,11 @@ class Sweep:
         `judged_with` are the files `query_ids` and `qrels` of `nearkin evaluate`.
         """
         made: list[tuple[str, list[str]]] = []
-        for rescored, how in ((False, "by codes alone"), (True, "with vectors kept on disk")):
+        for rescored, how in ((False, "without rescoring"), (True, "with rescoring by vectors kept on disk")):
             found = self.chosen(rescored=rescored)
             if found is None:
                 needed = f" at {self.comparison.rate:,.0f} queries per second" if self.comparison.rate else ""
-                made.append((f"No code that was tried keeps {self.comparison.target:g} {how}{needed}.", []))
+                made.append((f"No code that was tried reaches {self.comparison.target:g} {how}{needed}.", []))
                 continue
             commands = [self._compress_command(found, vectors) + _options(ids=ids) + " --out idx"]
             if queries is not None:
