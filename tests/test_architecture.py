@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 FILES = sorted(SRC.rglob("*.py"))
 
@@ -94,6 +96,56 @@ def test_only_commands_import_pages() -> None:
     wrong = [path for path in below if any(f"{name}.".startswith("nearkin.web.") for name in imports(path))]
     assert not wrong
     assert not [path for path in below if "nearkin.web" in text(path)], "nor by name"
+
+
+SHARED = {"_check", "_fields", "_guard", "_storage", "_types"}  # words of all rooms, pages included
+JOBS = {"embed_comparisons", "inputs"}  # the public modules of the pipeline whose functions pages call
+
+
+def exported(init: Path) -> set[str]:
+    """The names that a package's `__init__` imports for its users, without its modules."""
+    found = {f"{n.module}.{a.name}" for n in nodes(init) if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
+    return {name.rpartition(".")[2] for name in found - KNOWN}
+
+
+def internals(tree: ast.AST) -> Iterator[str]:
+    """What a page imports that is neither public nor a page's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "nearkin")
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("nearkin."):
+            room = str(node.module).removeprefix("nearkin").removeprefix(".")
+            if room.split(".")[0] == "web" or (room in SHARED and (SRC / f"{room}.py").is_file()):
+                continue
+            init = SRC / room / "__init__.py"  # of no module inside a package
+            public = (exported(init) if init.is_file() else set()) | {"": {"web"}, "pipeline": JOBS}.get(room, set())
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public)
+
+
+def test_pages_import_public_names_only() -> None:
+    wrong = [f"{path}: {name}" for path in FILES if package(path) == "web" for name in internals(parsed(path))]
+    assert not wrong, "\n".join(["give the package a public function that does the whole:", *wrong])
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("from nearkin import OrdinalEmbedding", True),
+        ("from nearkin.export import Source", True),
+        ("from nearkin._check import check_integer", True),
+        ("from nearkin.pipeline import inputs", True),
+        ("from nearkin.pipeline import evaluate", False),
+        ("from nearkin.pipeline.inputs import find_ids", False),
+        ("from nearkin.index import identifiers", False),
+        ("from nearkin.index.searching import Kept", False),
+        ("from nearkin._storage.atomic import sync", False),
+        ("from nearkin._faiss import add_codes", False),
+        ("from nearkin import metrics", False),
+        ("import nearkin.index.searching", False),
+    ],
+)
+def test_internals_are_told_from_public_names(line: str, allowed: bool) -> None:
+    assert (list(internals(ast.parse(line))) == []) is allowed
 
 
 def test_no_import_cycle() -> None:

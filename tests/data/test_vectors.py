@@ -212,3 +212,15 @@ def test_a_damaged_archive_is_noticed(tmp_path: Path, rng: np.random.Generator) 
     path.write_bytes(data)
     with pytest.raises(ValueError, match="is damaged"):
         read_vectors(path)
+
+
+def test_an_array_of_any_shape_is_opened(tmp_path: Path) -> None:
+    X = np.arange(24).reshape(2, 3, 4)
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "b.npz", one=X, other=X[0])
+    assert np.array_equal(nk.data.open_array(tmp_path / "a.npy"), X)
+    assert np.array_equal(nk.data.open_array(f"{tmp_path}/b.npz:other"), X[0])
+    (tmp_path / "c.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8])
+    for damaged in ("b.npz", "c.npy"):  # an archive of two arrays without a name, and a file cut off
+        with pytest.raises(ValueError, match=damaged):
+            nk.data.open_array(tmp_path / damaged)

@@ -151,3 +151,17 @@ def test_what_cannot_be_kept_is_refused_before_the_work():
     with pytest.raises(ValueError, match="65,504"):
         index.add(X)
     assert len(index) == 1
+
+
+def test_a_view_shares_the_rows_under_other_ids_and_vectors(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 8)).astype(np.float32)
+    index = nk.Index.build(X, nk.ProductQuantizer(2, 8, random_state=0), ids=[f"row {n}" for n in range(60)])
+    names = np.arange(60) + 100
+    view = index.view(names, X.astype(np.float64))
+    assert (view.search(X, 5)[1] - 100).tolist() == [[int(i[4:]) for i in ids] for ids in index.search(X, 5)[1]]
+    assert view.search(X, 1, oversample=60)[1][:, 0].tolist() == names.tolist()
+    assert (index.kept, index.row_ids[0], index.view().row_ids[0]) == (None, "row 0", 0)
+    with pytest.raises(ValueError, match=r"vectors have shape \(59, 8\), the index has \(60, 8\)"):
+        index.view(None, X[:-1])
+    with pytest.raises(ValueError, match="ids have shape"):
+        index.view(names[:-1])

@@ -15,6 +15,8 @@ from nearkin._storage.atomic import is_workspace as is_workspace
 from nearkin._storage.atomic import recover as recover
 from nearkin._storage.atomic import replacing as replacing
 from nearkin._storage.atomic import sweep as sweep
+from nearkin._storage.atomic import sync as sync
+from nearkin._storage.atomic import try_lock as try_lock
 from nearkin._storage.folders import adding as adding
 from nearkin._storage.folders import check_apart as check_apart
 from nearkin._storage.folders import check_space as check_space

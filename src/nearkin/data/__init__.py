@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
     from nearkin.data.files import text_options as text_options
+    from nearkin.data.formats.binary import open_array as open_array
     from nearkin.data.interactions import Parts as Parts
     from nearkin.data.interactions import planted_interactions as planted_interactions
     from nearkin.data.interactions import read_interactions as read_interactions

@@ -13,7 +13,7 @@ from nearkin._check import check_choice
 from nearkin._fields import Extra, counted
 from nearkin._types import Record
 from nearkin.data.files import extra
-from nearkin.export.source import Source, exact_index
+from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target, Written, padded_ids
 from nearkin.linalg.signs import unpack_bits
 
@@ -59,7 +59,7 @@ class Pgvector(Target):
         kept = source.index.kept is not None
         about: Record = {"form": form, "rows": len(source), "bits": source.n_bits, "dimensions": source.d}
         about |= {"vectors": kept, "fingerprint": source.fingerprint()}  # the description in the table's comment
-        judge = source if form == "bit" or not kept else Source(exact_index(source.index))
+        judge = source if form == "bit" or not kept else source.exact()
         with connecting(self.dsn) as connection, connection.transaction():
             # a second export under this name waits here until the first one has ended
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])

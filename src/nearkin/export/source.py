@@ -11,7 +11,7 @@ from nearkin._storage import digest
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index import Index, identifiers
-from nearkin.index.faiss_index import flat_codes, innermost
+from nearkin.index.faiss_index import flat_codes, innermost, inverted_file
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept, normalised, rows_at_norms
 from nearkin.linalg.norms import widened
@@ -36,7 +36,7 @@ class Source:
 
     def __init__(self, index: Index) -> None:
         if not len(index):
-            raise ValueError("the index has no rows; add some before the export")
+            raise ValueError("the index has no rows; add some first")
         self.index, self.d, self._kept = index, index.n_features, Kept()
         quantizer = index.quantizer if index.metric == "hamming" else None  # others stay unopened
         self.n_bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
@@ -127,6 +127,21 @@ class Source:
             rows, widened(asked, rows.shape[-1]), "l2" if self.index.metric == "l2" else "ip", positions >= 0
         )
 
+    def hits(self, asked: np.ndarray, nearest: np.ndarray, found: np.ndarray, rounding: float = 0.0) -> np.ndarray:
+        """How many (q,) of the `nearest` rows (q, k) of queries are `found` (q, c), both positions, -1 for none. A row
+        as near as the farthest of these, up to a relative `rounding`, counts too; one that is named twice, once."""
+        own = self.distances(asked, nearest)
+        there = np.isfinite(own)
+        limit = np.where(there, own, -np.inf).max(axis=1)
+        again = (found[:, :, None] == found[:, None, :]) & np.tri(found.shape[1], k=-1, dtype=bool)
+        far = self.distances(asked, np.where(again.any(axis=2), -1, found))
+        return np.minimum((far <= (limit + rounding * np.abs(limit))[:, None]).sum(axis=1), there.sum(axis=1))
+
+    def lists(self) -> np.ndarray | None:
+        """The list (n,) of the inverted file that holds each row, None without one."""
+        found = inverted_file(self.index.faiss_index)
+        return None if found is None else self._kept.places(found)[:, 0]
+
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
         return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
@@ -135,11 +150,10 @@ class Source:
         """Rows or queries (b, d) as the metric compares them: of length 1 for "cosine"."""
         return normalised(X) if self.index.metric == "cosine" else np.ascontiguousarray(X, np.float32)
 
-
-def exact_index(index: Index) -> Index:
-    """The kept rows of an index in exact search, under the same ids; those of bits by L2 distance."""
-    exact = Index.empty(index.n_features, None, "l2" if index.metric == "hamming" else index.metric)
-    for first in range(0, len(index), BATCH):
-        exact.add(cast(KeptVectors, index.kept).rows(np.arange(first, min(first + BATCH, len(index)))))
-    exact.ids = index.ids
-    return exact
+    def exact(self) -> "Source":
+        """The kept rows in exact search, under the same ids; those of bits by L2 distance."""
+        exact = Index.empty(self.d, None, "l2" if self.index.metric == "hamming" else self.index.metric)
+        for first in range(0, len(self), BATCH):
+            exact.add(cast(KeptVectors, self.index.kept).rows(np.arange(first, min(first + BATCH, len(self)))))
+        exact.ids = self.index.ids
+        return Source(exact)

@@ -142,13 +142,8 @@ def self_check(
     in the index, is a miss."""
     asked = source.questions(100) if queries is None else source.asked(queries)
     k = min(k, len(source))
-    own = source.distances(asked, source.index.faiss_index.search(asked, k)[1])
-    wanted = np.isfinite(own).sum(axis=1)
-    limit = np.where(np.isfinite(own), own, -np.inf).max(axis=1)
-    found = source.positions(search(asked, k))
-    again = (found[:, :, None] == found[:, None, :]) & np.tri(found.shape[1], k=-1, dtype=bool)
-    found = np.where(again.any(axis=2), -1, found)  # an id that is named twice
-    near = source.distances(asked, found) <= (limit + _ROUNDING * np.abs(limit))[:, None]
-    hits = np.minimum(near.sum(axis=1), wanted)
+    nearest = source.index.faiss_index.search(asked, k)[1]
+    wanted = (nearest >= 0).sum(axis=1)
+    hits = source.hits(asked, nearest, source.positions(search(asked, k)), _ROUNDING)
     recall = float((hits[wanted > 0] / wanted[wanted > 0]).mean()) if wanted.any() else 0.0
     return Check(len(asked), k, recall, target)

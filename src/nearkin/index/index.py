@@ -179,6 +179,20 @@ class Index:
     def __repr__(self) -> str:
         return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
 
+    def view(self, ids: ArrayLike | None = None, vectors: np.ndarray | KeptVectors | None = None) -> Self:
+        """The same rows in the same memory, to be searched only: under other `ids` (n,), None for 0, 1, 2, ..., and
+        rescored by `vectors` (n, d), the rows in their order, None for no rescoring. ValueError for another shape."""
+        if isinstance(vectors, np.ndarray):
+            if vectors.shape != (len(self), self.n_features):
+                raise ValueError(
+                    f"vectors have shape {vectors.shape}, the index has {(len(self), self.n_features)}; give the "
+                    "vectors it was made of, in their order"
+                )
+            vectors = KeptVectors([np.ascontiguousarray(vectors, np.float32)])
+        view = copy.copy(self)
+        view.ids, view.kept = None if ids is None else identifiers.check_ids(ids, len(self)), vectors
+        return view
+
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """A copy that shares nothing with this index; `copy.deepcopy` cannot copy FAISS's indexes of bits."""
         with self._guard.reading():
@@ -194,6 +208,11 @@ class Index:
         if isinstance(self._quantizer, SavedQuantizer):
             self._quantizer = self._quantizer.open()
         return self._quantizer
+
+    @property
+    def row_ids(self) -> np.ndarray:
+        """The ids of the rows (n,), or their numbers."""
+        return np.arange(len(self)) if self.ids is None else self.ids
 
     @property
     def bytes_per_vector(self) -> int:
@@ -222,7 +241,7 @@ class Index:
             positions = identifiers.known_positions(self.ids, len(self), ids)
             if len(positions):
                 none = np.empty((0, self.n_features), np.float32)
-                self._change(none, none, self._with_others(self._own_ids()[:0], positions))
+                self._change(none, none, self._with_others(self.row_ids[:0], positions))
         return self
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
@@ -281,10 +300,10 @@ class Index:
     def _known_of(self, ids: np.ndarray) -> np.ndarray:
         """Positions of those ids that the index has; ValueError or TypeError where the others cannot be added."""
         found = identifiers.positions(self.ids, len(self), ids)
-        new = identifiers.join_ids(self._own_ids()[:0], ids)[found < 0]
+        new = identifiers.join_ids(self.row_ids[:0], ids)[found < 0]
         if len(new) and len(self) and self._count() is not None:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
-        identifiers.join_ids(self._own_ids(), new)
+        identifiers.join_ids(self.row_ids, new)
         return found[found >= 0]
 
     def merge(self, other: Self) -> Self:
@@ -531,9 +550,6 @@ class Index:
         """The id of the next row where rows are counted, None where they have names."""
         return len(self) if self.ids is None else self._next_id
 
-    def _own_ids(self) -> np.ndarray:
-        return np.arange(len(self)) if self.ids is None else self.ids
-
     def _with_more(self, ids: ArrayLike | None, n: int) -> "_Names":
         """What ids are after n rows under `ids` are added; an empty index takes names and numbers."""
         counted, none = self._count() is not None, np.empty(0, np.int64)
@@ -547,14 +563,14 @@ class Index:
         if self._next_id is None:
             return _Names(None, none, None)
         last = self._next_id + n
-        return _Names(np.concatenate([self._own_ids(), np.arange(self._next_id, last)]), none, last)
+        return _Names(np.concatenate([self.row_ids, np.arange(self._next_id, last)]), none, last)
 
     def _with_others(self, ids: np.ndarray, positions: np.ndarray) -> "_Names":
         """What ids are after rows of `ids` are added and those at `positions` are taken out."""
         gone = np.sort(positions)
         if not len(self):
             return _Names(ids, gone, None)
-        return _Names(np.delete(np.concatenate([self._own_ids(), ids]), gone), gone, self._count())
+        return _Names(np.delete(np.concatenate([self.row_ids, ids]), gone), gone, self._count())
 
 
 class _Names(NamedTuple):

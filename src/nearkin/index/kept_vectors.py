@@ -70,8 +70,11 @@ class KeptVectors:
         return KeptVectors([*before, self.stored(X)], order)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
-        order = np.arange(self._stored()) if self.order is None else self.order
-        return KeptVectors(self.blocks, np.delete(order, positions))
+        return self.take(np.delete(np.arange(len(self)), positions))
+
+    def take(self, positions: np.ndarray) -> "KeptVectors":
+        """The rows at positions (m,), not copied."""
+        return KeptVectors(self.blocks, positions if self.order is None else self.order[positions])
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Rows (..., d) float32 at positions of any shape; reads each block once."""

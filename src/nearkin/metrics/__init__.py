@@ -25,5 +25,6 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
     from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
     from nearkin.metrics.retrieval import relevance as relevance
+    from nearkin.metrics.retrieval import without_own as without_own
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -31,7 +31,7 @@ from nearkin.metrics.retrieval import ExactNeighbours
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, decoded, ids_of
+from nearkin.pipeline.inputs import LEFT, decoded
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
@@ -60,7 +60,7 @@ def change_rows(
             locked.enter_context(changing(path))
         with steps.step("load"):
             index = nk.Index.load(path)
-            before = ids_of(index)
+            before = index.row_ids
         with steps.step(how) as callback:
             X: Any = None if file is None else file.read()
             if how in ("add", "upsert") and len(index) and (how == "upsert" or index.ids is not None):
@@ -93,7 +93,7 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
         if run is not None:
             write_record(fresh / RUN, run)
         if (path / LEFT).is_file():
-            move_left(path, fresh, positions(ids_of(index), len(index), before))
+            move_left(path, fresh, positions(index.row_ids, len(index), before))
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
@@ -204,7 +204,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
             run = read_record(folder, RUN) or {}
             run = {name: value for name, value in run.items() if name not in _OF_CODES and "recall@" not in name}
             run |= {"train": f"{folder} and {file.name}", "seed": random_state}
-            save_changed(Path(folder), index, ids_of(index), run)
+            save_changed(Path(folder), index, index.row_ids, run)
     exact = index.kept is not None
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}
 

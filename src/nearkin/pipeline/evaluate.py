@@ -24,7 +24,7 @@ from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.hamming import relevant_rows
 from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
 from nearkin.metrics.trial import paired_difference
-from nearkin.pipeline.inputs import FEWEST_QUERIES, ids_of, places_of
+from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
 
@@ -83,7 +83,7 @@ def evaluate_folder(
         with steps.step("exact search") as callback:
             depth = min(k, len(index) - (rows is not None))
             exact = exact_neighbors(base, Q, depth, exact_metric(index), callback, own=index.ids, queries_are=rows)
-    own, searches = None if rows is None else ids_of(index)[rows], list[Record]()
+    own, searches = None if rows is None else index.row_ids[rows], list[Record]()
     for times in dict.fromkeys((None, oversample)):
         cuts = [] if exact is None else _cuts(min(k, len(index) - (own is not None)), exact.ids.shape[1], times)
         search = FullSearch(index, Q, k, times, own)
@@ -203,7 +203,7 @@ def judge_codes(
         if rows is None
         else f"{counted(len(Q), 'row')} of {file.name}, each without itself"
     )
-    own = None if rows is None else ids_of(index)[rows]
+    own = None if rows is None else index.row_ids[rows]
     found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
     return {f"{k}-recall@{k}": float(found[k, k].mean()), "judged_by": by}
 

@@ -107,7 +107,7 @@ def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarra
         return sides.right_vectors(), sides.right_ids, "ip", sides.left
     if kind == "index":
         index = nk.Index.load(folder)
-        return decoded(index), ids_of(index), index.metric, None
+        return decoded(index), index.row_ids, index.metric, None
     raise ValueError(f"{folder} holds the kind {kind!r}; give a file of vectors, or a folder of `nearkin embed`")
 
 
@@ -140,7 +140,7 @@ def read_sides(folder: Path) -> Sides | None:
     indices = arrays["indices"]
     weights = arrays.get("weights", np.ones(len(indices), np.float32))  # folders of early versions have none
     seen = sp.csr_matrix((weights, indices, arrays["indptr"]), (len(arrays["vectors"]), len(index)))
-    return Sides(arrays["vectors"], unpack_ids("left", arrays), index, ids_of(index), seen, names)
+    return Sides(arrays["vectors"], unpack_ids("left", arrays), index, index.row_ids, seen, names)
 
 
 def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
@@ -160,16 +160,11 @@ def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
     coded = nk.Index.load(index)
     if coded.metric != "ip":
         raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
-    own = ids_of(coded)
+    own = coded.row_ids
     if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
         raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
     columns = positions(sides.right_ids, len(sides.right_ids), own)
     return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
-
-
-def ids_of(index: nk.Index) -> np.ndarray:
-    """The ids of the rows; their numbers for an index without ids."""
-    return np.arange(len(index)) if index.ids is None else index.ids
 
 
 def decoded(index: nk.Index) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Columns, collect_rows, open_collection
-from nearkin.web.explore.collection import OVERSAMPLES, _second
+from nearkin.web.explore.collection import OVERSAMPLES
 from nearkin.web.explore.server import Explorer
 from tests.cli.conftest import run_json
 from tests.web.explore.conftest import HOSTILE, N
@@ -175,8 +175,7 @@ def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
     X = np.repeat(np.eye(6, dtype=np.float32), 20, axis=0)[np.random.default_rng(0).permutation(120)]
     index = nk.Index.build(X, nk.quantization.ScalarQuantizer(16), metric=metric, keep_vectors=True)
     backwards = nk.Index.build(X[::-1].copy(), index.quantizer, np.arange(120)[::-1], metric)
-    collection = collect_rows(index, k=10)
-    collection.views.append(_second("backwards", backwards, index, None))
+    collection = collect_rows(index, other=backwards, k=10)
     assert collection.lost(np.arange(120)).max() == 0
 
 
@@ -195,7 +194,7 @@ def test_missing_vectors_are_named_before_the_index_is_read(folder: Path, monkey
     def read(_: object) -> None:
         raise AssertionError("the index was read first")
 
-    monkeypatch.setattr("nearkin.web.explore.collection.open_index", read)
+    monkeypatch.setattr("nearkin.pipeline.inputs.open_index", read)
     with pytest.raises(FileNotFoundError, match=r"nothing\.npy"):
         open_collection(folder / "idx", vectors=f"{folder}/nothing.npy")
 

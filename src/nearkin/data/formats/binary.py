@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._pairs import real_matrix
-from nearkin.data.files import Locator, extra
+from nearkin.data.files import Locator, extra, locate, reading
 from nearkin.data.formats.file_rows import (
     BFLOAT16,
     MAX_WIDTH,
@@ -76,6 +76,14 @@ def read_array(where: Locator) -> np.ndarray:
     (shape, fortran, dtype), offset = _open_header(where)
     check_dtype(str(where), dtype)
     return np.fromfile(where.path, dtype, math.prod(shape), offset=offset).reshape(shape, order="F" if fortran else "C")
+
+
+def open_array(path: StrPath) -> np.ndarray:
+    """The array of any shape in an .npy file, memory-mapped, or in an archive, `file.npz:key`; ValueError if it cannot
+    be read."""
+    where = locate(path)
+    with reading(where):
+        return read_array(where) if where.suffix == ".npz" else np.load(where.path, mmap_mode="r")
 
 
 def archive_keys(where: Locator) -> list[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin import OrdinalEmbedding
 from nearkin._fields import counted
-from nearkin.data.tables import read_table
-from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
-from nearkin.pipeline.inputs import find_ids
+from nearkin.data import read_table
+from nearkin.pipeline import inputs
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
 _MEDIA = {
@@ -86,7 +86,8 @@ def named_items(names: Sequence[object]) -> Items:
 def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, int], ...]:
     """Questions with a known answer, columns anchor, near, far: names of items. ValueError for an unknown name."""
     table, names = read_table(path), np.array(items.ids)
-    columns = (find_ids(table.column(role, role).values, names, role).tolist() for role in ("anchor", "near", "far"))
+    roles = "anchor", "near", "far"
+    columns = (inputs.find_ids(table.column(role, role).values, names, role).tolist() for role in roles)
     return tuple(zip(*columns, strict=True))
 
 

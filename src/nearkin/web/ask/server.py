@@ -23,7 +23,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from nearkin._fields import counted
 from nearkin._storage import regular_file
 from nearkin._types import Record
-from nearkin.pipeline.embed_comparisons import embed_comparisons
+from nearkin.pipeline import embed_comparisons
 from nearkin.web import serving
 from nearkin.web.ask.questions import Items, Question, Shown
 from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
@@ -118,7 +118,7 @@ def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
     weighed = sum(row["answers"] >= FEWEST_TO_WEIGH for row in told["raters"]) >= 2
     options: Record = {"dim": "auto", "seed": survey.plan.seed, "raters": "estimated" if weighed else "equal"}
     try:
-        made = embed_comparisons(root / "answers.csv", out=root / "map", **options)
+        made = embed_comparisons.embed_comparisons(root / "answers.csv", out=root / "map", **options)
     except ValueError as error:
         yield f"No map: {error}"
         return

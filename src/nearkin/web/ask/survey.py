@@ -19,14 +19,12 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from nearkin import Comparisons, OrdinalEmbedding
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._fields import counted
-from nearkin._storage import replacing
-from nearkin._storage.atomic import sync, try_lock
+from nearkin._storage import replacing, sync, try_lock
 from nearkin._types import Fields, Record
-from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
-from nearkin.metrics.ordinal import triplet_error
-from nearkin.records import Comparisons
+from nearkin.metrics import triplet_error
 from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown
 from nearkin.web.serving import new_token
 

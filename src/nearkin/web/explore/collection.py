@@ -13,18 +13,11 @@ from PIL import Image
 from nearkin._check import check_integer
 from nearkin._fields import counted
 from nearkin._types import Record
-from nearkin.data import read_column, read_vectors
-from nearkin.data.files import locate, reading
-from nearkin.data.formats.binary import read_array
-from nearkin.data.tables import read_table
-from nearkin.export.source import Source, exact_index
-from nearkin.index import Index, identifiers
-from nearkin.index.faiss_index import inverted_file
-from nearkin.index.kept_vectors import KeptVectors
-from nearkin.index.searching import Kept
-from nearkin.metrics.retrieval import ExactNeighbours, without_own
-from nearkin.pipeline.evaluate import exact_metric
-from nearkin.pipeline.inputs import LEFT, Sides, decoded, ids_of, open_index, open_sides, places_of
+from nearkin.data import open_array, read_column, read_table, read_vectors
+from nearkin.export import Source
+from nearkin.index import Index
+from nearkin.metrics import without_own
+from nearkin.pipeline import inputs
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
@@ -75,7 +68,7 @@ def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str
             )
         return {role: values}
     table = read_table(path, header=True)
-    found = places_of(np.array(ids), table.column(ids_column, "ids_column").values)
+    found = inputs.places_of(np.array(ids), table.column(ids_column, "ids_column").values)
     if (found < 0).all():
         raise ValueError(f"no id of {path} ({ids_column}) is in the index, whose ids are such as {ids[0]!r}")
     others = {name: np.array([*map(str, c.values.tolist())]) for name, c in table.columns.items() if name != ids_column}
@@ -95,9 +88,7 @@ def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
             some = ", ".join(sorted(files)[:3]) or "no pictures"
             raise ValueError(f"no picture in {path} is called like an id ({ids[0]}.png ...); it holds {some}")
         return Pictures(files=found)
-    where = locate(path)
-    with reading(where):
-        array = read_array(where) if where.suffix == ".npz" else np.load(where.path, mmap_mode="r")
+    array = open_array(path)
     colours = array.ndim == 4 and array.shape[3] in (3, 4)
     if array.dtype.kind not in "uifb" or not (array.ndim == 3 or colours) or len(array) != len(ids):
         raise ValueError(
@@ -108,17 +99,14 @@ def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
 
 
 OVERSAMPLES = (2, 4, 8, 16, 32)
+_BY_DISTANCE = {"l2", "hamming"}  # the others are products
 
 
 class IndexView:
-    """An index whose ids are the collection's row numbers. `kept`: its exact rows or None; `rows` (n,): the
-    collection's row at each position of this index, None if they are the same."""
+    """An index whose ids are the collection's row numbers and whose kept vectors are the exact rows, if known."""
 
-    def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
-        self.name = name
-        parts = index.faiss_index, index.n_features, index.metric, index.quantizer
-        self.index = Index(*parts, kept, rows, norms=index.norms)
-        self.source = Source(self.index)
+    def __init__(self, name: str, index: Index) -> None:
+        self.name, self.index, self.source = name, index, Source(index)
 
     @property
     def codec(self) -> str:
@@ -128,14 +116,10 @@ class IndexView:
         name = "exact vectors" if quantizer is None else type(quantizer).__name__
         return f"{name}, {self.index.bytes_per_vector} bytes a row{lists}"
 
-    def distances(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Distances (q, c), smaller is nearer, of queries Q (q, d) from the codes of `rows` (q, c); inf for row -1."""
-        return self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
-
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The same as scores of `Index.search`, where a larger product is nearer."""
-        far = self.distances(Q, rows)
-        return far if self.index.metric in ("l2", "hamming") else -far
+        """Scores (q, c) of queries Q (q, d) by the codes of `rows` (q, c), as of `Index.search`; infinite for -1."""
+        far = self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
+        return far if self.index.metric in _BY_DISTANCE else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
         """The vectors (b, d) that the codes of `rows` (b,) decode to, at their norms if the index knows these."""
@@ -143,8 +127,8 @@ class IndexView:
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each row, None without one."""
-        found = inverted_file(self.index.faiss_index)
-        return None if found is None else Kept().places(found)[self.source.positions(np.arange(len(self.index))), 0]
+        lists = self.source.lists()
+        return None if lists is None else lists[self.source.positions(np.arange(len(lists)))]
 
 
 @dataclass(frozen=True)
@@ -171,23 +155,22 @@ class Collection:
 
     views: list[IndexView]
     ids: np.ndarray  # as text
-    kept: KeptVectors | None
     texts: Mapping[str, np.ndarray] = field(default_factory=dict)
     pictures: Pictures | None = None
     k: int = 10
-    left: Sides | None = None
+    left: inputs.Sides | None = None
 
     def __post_init__(self) -> None:
         self.k = check_integer(self.k, "k", low=1)
-        first = self.views[0].index
-        if first.metric == "hamming" and self.kept is None:
+        first = self.views[0].source
+        self.exact = None if first.index.kept is None else IndexView("exact", first.exact().index)
+        self.metric = (first if self.exact is None else self.exact.source).index.metric
+        if self.metric == "hamming":
             raise ValueError(
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
                 "(--vectors) or keep them (compress --keep-vectors)"
             )
-        self.metric = exact_metric(first)
-        self.oversamples = () if self.kept is None else OVERSAMPLES  # multiples of k candidates that a page can rescore
-        self.exact = None if self.kept is None else IndexView("exact", exact_index(first), None)
+        self.oversamples = () if self.exact is None else OVERSAMPLES  # multiples of k candidates to rescore
 
     def __len__(self) -> int:
         return len(self.views[0].index)
@@ -200,7 +183,8 @@ class Collection:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
-        return self.views[0].decoded(rows) if self.kept is None else self.kept.rows(rows)
+        first = self.views[0]
+        return first.decoded(rows) if first.index.kept is None else first.index.kept.rows(rows)
 
     def normalised(self, rows: np.ndarray) -> np.ndarray:
         """The rows as the metric compares them: of length 1 for "cosine"."""
@@ -254,10 +238,9 @@ class Collection:
         A row is not counted as its neighbour; of rows at one distance any is right. For a collection of exact rows.
         """
         Q, k, judge = self.vectors(rows), min(self.k, len(self) - 1), cast(IndexView, self.exact)
-        found = [without_own(view.index.search(Q, k + 1)[1], rows)[:, :k] for view in (judge, *self.views)]
-        tied = np.ones(len(rows), bool)  # a gather of 2 k rows for each, small next to the search
-        exact = ExactNeighbours(found[0], tied, lambda some, ids: judge.distances(Q[some], ids), Q.shape[1])
-        return np.stack([np.rint(k - k * exact.recall(some)) for some in found[1:]])
+        exact, *coded = (without_own(v.index.search(Q, k + 1)[1], rows)[:, :k] for v in (judge, *self.views))
+        asked = judge.source.asked(Q)
+        return np.stack([k - judge.source.hits(asked, exact, found) for found in coded])
 
 
 def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
@@ -278,16 +261,16 @@ def open_collection(
     """A saved index, what is known of its rows, and a second index; options as of `nearkin explore`. ValueError if they
     do not fit."""
     rows = None if vectors is None else read_vectors(vectors)
-    index = open_index(folder)
-    other = None if compare is None else open_index(compare)
-    ids = ids_of(index).astype(str).tolist()
+    index = inputs.open_index(folder)
+    other = None if compare is None else inputs.open_index(compare)
+    ids = index.row_ids.astype(str).tolist()
     columns: dict[str, np.ndarray] = {}
     for role, path in (("label", labels), ("text", texts)):
         columns |= {} if path is None else read_values(path, ids, ids_column, role)
     pictures = None if images is None else read_pictures(images, ids)
     names = [Path(path).resolve().name for path in (folder, compare) if path is not None]
     names = names if len(set(names)) == len(names) else [str(folder), str(compare)]
-    left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
+    left = inputs.open_sides(folder) if (Path(folder) / inputs.LEFT).is_file() else None
     return collect_rows(index, rows, columns, pictures, other=other, names=names, k=k, left=left)
 
 
@@ -300,35 +283,26 @@ def collect_rows(
     other: Index | None = None,
     names: Sequence[str] = ("index", "other"),
     k: int = 10,
-    left: Sides | None = None,
+    left: inputs.Sides | None = None,
 ) -> Collection:
     """The rows of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
 
     ValueError for an index without rows, and for vectors of another shape.
     """
-    if not len(index):
-        raise ValueError("the index has no rows; add some first")
-    if vectors is not None and vectors.shape != (len(index), index.n_features):
-        raise ValueError(
-            f"vectors have shape {vectors.shape}, the index has {(len(index), index.n_features)}; give the vectors it "
-            "was made of, in their order"
-        )
+    source = Source(index)
     if vectors is None and index.kept is None and index.quantizer is None:
-        vectors = decoded(index)  # an exact index holds the rows themselves
-    kept = index.kept if vectors is None else KeptVectors([vectors])
-    views = [IndexView(names[0], index, kept)]
-    if other is not None:
-        views.append(_second(names[1], other, index, kept))
-    return Collection(views, ids_of(index).astype(str), kept, texts or {}, pictures, k, left)
-
-
-def _second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> IndexView:
-    """Another index over the rows of the first, known by their ids; ValueError where rows or distances differ."""
-    rows = identifiers.positions(first.ids, len(first), ids_of(index))
-    if len(index) != len(first) or (rows < 0).any() or index.n_features != first.n_features:
-        raise ValueError(f"{name} holds other rows than the first index; compare indexes of the same vectors and ids")
-    if exact_metric(index) != exact_metric(first):
-        raise ValueError(f"{name} has metric {index.metric!r}, the first index {first.metric!r}; compare equal ones")
-    if kept is not None:
-        kept = KeptVectors(kept.blocks, (np.arange(len(kept)) if kept.order is None else kept.order)[rows])
-    return IndexView(name, index, kept, rows)
+        vectors = source.decoded(np.arange(len(index)))  # an exact index holds the rows themselves
+    first = index.view(None, index.kept if vectors is None else vectors)
+    views = [IndexView(names[0], first)]
+    if other is not None:  # of the same rows, known by their ids
+        rows, name = source.positions(other.row_ids), names[1]
+        if len(other) != len(index) or (rows < 0).any() or other.n_features != index.n_features:
+            raise ValueError(
+                f"{name} holds other rows than the first index; compare indexes of the same vectors and ids"
+            )
+        if other.metric != index.metric and not {other.metric, index.metric} <= _BY_DISTANCE:
+            raise ValueError(
+                f"{name} has metric {other.metric!r}, the first index {index.metric!r}; compare equal ones"
+            )
+        views.append(IndexView(name, other.view(rows, first.kept and first.kept.take(rows))))
+    return Collection(views, index.row_ids.astype(str), texts or {}, pictures, k, left)

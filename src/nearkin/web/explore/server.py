@@ -26,14 +26,14 @@ from nearkin._check import check_integer
 from nearkin._fields import counted
 from nearkin._storage import replacing
 from nearkin._types import Record
-from nearkin.export.source import BATCH
 from nearkin.index import Index
-from nearkin.pipeline.inputs import find_ids
+from nearkin.pipeline import inputs
 from nearkin.web import serving
 from nearkin.web.explore.collection import Answer, Collection, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 SAMPLE = 3_000  # rows that t-SNE lays out, in half a minute on two cores, and that give the principal axes
+_MEASURED = 8_192  # rows decoded, or placed, at a time
 _SEARCHED = 256  # rows searched between two looks at whether to stop
 _FIRST = 32  # such steps before t-SNE: the share kept is then known of 8,000 rows
 
@@ -121,7 +121,7 @@ class Columns:
         note = "Squared distance between a row and its decoded code."
         for number, view in enumerate(self.collection.views):
             if view.index.metric != "hamming":
-                off = (self.collection.normalised(some) - view.decoded(some) for some in _batches(self.rows, BATCH))
+                off = (self.collection.normalised(some) - view.decoded(some) for some in _batches(self.rows, _MEASURED))
                 values = np.concatenate([(rows**2).sum(axis=1) for rows in off])
                 self.colours[f"error{number}"] = Column(self._of("quantization error", number), values, note)
 
@@ -145,7 +145,7 @@ def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """The two leading principal components of `rows` (m,), (m, 2); the second one 0 if there is none."""
     X = collection.normalised(_drawn(rows, SAMPLE))
     model = PCA(n_components=min(2, *X.shape), svd_solver="randomized", random_state=0).fit(X)
-    placed = np.concatenate([model.transform(collection.normalised(some)) for some in _batches(rows, BATCH)])
+    placed = np.concatenate([model.transform(collection.normalised(some)) for some in _batches(rows, _MEASURED)])
     return np.pad(placed, ((0, 0), (0, 2 - placed.shape[1])))
 
 
@@ -161,7 +161,7 @@ def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray
     if len(made) == len(rows):
         return made
     placed = KNeighborsRegressor(3, weights="distance").fit(X, made)  # a drawn row stays where it is
-    return np.concatenate([placed.predict(collection.normalised(some)) for some in _batches(rows, BATCH)])
+    return np.concatenate([placed.predict(collection.normalised(some)) for some in _batches(rows, _MEASURED)])
 
 
 def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
@@ -218,7 +218,7 @@ class Explorer:
         left = self.collection.left
         if left is None:
             raise ValueError("this index has no left side; `nearkin train` makes one")
-        (at,) = find_ids([name], left.left_ids, "left id")
+        (at,) = inputs.find_ids([name], left.left_ids, "left id")
         history = left.seen[at].indices.tolist()
         (answer,) = self.collection.answers(left.left[at : at + 1], [frozenset(history)])
         return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
