@@ -1,5 +1,7 @@
 """The keys of --json records that docs/promises.md keeps: more may come, none of these may go."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,14 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     return {command: run_json(command, *args) for command, args in words.items()}
 
 
+def keys(record: object) -> Iterator[str]:
+    """The keys of a record and of those in it."""
+    for key, value in record.items() if isinstance(record, dict) else enumerate(record):
+        yield str(key)
+        yield from keys(value) if isinstance(value, dict | list) else ()
+
+
 @pytest.mark.parametrize("command", KEYS)
 def test_no_key_is_lost(command: str, records: dict[str, dict]) -> None:
     assert set(KEYS[command].split()) <= set(records[command])
+    assert not [key for key in keys(records[command]) if " " in key]

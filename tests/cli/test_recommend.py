@@ -24,8 +24,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = run_json("embed", folder / "pairs.csv", "--dim", 8, "--split", "time", "--out", folder / "emb")
     assert record["words"] == {"left": "user_id", "right": "artist"}
     assert record["split"] == "time"
-    assert set(record["quality"]) == {"two towers", "popularity", "item-kNN"}
-    assert record["quality"]["two towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
+    assert set(record["quality"]) == {"two_towers", "popularity", "item-kNN"}
+    assert record["quality"]["two_towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
     run_json("train", folder / "pairs.csv", "--dim", 8, "--bytes", 4, "--split", "time", "--out", folder / "idx")
     return folder
 

@@ -28,6 +28,7 @@ _PHASES = {  # "phase" of a record -> words
     "teacher": "training the towers",
     "index": "training towers and index together",
 }
+_NAMED_BY_USERS = ("rater_reliability", "named")  # in records: keys are raters
 NEGATIVE = 1  # exit code of a verdict: damage, drift, a missed target
 _QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
 
@@ -149,7 +150,7 @@ class Screen:
             record = {**record, "threads": threads_used()}
         if self.as_json:
             if not self._is_peer:
-                sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
+                sys.stdout.write(json.dumps(_keyed(record), default=_plain, allow_nan=False) + "\n")
                 sys.stdout.flush()  # the first record of a server must not wait for its end
             return
         for part in filter(None, tables):
@@ -246,6 +247,14 @@ def _note(record: Fields) -> str:
     objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
     others = [name for name in _MORE if isinstance(record.get(name), int | float)]
     return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)
+
+
+def _keyed(value: Any) -> Any:
+    """A record whose keys have "_" in place of blanks, but for names that users gave."""
+    if isinstance(value, Mapping):
+        given: Mapping[str, Any] = value
+        return {str(k).replace(" ", "_"): v if k in _NAMED_BY_USERS else _keyed(v) for k, v in given.items()}
+    return [_keyed(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: object) -> object:
