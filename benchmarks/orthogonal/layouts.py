@@ -1,8 +1,6 @@
 """One step in every layout: `orthogonal_optimizer` as called beside POGO's rule and geoopt, in one run.
 
-    python -m benchmarks orthogonal layouts
-    OPENBLAS_CORETYPE=Nehalem ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic \\
-        python -m benchmarks orthogonal layouts --kind SSE4
+    python -m benchmarks orthogonal layouts --kind AVX2     # a name for this kind of CPU
 
 Matrices lie rows first or as `torch.linalg.qr` returns them, columns first; gradients lie as autograd makes them, like
 their parameter. The ratio is POGO's time over ours, the median of blocks taken in turn, with its quartiles.
