@@ -132,7 +132,8 @@ class _Orthonormal(nn.Module):
     def forward(self, P: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         if is_traced():
             return _traced_polar(P, self.layout)
-        plain = not torch._C._are_functorch_transforms_active()  # those allow no change of their arguments
+        transformed = torch._C._are_functorch_transforms_active()  # pyright: ignore[reportPrivateUsage]
+        plain = not transformed  # they allow no change of their arguments
         with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
             X = polar_by_products(as_tall(P, self.layout)) if plain else None
             if X is not None:
@@ -191,9 +192,11 @@ def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.save_for_backward(output)
 
 
-_traced_polar.register_autograd(
-    lambda ctx, G: (_tangent(ctx.saved_tensors[0], G, ctx.layout), None), setup_context=_save
-)
+def _back(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    return _tangent(ctx.saved_tensors[0], gradient, ctx.layout), None
+
+
+_traced_polar.register_autograd(_back, setup_context=_save)
 
 
 def _polar(P: Tensor, layout: str) -> Tensor:
