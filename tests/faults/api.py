@@ -106,6 +106,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "SGDG": _PARAMS | {"stiefel": lambda: True},
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "neighbours_kept": {"Q": lambda: X[:6]},
+    "without_own": {"own": lambda: np.arange(6), "of": lambda: None},
     "triplet_error": {"comparisons": lambda: TRIPLETS},
     "list_metrics": {"ranked": lambda: np.tile(np.arange(4), (12, 1)), "relevant": interactions, "k": lambda: (2,)},
     "ranking_metrics": {"left": lambda: X[:12], "right": lambda: X[:9], "relevant": interactions, "k": lambda: (2,)},

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -24,6 +24,9 @@ from nearkin.cli.options import ARGUMENTS, described
 from nearkin.cli.pages import ask, demo, explore, report
 from nearkin.cli.screen import LOG, Log, drop_output, log_line, open_streams, printable
 from nearkin.cli.search import recommend, search, similar
+
+if TYPE_CHECKING:
+    from typer._click.core import Parameter  # typer's own copy of click
 
 PANELS = {  # of the list of commands
     "Make": (demo, ask, embed, train, sweep, compress),
@@ -46,7 +49,7 @@ _OPTIONS = {  # of parameters in messages
 class CommandGroup(TyperGroup):
     """The commands; turns errors into exit codes."""
 
-    def get_params(self, ctx: Any) -> Any:
+    def get_params(self, ctx: Any) -> "list[Parameter]":
         return _with_types(super().get_params(ctx))
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
@@ -94,11 +97,11 @@ class _Command(TyperCommand):
             option.rich_help_panel = "Common"
         return option
 
-    def get_params(self, ctx: Any) -> Any:
+    def get_params(self, ctx: Any) -> "list[Parameter]":
         return _with_types(super().get_params(ctx))
 
 
-def _with_types(made: list[Any]) -> list[Any]:
+def _with_types(made: "list[Parameter]") -> "list[Parameter]":
     """The parameters, for which --help shows FILE, DIR, INT or FLOAT, and no range, as `described` words it."""
     for one in made:
         is_flag = one.metavar is None and one.param_type_name == "option"

@@ -385,7 +385,12 @@ def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np
 
 def without_own(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
     """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there. With
-    `of` (q, k) its entries at the same places."""
+    `of` (q, k) its entries at the same places. ValueError for other shapes."""
+    ids, own = _as_lists(ids, "ids"), np.asarray(own)
+    if own.shape != ids.shape[:1]:
+        raise ValueError(f"own has shape {own.shape}; it must be ({len(ids)},), one id for each row of ids")
+    if of is not None and np.shape(of) != ids.shape:
+        raise ValueError(f"of has shape {np.shape(of)}; it must be that of ids, {ids.shape}")
     order = np.argsort(ids == own[:, None], axis=1, kind="stable")
     return np.take_along_axis(ids if of is None else of, order, axis=1)[:, :-1]
 
