@@ -200,7 +200,7 @@ _traced_polar.register_autograd(_back, setup_context=_save)
 
 
 def _polar(P: Tensor, layout: str) -> Tensor:
-    """The polar factor of P in its shape and type, always in memory of its own."""
+    """The polar factor of P in its shape and type, always a new tensor."""
     with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
         X = polar_by_products(as_tall(P, layout))
         return P.clone() if X is None else torch.empty_like(P).copy_(from_tall(X, P, layout))
