@@ -61,12 +61,9 @@ def _spare() -> None:
     import torch
     import typer.testing
 
-    from nearkin import statistics
-
     torch.set_num_threads(1)
     os.fsync = os.fstat  # which refuses what is no open file, too
     typer.testing._get_command = cache(typer.testing._get_command)
-    statistics.ThreadpoolController = cache(statistics.ThreadpoolController)
 
 
 @pytest.hookimpl(optionalhook=True)

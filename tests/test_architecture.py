@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "nearkin"
 FILES = sorted(SRC.rglob("*.py"))
 
 LEVEL = {  # a module may import from its own package and from strictly lower levels
-    "_fields": -4, "_types": -3, "_check": -2, "_compile": -2,
+    "_fields": -4, "_types": -3, "_check": -2, "_compile": -2, "_threads": -2,
     "_guard": -2, "_lazy": -2,
     "_pairs": -1,
     "records": 0, "_faiss": 0, "_storage": 0,

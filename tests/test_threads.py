@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
+from nearkin._threads import serial_products
 from nearkin.quantization import ResidualQuantizer, residual
-from nearkin.statistics import serial_products
 
 CONTROLLER = ThreadpoolController().select(user_api="blas")
 
@@ -31,6 +31,8 @@ def test_short_products_run_on_one_thread_and_long_ones_do_not():
     with threadpool_limits(2, "blas"):
         before = blas_threads()
         with serial_products(1e6):
+            with serial_products(1e6):  # in a thread, or by what is called
+                pass
             assert blas_threads() == {1}
         assert blas_threads() == before
         with serial_products(1e12):

@@ -10,13 +10,11 @@ boundaries merge to the result of the whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.sparse import csc_matrix
-from threadpoolctl import ThreadpoolController
 
 from nearkin._check import draw_seed, numpy_generator, validate_vectors
 from nearkin._distributed import ALONE, Group, current
@@ -206,15 +204,3 @@ def shared_generator(random_state: Seed, group: Group | None = None) -> np.rando
     if random_state is not None or group.size == 1:
         return numpy_generator(random_state)
     return np.random.default_rng(group.exchange(draw_seed(np.random.default_rng()))[0])
-
-
-_LONG = 20_000_000_000  # multiply-adds of one product, a second of one core, from which threads pay on any machine
-
-
-def serial_products(multiply_adds: float, long: float = _LONG) -> AbstractContextManager[object]:
-    """While the block runs, BLAS has one thread if its largest product is smaller than `long`. Waiting BLAS threads
-    spin: next to another program a fit of short products took 12 times as long on two threads as on one. FAISS keeps
-    its threads."""
-    if multiply_adds >= long:
-        return nullcontext()
-    return ThreadpoolController().limit(limits=1, user_api="blas")

@@ -128,6 +128,17 @@ def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
     assert all_hits(joined.add(NEW)) == all_hits(expected)
 
 
+@pytest.mark.parametrize("kind", ["fast scan", "fast-scan lists"], indirect=True)
+def test_plain_faiss_adds_rows_where_others_were_removed(kind) -> None:
+    """FAISS joins new codes to the bits that its `remove_ids` leaves behind the last row."""
+    index, new = build(X[:100], kind, None).remove(np.arange(0, 100, 3)), build(NEW, kind, None)
+    n = len(index)
+    index.faiss_index.add(NEW)
+    scores, ids = index.faiss_index.search(X[:20], n + len(NEW))
+    for row, found, expected in zip(scores, ids, all_hits(new), strict=True):
+        assert {i - n: score for i, score in zip(found.tolist(), row.tolist(), strict=True) if i >= n} == expected
+
+
 def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Path) -> None:
     index = build(X, kind, None, keep_vectors=True).remove([299, 5])
     index.save(tmp_path / "idx")

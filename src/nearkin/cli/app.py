@@ -22,7 +22,7 @@ from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.export import bridge, export, ids, rotate
 from nearkin.cli.options import ARGUMENTS, described
 from nearkin.cli.pages import ask, demo, explore, report
-from nearkin.cli.screen import LOG, Log, drop_output, log_line, open_streams, printable
+from nearkin.cli.screen import LOG, Log, log_line, open_streams, printable
 from nearkin.cli.search import recommend, search, similar
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ class CommandGroup(TyperGroup):
             code, line = BAD_INPUT, _explained(_cause(error))
         with suppress(OSError):  # nobody reads stderr
             typer.echo(line, err=True, nl=bool(line))
-        drop_output()
         code = code if isinstance(code, int) else 0
         if together:
             leave(code)

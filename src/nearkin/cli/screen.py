@@ -68,16 +68,6 @@ def open_streams() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-def drop_output() -> None:
-    """Write to nowhere from now on: nobody reads stdout or stderr, and Python flushes both at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(nowhere, stream.fileno())
-
-
 class Screen:
     """Console of one command; with `as_json` stdout holds the record alone. `threads` are those it was limited to."""
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_codes, check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._fields import counted
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
@@ -20,7 +21,7 @@ from nearkin.hashing.bits import asymmetric_index, pad_columns
 from nearkin.hashing.columns import CentredRows, centred, principal_coordinates, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks
-from nearkin.statistics import RowMean, row_mean, serial_products, shared_generator, squared_norm, training_rows
+from nearkin.statistics import RowMean, row_mean, shared_generator, squared_norm, training_rows
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 

@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from nearkin._compile import cached_njit, one_thread
+from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
 from nearkin.orthogonal.retraction import TOLERANCE, inverse_polynomial, left_step, right_step
-from nearkin.orthogonal.small_step import combine, correct, is_small, signs_array
+from nearkin.orthogonal.small_step import combine, correct, in_rows, is_small, signs_array
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -77,14 +77,11 @@ class SGDG(AbstractOrthogonalOptimizer):
     def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
         if len(X) > 1 or X.shape[-2] > X.shape[-1] or X.dtype != torch.float32 or not is_small(X):
             return False
-        x, g = X[0].contiguous(), G[0].contiguous()
-        V = state.get("momentum", torch.zeros_like(x)) if group["momentum"] else x[:0]
+        d = X.shape[-1]
+        V = state.get("momentum", X.new_zeros(d, d)) if group["momentum"] else X.new_zeros(0, d)
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
         numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), np.float32)
-        with one_thread(len(x) ** 3):
-            moved = _cayley_step(x.numpy(), g.numpy(), V.numpy(), numbers, signs_array(len(x), x.dtype))
-        if moved and not X[0].is_contiguous():
-            X[0].copy_(x)
+        moved = in_rows(X, G, _cayley_step, V.numpy(), numbers, signs_array(d, X.dtype))
         if moved and group["momentum"]:
             state["momentum"] = V
         return moved
@@ -104,9 +101,10 @@ class SGDG(AbstractOrthogonalOptimizer):
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
-def _cayley_step(X: np.ndarray, G: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray) -> bool:
-    """`SGDG._move` of X (d, d) and its momentum V (d, d), or (0, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X, Q = alpha W / 2.
+def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray) -> bool:
+    """`SGDG._move` of X (1, d, d), its momentum V (d, d) or (0, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X, Q = alpha W / 2.
     False, and nothing is changed, if G is not finite or Y not on the manifold."""
+    X, G = Xs[0], Gs[0]
     d, number = len(X), X.dtype.type
     lr, momentum, tolerance, a0, a1, a2, a3, a4, a5 = numbers
     zero, one, two, size, total = number(0), number(1), number(2), number(0), number(0)

@@ -23,6 +23,7 @@ from nearkin._check import (
 )
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
@@ -31,7 +32,7 @@ from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
-from nearkin.statistics import serial_products, shared_generator, whole_rows
+from nearkin.statistics import shared_generator, whole_rows
 
 
 @dataclass(frozen=True)

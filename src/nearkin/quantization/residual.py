@@ -12,6 +12,7 @@ from nearkin import _check
 from nearkin._check import draw_seed
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.batch_free import rounded_product
@@ -34,7 +35,7 @@ from nearkin.quantization.axis import learned_grid
 from nearkin.quantization.codebooks import CoarseQuantizer
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.statistics import serial_products, shared_generator, whole_rows
+from nearkin.statistics import shared_generator, whole_rows
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}  # bits -> FAISS's search type
 _MOST_POINTS = 256  # rows that are trained on, at most, for each centroid

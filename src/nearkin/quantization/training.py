@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin._check import draw_seed
 from nearkin._distributed import ALONE, Group
+from nearkin._threads import serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import deal_axes, haar_rotation, nearest_orthogonal, principal_axes, reached
@@ -28,7 +29,7 @@ from nearkin.quantization.codebooks import (
     refine,
 )
 from nearkin.quantization.rotation import make_update
-from nearkin.statistics import Shard, row_mean, serial_products, squared_norm
+from nearkin.statistics import Shard, row_mean, squared_norm
 
 _SQUARES = ("objective", "distortion")  # of a record of the history
 STARTS = ("identity", "pca", "random")

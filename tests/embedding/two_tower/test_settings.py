@@ -120,6 +120,8 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"loss": "in-batch-softmax", "solver": "als"}, ValueError, "'in-batch-softmax' is trained by solver='adam'"),
         (SOFTMAX | {"regularization": 0.1}, ValueError, "rows of length 1 have no penalty"),
         (SOFTMAX | {"solver": "als"}, ValueError, "go only together"),
+        (SOFTMAX | {"left": nn.Linear(2, 2)}, ValueError, "leave out .* towers of your own, or use loss='all-pairs'"),
+        (SOFTMAX | {"index": Passing()}, ValueError, "index of type Passing; .* else use loss='all-pairs'"),
         (SOFTMAX | {"n_components": 1}, ValueError, r"n_components is 1.*bias_power=0"),
         (SOFTMAX | {"solver": SphereSweeps(momentum=1.0)}, ValueError, "momentum"),
         ({"loss": AllPairs(), "solver": SphereSweeps()}, ValueError, "go only together"),

@@ -209,6 +209,11 @@ def _solver_for(
             kind = ALS if module is None else Joint if joint else Adam
         limits = {"max_seconds": solver.max_seconds, "patience": solver.patience}
         solver = kind(**limits) if solver.max_iter is None else kind(max_iter=solver.max_iter, **limits)
+    if on_cosines and beyond_tables:
+        raise ValueError(
+            "loss is 'cosine-softmax', which learns one vector for each id; leave out features, and towers of your "
+            "own, or use loss='all-pairs'"
+        )
     if on_cosines != isinstance(solver, SphereSweeps) and not (on_cosines and isinstance(solver, Joint)):
         raise ValueError(
             f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together, or with an "
@@ -220,7 +225,7 @@ def _solver_for(
         raise ValueError(
             f"solver is 'joint' and index of type {type(module).__name__}; it needs nk.quantization.IndexingLayer(...) "
             f"without coarse cells, or a module with {_lacking(module, _JOINT) or 'can_descend() that is True'}; else "
-            "use solver='adam'"
+            + ("use loss='all-pairs'" if on_cosines else "use solver='adam'")
         )
     if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
         raise ValueError(
@@ -228,9 +233,9 @@ def _solver_for(
             "loss='auto' and solver='auto', and leave out features and towers of your own"
         )
     if module is not None and not solver.through_index:
-        raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='adam' or 'auto'")
+        raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='auto'")
     if solver.tables_only and beyond_tables:
-        raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='adam' or 'auto'")
+        raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='auto'")
     solver = type(solver)(**solver.get_params())
     solver.check(isinstance(loss, AllPairs | CosineSoftmax))
     return solver
