@@ -32,6 +32,7 @@ from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
 from nearkin._faiss import innermost, nearest_codes, nearest_rows
 from nearkin.linalg.norms import Norms
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
 
 BITS = (0.25, 0.5, 1.0, 2.0)
@@ -113,7 +114,7 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
     distortion = float(np.square(problem.searched - decoded).sum(axis=1, dtype=np.float64).mean())
     record: dict[str, Any] = {"recall": max(kept.values()), "distortion": distortion}
     if unit:
-        found = nearest_codes(index, problem.queries, NEIGHBOURS, "ip", 1.0)
+        found = nearest_rows(unit_rows(decoded), problem.queries, NEIGHBOURS, "ip")
         record["at_length"] = recall_k_at_k(found, problem.truth, NEIGHBOURS)
     return record
 

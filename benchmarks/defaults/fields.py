@@ -54,7 +54,6 @@ PROBLEMS_OF = {
     "hashing.scq": ("OgE with labels, network features", "OgE with labels, GIST"),
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,
-    "linalg.orthonormal": BY_PRODUCT,
     "metrics.trial.queries": (
         "product with queries, sentences, 24 bytes",
         "product with queries, GIST, 16 bytes",

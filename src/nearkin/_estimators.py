@@ -110,6 +110,8 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 class ReconstructingTransformer(CodesTransformer):
     """A transformer to codes that decode to rows."""
 
+    keeps_norms = False  # see `contracts.VectorCodes`
+
     @abstractmethod
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) decoded from codes that `encode` gave."""

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TypeAlias, cast, overload
+from typing import TypeAlias, overload
 
 import faiss
 import numpy as np
@@ -69,38 +69,15 @@ def answered(scores: np.ndarray) -> np.ndarray:
     return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
 
 
-def at_length(rows: np.ndarray, length: float) -> np.ndarray:
-    """Rows (n, d) at that length; rows of zeros stay."""
-    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
-    lengths[lengths == 0] = length
-    return rows * (np.float32(length) / lengths)[:, None]
-
-
-def nearest_codes(
-    index: faiss.Index,
-    queries: np.ndarray,
-    k: int,
-    metric: str = "l2",
-    length: float | Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-) -> np.ndarray:
+def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
     """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d). Rows
-    are decoded once, not for every query as FAISS does without tables; with a `length` they are compared at that
-    length, or as a function of decoded rows (n, d') and codes (n, bytes) restores them."""
+    are decoded once, not for every query as FAISS does without tables."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
             queries = index.chain.at(i).apply(np.ascontiguousarray(queries, np.float32))
     inner = innermost(index)
-    rows = inner.reconstruct_n(0, inner.ntotal)
-    if length is not None:
-        queries = queries - bias(index)
-        rows = (rows - bias(index)) * queries.any(axis=0)  # not the columns that no query has
-        if callable(length):
-            codes = cast(faiss.IndexFlatCodes, inner).codes
-            rows = length(rows, faiss.vector_to_array(codes).reshape(inner.ntotal, -1))
-        else:
-            rows = at_length(rows, length)
-    return nearest_rows(rows, queries, k, metric)
+    return nearest_rows(inner.reconstruct_n(0, inner.ntotal), queries, k, metric)
 
 
 def clear_padding(index: FaissIndex) -> None:

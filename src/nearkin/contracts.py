@@ -122,6 +122,12 @@ class VectorCodes(Quantizer, Protocol):
     normalized_: bool | None
     """Whether it was fitted on rows of length 1; None where that is not known."""
 
+    @property
+    def keeps_norms(self) -> bool:
+        """Whether decoded rows are compared at their own norms even if all rows of the index have one: codes that are
+        learned for the order of FAISS's scores, or are finer than the rows' norms differ."""
+        ...
+
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index for its codes; `metric` is "l2" or "ip"."""
         ...
@@ -137,21 +143,6 @@ class VectorCodes(Quantizer, Protocol):
     def distortion(self, X: ArrayLike) -> float:
         """The mean squared distance of rows X (n, d) from their decoded codes."""
         ...
-
-
-@runtime_checkable
-class ScoredCodes(VectorCodes, Protocol):
-    """Codes whose decoded rows may be compared best at the lengths that they have."""
-
-    @property
-    def keeps_lengths(self) -> bool:
-        """Whether they are: learned for the order of FAISS's own scores, or finer than the rows' lengths differ."""
-        ...
-
-
-def takes_length(quantizer: object) -> bool:
-    """Whether decoded rows of a quantizer are compared at the one length of all rows, if they have one."""
-    return isinstance(quantizer, VectorCodes) and not (isinstance(quantizer, ScoredCodes) and quantizer.keeps_lengths)
 
 
 @runtime_checkable

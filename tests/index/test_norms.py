@@ -177,6 +177,11 @@ def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
         assert Index.build(own[:300], quantizer, metric=metric).norms is None
 
 
+def test_zeros_have_no_norm_in_common() -> None:
+    """Nothing can be divided by it."""
+    assert Norms.shared(np.zeros((3, 2))) is None
+
+
 def test_an_export_sees_rows_at_their_norm() -> None:
     rows = Source(build("product, lists", "one", "cosine")).as_searched(np.arange(50))
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)

@@ -9,13 +9,11 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import (
     deal_axes,
     haar_rotation,
-    has_length,
     nearest_orthogonal,
     newton_schulz,
     orthogonality_error,
     principal_axes,
     reached,
-    row_length,
     unique_q,
     unit_rows,
 )
@@ -142,12 +140,6 @@ def test_unit_rows_leave_zeros_alone(rng, dtype):
     assert U.dtype == dtype
     np.testing.assert_array_equal(U[0, 1], 0)
     np.testing.assert_allclose(np.linalg.norm(np.delete(U.reshape(-1, 3), 1, axis=0), axis=1), 1, rtol=1e-6)
-
-
-def test_zeros_have_no_length_in_common() -> None:
-    """Nothing can be divided by it."""
-    assert row_length(np.zeros((3, 2))) is None
-    assert not has_length(np.zeros((3, 2)), 0.0)
 
 
 def test_axes_diagonalise_the_covariance(rng):

@@ -25,7 +25,7 @@ from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore, takes_length
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
 from nearkin.index.kept_vectors import KeptVectors, rescore
@@ -123,7 +123,8 @@ class Index:
         if norms is not None and norms.n_bytes and (metric not in ("l2", "ip") or quantizer is None):
             raise ValueError(f"norms are for codes by metric 'l2' or 'ip', and metric is {metric!r}; leave norms out")
         if norms is None or not norms.n_bytes:  # that of all rows follows from these
-            norms = Norms.one(1.0, d) if metric == "cosine" and takes_length(quantizer) else None
+            shared = metric == "cosine" and isinstance(quantizer, VectorCodes) and not quantizer.keeps_norms
+            norms = Norms.one(1.0, d) if shared else None
         return cls(inner, d, metric, copy.deepcopy(quantizer), kept, norms=norms and norms.alone())
 
     @classmethod
@@ -542,7 +543,7 @@ class Index:
             return self.norms
         if len(self) or (self.norms is not None and self.norms.n_bytes):
             return self.norms and self.norms.with_rows(X)
-        if not isinstance(self.quantizer, VectorCodes) or not takes_length(self.quantizer):
+        if not isinstance(self.quantizer, VectorCodes) or self.quantizer.keeps_norms:
             return None
         return Norms.shared(X, bool(self.quantizer.normalized_))
 

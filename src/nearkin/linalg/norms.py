@@ -13,14 +13,14 @@ from typing import Self
 
 import numpy as np
 
-from nearkin.linalg.orthonormal import has_length, row_length
-
 LEVELS = 256  # values of the byte
 _CHUNK = 8_192  # rows whose norms are computed at a time
 _CLIPPED = 1e-3  # share of norms beyond either end of the levels
 # p where norms differ: residual codes and a norm, 16 bytes, keep .647 of GIST, with p = 1 .637, with .5 .647 (2026-11);
 # rows of one norm have p = 1: product codes of SIFT .719, with p = .8 .712, of sentences .528 and .526
 POWER = 0.8
+# largest difference of norms that count as one, a share of the norm; for first rows, of their distance from their mean
+EQUAL = 1e-2
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,16 @@ class Norms:
 
     @classmethod
     def shared(cls, X: np.ndarray, unit: bool = False) -> Self | None:
-        """The norm that all rows X (n, d) have; None for rows of different norms. `unit` for rows that should have
-        1."""
-        found = row_length(X, unit)
-        return None if found is None else cls.one(found, X.shape[1])
+        """The norm that all rows X (n, d) have; None for rows of different norms. `unit` for rows that should have 1.
+
+        Norms must differ far less than rows do: rows about a far point have nearly one norm too.
+        """
+        norm, share = 1.0, 1.0
+        if not unit:
+            norms, middle = _norms(X), X.mean(axis=0, dtype=np.float64)
+            norm = float(norms.mean())
+            share = np.sqrt(max(np.square(norms).mean() - np.square(middle).sum(), 0)) / norm if norm else 0.0
+        return cls.one(norm, X.shape[1]) if (unit or len(X) > 1) and _have(X, norm, float(share)) else None
 
     @classmethod
     def checked(cls, centre: np.ndarray, levels: np.ndarray, codes: np.ndarray, shape: tuple[int, int]) -> Self:
@@ -86,7 +92,7 @@ class Norms:
         if self.n_bytes:
             return replace(self, codes=np.concatenate([self.codes, self.named(X)]))
         norm = float(self.levels[0])
-        if has_length(X, norm):
+        if _have(X, norm):
             return self
         mean = float(np.linalg.norm(X, axis=1).mean())
         if not 0.1 < mean / norm < 10:
@@ -98,7 +104,7 @@ class Norms:
         """These norms followed by others of the same levels; None for two different norms."""
         if self.n_bytes:
             return replace(self, codes=np.concatenate([self.codes, other.codes]))
-        return self if has_length(other.levels[:, None], float(self.levels[0])) else None
+        return self if _have(other.levels[:, None], float(self.levels[0])) else None
 
     def without(self, positions: np.ndarray) -> Self:
         """These norms but those at `positions`."""
@@ -136,6 +142,15 @@ class Norms:
         factors = np.divide(wanted, sizes, out=np.ones_like(wanted), where=sizes > 0)
         factors = factors**POWER if self.n_bytes else factors
         return factors, np.maximum(np.square(wanted) - np.square(sizes * factors), 0)
+
+
+def _have(X: np.ndarray, norm: float, share: float = 1.0) -> bool:
+    """Whether all rows X (n, d) have that norm, to `share` of `EQUAL`."""
+    return norm > 0 and bool((np.abs(_norms(X) - norm) <= EQUAL * share * norm).all())
+
+
+def _norms(X: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64))
 
 
 def widened(Q: np.ndarray, d: int) -> np.ndarray:

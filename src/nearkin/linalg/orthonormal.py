@@ -1,9 +1,8 @@
-"""Orthonormal matrices and the error of a matrix, principal axes, lengths of rows. No torch for NumPy arrays."""
+"""Orthonormal matrices and the error of a matrix, principal axes, rows of norm 1. No torch for NumPy arrays."""
 
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import sys
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
 
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
 SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """When rows count as equally long: an index then compares decoded rows at their own length."""
-
-    equal: float = 1e-2  # largest difference, a share of the length; for first rows, of their distance from their mean
-
-
-DEFAULTS = Defaults()
 
 
 def namespace(X: Any) -> ModuleType:
@@ -155,28 +144,3 @@ def reached(variances: np.ndarray, bits: float, margin: float = 1.0) -> int:
     levels = (np.cumsum(logs) - 2 * bits) / np.arange(1, len(logs) + 1)  # of t, were the first k axes those above it
     above = int(np.flatnonzero(logs >= levels)[-1])
     return max(1, int((logs >= levels[above] - np.log2(margin)).sum()))
-
-
-def row_length(X: np.ndarray, unit: bool = False) -> float | None:
-    """The length that all rows X (n, d) have; None for rows of different lengths. `unit` for rows that should have 1.
-
-    Lengths must differ far less than rows do: rows about a far point have nearly one length too.
-
-    >>> row_length(np.array([[3.0, 4.0], [0.0, -5.0]]))
-    5.0
-    """
-    if unit:
-        return 1.0 if has_length(X, 1.0) else None
-    lengths, middle = _lengths(X), X.mean(axis=0, dtype=np.float64)
-    mean = float(lengths.mean())
-    spread = np.sqrt(max(np.square(lengths).mean() - np.square(middle).sum(), 0))
-    return mean if mean > 0 and len(X) > 1 and has_length(X, mean, float(spread) / mean) else None
-
-
-def has_length(X: np.ndarray, length: float, share: float = 1.0) -> bool:
-    """Whether all rows X (n, d) have that length, to `share` of `DEFAULTS.equal`."""
-    return length > 0 and bool((np.abs(_lengths(X) - length) <= DEFAULTS.equal * share * length).all())
-
-
-def _lengths(X: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64))

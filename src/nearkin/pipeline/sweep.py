@@ -26,7 +26,7 @@ from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.probing import FullSearch
 from nearkin.index.searching import normalised
-from nearkin.linalg.orthonormal import row_length
+from nearkin.linalg.norms import Norms
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours, drawn_order
 from nearkin.metrics.trial import Trial, paired_difference
@@ -511,7 +511,7 @@ def sweep(
         truth = exact_neighbors(rows, queries, k, metric, callback)
     with steps.step("compare codes") as callback:
         bench = Bench(X[rows.draw(TRAIN_ROWS, random_state)], X, queries, truth, metric, random_state, grades)
-        norms = metric != "cosine" and row_length(bench.sample) is None
+        norms = metric != "cosine" and Norms.shared(bench.sample) is None
         made = Comparison(bench, target, X.shape[1], seconds, rate, norms, callback)
         made.run([name for name in tried if len(X) >= CENTROIDS or name in SCALARS])
     return Sweep(made, len(file), Q is None, steps.seconds)

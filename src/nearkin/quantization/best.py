@@ -23,9 +23,9 @@ from nearkin._check import (
 )
 from nearkin._faiss import nearest_codes
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore, takes_length
+from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore
 from nearkin.linalg.norms import Norms, widened
-from nearkin.linalg.orthonormal import row_length, unit_rows
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
@@ -126,13 +126,14 @@ class Screening:
         fitted, norms = self.fitted(candidate.unfitted(**_SHORT), self.train)
         seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
         fitted.add_to(index, held.rows)
+        n_bytes = index.sa_code_size() + (norms is not None)
+        if norms is None and not fitted.keeps_norms:
+            norms = Norms.shared(held.rows, bool(fitted.normalized_))
         if norms is None:
-            length = row_length(held.rows, bool(fitted.normalized_)) if takes_length(fitted) else None
-            values = held.found(nearest_codes(index, held.queries, held.k, held.metric, length))
+            values = held.found(nearest_codes(index, held.queries, held.k, held.metric))
         else:
             rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
             values = held.recall(rows, widened(held.queries, rows.shape[1]))
-        n_bytes = index.sa_code_size() + (norms is not None)
         return Short(values, n_bytes, seconds)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
@@ -208,7 +209,7 @@ def best(
     known = screening.known >= _KNOWN and metric != "ip"
     listed = candidates(
         n_bytes, X.shape[1], len(screening.train), metric=metric,
-        norms=metric != "cosine" and not known and row_length(screening.train) is None, seed=seed,
+        norms=metric != "cosine" and not known and Norms.shared(screening.train) is None, seed=seed,
         beam_size=DEFAULTS.beam_size, smoothing=1.0 if known else 1 - screening.known / 2,
     )  # fmt: skip
     n, full = len(screening.train), max(len(screening.train), min(len(X), _FITTED))

@@ -256,7 +256,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     # ---- FAISS and folders -----------------------------------------------------------------------------------------
 
     @property
-    def keeps_lengths(self) -> bool:
+    def keeps_norms(self) -> bool:
         """Whether codebooks are learned for the order of rows by FAISS's own scores (`known`)."""
         return self.known
 

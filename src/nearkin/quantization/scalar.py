@@ -97,9 +97,9 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self
 
     @property
-    def keeps_lengths(self) -> bool:
-        """Rounding to 8 bits and more moves a row's length less than the 0.5 % by which lengths taken as one differ;
-        8 bits of rows of length 1 gain by that length."""
+    def keeps_norms(self) -> bool:
+        """Rounding to 8 bits and more moves a norm less than the 0.5 % by which norms taken as one differ; 8 bits of
+        rows of norm 1 gain by that norm."""
         return self.n_bits == 16 or (self.n_bits == 8 and not self.normalized_)
 
     @property

@@ -11,7 +11,6 @@ from nearkin._fields import counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
 from nearkin.linalg.norms import LEVELS, Norms, widened
-from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
@@ -114,7 +113,7 @@ class ProductCode(SizedCode):
 
     def _norms_pay(self, sample: np.ndarray, queries: np.ndarray | None, seed: int) -> bool:
         """Whether a byte of norm raises the recall of short fits on the sample; the same in every process."""
-        if self.n_bytes < 2 or self.metric == "cosine" or len(sample) <= LEVELS or row_length(sample) is not None:
+        if self.n_bytes < 2 or self.metric == "cosine" or len(sample) <= LEVELS or Norms.shared(sample) is not None:
             return False
         held = HeldOut.split(sample, queries, self.metric)
         trial, each = Trial(), 2 if self.n_centroids == SCANNED else 1
