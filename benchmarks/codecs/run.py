@@ -30,7 +30,7 @@ from benchmarks.data import NEIGHBOURS, QUERIES, SETS, Problem, load
 from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
-from nearkin._faiss import innermost, nearest_codes, nearest_rows
+from nearkin._faiss import compared, innermost, nearest_rows
 from nearkin.linalg.norms import Norms
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
@@ -108,7 +108,7 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
         return {"recall": recall_k_at_k(found, problem.truth, NEIGHBOURS)}
     kept, unit = {}, problem.metric == "cosine"
     for metric in ("l2", "ip") if unit else ("l2",):
-        found = nearest_codes(index, problem.queries, NEIGHBOURS, metric)
+        found = nearest_rows(*compared(index, problem.queries), NEIGHBOURS, metric)
         kept[metric] = recall_k_at_k(found, problem.truth, NEIGHBOURS)
     decoded = index.reconstruct_n(0, len(problem.searched))
     distortion = float(np.square(problem.searched - decoded).sum(axis=1, dtype=np.float64).mean())

@@ -69,15 +69,15 @@ def answered(scores: np.ndarray) -> np.ndarray:
     return scores < np.iinfo(np.int32).max if scores.dtype.kind == "i" else np.isfinite(scores)
 
 
-def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
-    """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d). Rows
-    are decoded once, not for every query as FAISS does without tables."""
+def compared(index: faiss.Index, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The decoded rows (n, d') of a flat `index` of codes, and the queries (q, d') behind its rotation. Rows are
+    decoded once, not for every query as FAISS does without tables."""
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
             queries = index.chain.at(i).apply(np.ascontiguousarray(queries, np.float32))
     inner = innermost(index)
-    return nearest_rows(inner.reconstruct_n(0, inner.ntotal), queries, k, metric)
+    return inner.reconstruct_n(0, inner.ntotal), queries
 
 
 def clear_padding(index: FaissIndex) -> None:

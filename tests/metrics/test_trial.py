@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 import nearkin as nk
+from nearkin._faiss import nearest_rows
 from nearkin.metrics.trial import HeldOut, Trial, paired_difference
 
 
@@ -125,3 +126,21 @@ def test_rows_are_split_into_queries_and_rows_to_find(rng: np.random.Generator) 
         )
     given = HeldOut.split(X, X[:2_500], "ip")
     assert (len(given.queries), len(given.rows), given.metric) == (834, 4_096, "ip")
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+@pytest.mark.parametrize("kind", ["all equal", "two values", "rounded"])
+def test_recall_is_the_mean_over_orders_of_rows_that_tie(rng: np.random.Generator, kind: str, metric: str) -> None:
+    """The first of equal rows were found: sorted rows had another recall than shuffled ones."""
+    rows = np.sort(rng.integers(-9, 9, (200, 3)).astype(np.float32), axis=0)
+    queries = rows[::10] + 1
+    decoded = {"all equal": 0 * rows, "two values": np.sign(rows), "rounded": (rows / 4).round()}[kind]
+    first = HeldOut.of(rows, queries, metric).recall(decoded)
+    drawn = []
+    for _ in range(100):
+        at = rng.permutation(200)
+        held = HeldOut.of(rows[at], queries, metric)
+        np.testing.assert_allclose(held.recall(decoded[at]), first, atol=1e-9)
+        drawn.append(held.truth.recall(nearest_rows(decoded[at], queries, 10, metric)))
+    error = np.std(drawn, axis=0).mean() / 10
+    assert np.mean(drawn) == pytest.approx(first.mean(), abs=error + 1e-9)

@@ -337,10 +337,10 @@ def _expected_hits(far: np.ndarray, own: np.ndarray, depth: int, scores: np.ndar
     if len(few):
         T, S, R, free = (of[few, None].astype(np.float64) for of in (t, s, r, np.maximum(places - sure, 0)))
         j = np.arange(int(free.max()) + 1.0)
-        with np.errstate(invalid="ignore"):  # impossible numbers
+        with np.errstate(invalid="ignore", over="ignore"):  # impossible numbers
             chance = np.exp(_log_choose(R, j) + _log_choose(T - R, S - j) - _log_choose(T, S))
         possible = (j >= S + R - T) & (j <= np.minimum(R, S))
-        filled[few] = places[few] - np.where(possible, chance * np.maximum(free - j, 0), 0).sum(axis=1)
+        filled[few] = places[few] - (np.where(possible, chance, 0) * np.maximum(free - j, 0)).sum(axis=1)
     hits = (near & before).sum(axis=1) + (near & group).sum(axis=1) * s / t + filled
     return np.minimum(hits, own.shape[1])
 

@@ -10,13 +10,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+import faiss
 import numpy as np
 from scipy.special import stdtrit
 
-from nearkin._faiss import nearest_rows
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, ignore
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.retrieval import ExactNeighbours, Search, with_ties
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,23 @@ def paired_difference(one: ArrayLike, other: ArrayLike) -> Difference:
 ROUNDING = 1e-9  # equal values may differ by rounding
 
 
+def held_out(
+    X: np.ndarray, queries: np.ndarray | None = None, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Queries (q, d), `most` of them, and the rows (n, d) left to learn from and to find: of rows X in random order the
+    first, a quarter at most, are the queries, unless some (m, d) are given, of which evenly spaced ones are taken."""
+    most = DEFAULTS.queries if most is None else most
+    if queries is not None:
+        return queries[:: max(1, -(-len(queries) // most))], X
+    count = min(most, len(X) // 4)
+    return X[:count], X[count:]
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Rows (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query.
 
-    The rows must be in random order: of rows that a candidate cannot tell apart the first ones are found.
+    Rows that a candidate cannot tell apart are in random order, and recalls are expected values.
     """
 
     rows: np.ndarray
@@ -93,24 +106,26 @@ class HeldOut:
 
     @classmethod
     def split(cls, X: np.ndarray, queries: np.ndarray | None = None, metric: str = "l2") -> "HeldOut":
-        """Of rows X (n, d) in random order the first, a quarter at most, are the queries unless some (m, d) are given;
-        of the others 4,096 at most are to be found."""
-        count = min(DEFAULTS.queries, len(X) // 4) if queries is None else 0
-        queries = X[:count] if queries is None else queries[:: max(1, -(-len(queries) // DEFAULTS.queries))]
-        return cls.of(X[count : count + ROWS].astype(np.float32), queries.astype(np.float32), metric)
+        """The queries that `held_out` takes; of the rows left 4,096 at most are to be found."""
+        asked, rows = held_out(X, queries)
+        return cls.of(rows[:ROWS].astype(np.float32), asked.astype(np.float32), metric)
 
     @property
     def k(self) -> int:
         """Neighbours that count, fewer than asked for if there are fewer rows."""
         return self.truth.ids.shape[1]
 
-    def found(self, ids: np.ndarray) -> np.ndarray:
-        """The recall (q,) of row numbers (q, k), best first."""
-        return self.truth.recall(ids)
+    def found(self, search: Search) -> np.ndarray:
+        """The recall (q,) of a search, 0 without queries."""
+        values = np.zeros(max(1, len(self.queries)))
+        for some, scores, ids in with_ties(search, len(self.queries), self.k, len(self.rows)):
+            values[some] = self.truth.take(some).recall(ids, scores)
+        return values
 
     def recall(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
         """The recall (q,) of decoded rows (n, d'), with `queries` (q, d') or the held-out ones."""
-        return self.found(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
+        rows, Q = (np.ascontiguousarray(X, np.float32) for X in (decoded, self.queries if queries is None else queries))
+        return self.found(lambda some, depth: faiss.knn(Q[some], rows, depth, metric=METRIC_TYPES[self.metric]))
 
 
 Name = TypeVar("Name", bound=Hashable)

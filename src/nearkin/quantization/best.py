@@ -21,13 +21,12 @@ from nearkin._check import (
     numpy_generator,
     take_names,
 )
-from nearkin._faiss import nearest_codes
+from nearkin._faiss import compared
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut, Trial, paired_difference
+from nearkin.metrics.trial import HeldOut, Trial, held_out, paired_difference
 from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
@@ -105,14 +104,14 @@ class Screening:
         """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
-            count = min(OF_TRIALS.queries, max(len(X) // 16, min(100, len(X) // 10)))
-            asked, order = X[order[:count]], order[count:]
+            chosen, order = held_out(order)
+            asked = X[chosen]
         else:
             queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
             queries = unit_rows(queries) if metric == "cosine" else queries
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
-            asked, given = queries[:half][: OF_TRIALS.queries], queries[half:]
+            asked, given = held_out(order, queries[:half])[0], queries[half:]
         known = min(len(X), _TRAINED_FOR) / n_rows  # part of the index's rows
         unseen = min(round((1 - known) * min(_SCREENED, len(order))), len(order) // 4)
         found = min(_SCREENED, len(order) if known == 1 else round(unseen / (1 - known)))
@@ -130,7 +129,7 @@ class Screening:
         if norms is None and not fitted.keeps_norms:
             norms = Norms.shared(held.rows, bool(fitted.normalized_))
         if norms is None:
-            values = held.found(nearest_codes(index, held.queries, held.k, held.metric))
+            values = held.recall(*compared(index, held.queries))
         else:
             rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
             values = held.recall(rows, widened(held.queries, rows.shape[1]))

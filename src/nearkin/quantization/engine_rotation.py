@@ -28,7 +28,7 @@ from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation, nearest_orthogonal
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import HeldOut, Trial, paired_difference
+from nearkin.metrics.trial import HeldOut, Trial, held_out, paired_difference
 from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
@@ -52,7 +52,7 @@ Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the 
 
 def _sign(Z: np.ndarray) -> Coded:
     """Sign bits at one length for all rows, whose distances are Hamming distances: "binary quantization"."""
-    scale = np.float32(np.abs(Z).mean())
+    scale = np.ldexp(np.float32(1), np.frexp(np.abs(Z).mean())[1])  # a power of 2: sums of it are exact
     return lambda rows: np.where(rows > 0, scale, -scale)
 
 
@@ -224,7 +224,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         X = check_magnitude(whole_rows(self, X, min_rows=2))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
-        asked = None if asked is None else asked[:: -(-len(asked) // (2 * OF_TRIALS.queries))].astype(np.float32)
+        asked = None if asked is None else asked.astype(np.float32)
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: DEFAULTS.rows + 2 * OF_TRIALS.queries]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
@@ -326,20 +326,15 @@ class _CodedRows:
     bits for "sign", for "rabitq" with each row's own norm."""
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
-        if asked is not None:
-            X = np.concatenate([asked, X])
-        queries = min(2 * OF_TRIALS.queries, len(X) // 5) if asked is None else len(asked)
-        most = max(1, 2 * (len(X) - queries) // 3)
+        queries, X = held_out(X, asked, 2 * OF_TRIALS.queries)  # half for the choice, half for the gain
         self.train, self.codec = train, codec
-        self.learned_from, self.rows = X[queries : queries + most], X[queries + most :]
-        self.parts = [HeldOut.of(self.rows, X[:queries][part::2]) for part in (0, 1)]
+        self.learned_from, self.rows = np.split(X, [max(1, 2 * len(X) // 3)])
+        self.parts = [HeldOut.of(self.rows, queries[part::2]) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> np.ndarray:
         """Recall (q,) of every second query, from the first or the second on."""
         held = self.parts[part]
         Q = held.queries @ R
-        if not len(Q):
-            return np.zeros(1)
         everything = np.concatenate([self.learned_from, self.rows]) @ R
         coded: Coded = self.train(everything)  # as an engine learns from the rows that it codes
         Z = everything[len(self.learned_from) :]
