@@ -74,10 +74,10 @@ class Reading:
 
 
 def _ids(count: int, column: str) -> str:
-    """How many ids a column has, called as the column is."""
-    if column in ("left", "right"):
-        return counted(count, f"{column} id")
-    return counted(count, column.removesuffix("s"), column if column.endswith("s") else f"{column}s")
+    """How many ids a side, or a column, has."""
+    if column in ("left", "right", "objects"):
+        return counted(count, "object" if column == "objects" else f"{column} id")
+    return f"{counted(count, 'distinct value')} in column {column!r}"
 
 
 class Judgements(NamedTuple):

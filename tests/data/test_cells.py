@@ -63,6 +63,36 @@ def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
             read()
 
 
+@pytest.mark.parametrize("form", ["%.18e", "%.1f", "%d.", "%.3E"])
+def test_whole_ids_written_as_floats_are_integers(tmp_path: Path, form: str) -> None:
+    """np.savetxt's 1.000000000000000000e+00 was the name of a user; pandas writes 7.0 where another id is missing."""
+    ids = np.array([7, 0, 120])
+    names, path = [form % name for name in ids], tmp_path / "a.csv"
+    said = f"{names[0]} is read as 7"
+
+    def write(head: str, *columns: list[str]) -> Path:
+        path.write_text("\n".join([head, *map(",".join, zip(*columns, strict=True))]) + "\n")
+        return path
+
+    pairs = nk.read_interactions(write("user,item", names, names[::-1]))
+    assert pairs.left_ids.tolist() == pairs.right_ids.tolist() == [0, 7, 120]
+    assert f"'user' are whole numbers, {said}; " in str(pairs.source) + "; "
+    answers = nk.read_comparisons(write("anchor,near,far", names, names[1:] + names[:1], names[2:] + names[:2]))
+    assert answers.objects.tolist() == [0, 7, 120]
+    assert said in str(answers.source)
+    vectors = nk.data.open_vectors(write("id,x,y", names, ["0.5", "1", "2"], ["3", "4.5", "5"]))
+    assert vectors.ids().tolist() == ids.tolist()
+    assert said in vectors.about
+    assert read_features(path)[0].tolist() == ids.tolist()
+    assert read_column(f"{path}:id").tolist() == ids.tolist()
+    assert nk.data.read_judgements(write("query,doc,grade", names, names, ["1", "0", "2"])).rows.tolist() == [
+        "7", "0", "120",
+    ]  # fmt: skip
+    for odd in ("1.5", "Rome", "1e5", names[0].replace(".", ".0", 1)):  # 7.00 and 7.0 may be two versions
+        found = nk.read_interactions(write("user,item", [*names, odd], ["a"] * 4)).left_ids.tolist()
+        assert found == sorted([*names, odd])
+
+
 @pytest.mark.parametrize("cell", ["80%", "4/5", "$3", "3 EUR", "★★★", "good"])
 @pytest.mark.parametrize("name", ["weight", "rating", "count", "plays"])
 def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: str, cell: str) -> None:

@@ -37,6 +37,7 @@ _FORMS = [  # of dates that are no ISO dates
 ]
 _UNIT = re.compile(r"\D*\d[\d.,/ ]*\D*")  # a number with a unit, or a fraction: "80%", "4/5", "3 EUR"
 _SHORTENED = re.compile(r"[+-]?\d([.,]\d*)?[eE](\+?)(\d{1,3})", re.ASCII)  # scientific notation of a number
+_WHOLE_FLOAT = re.compile(r"-?\d+\.\d*([eE][+-]?\d+)?", re.ASCII)  # of pandas 7.0, of np.savetxt 7.000e+00
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 
 
@@ -52,6 +53,7 @@ class Column:
     name: str
     cells: "np.ndarray | pa.Array | Coded"
     source: str = "the table"
+    note: str = ""  # how its ids were written
 
     def __len__(self) -> int:
         return len(self.cells.codes if isinstance(self.cells, Coded) else self.cells)
@@ -126,6 +128,19 @@ class Column:
     def distinct(self) -> pa.Array:
         """The distinct values (k,), of text in the order of their first cells."""
         return self.coded.names
+
+    def as_ids(self) -> "Column":
+        """The column itself, or as integers where all of its text is whole numbers written as floats, each in one way:
+        "7.0" of pandas, "7.000000000000000000e+00" of np.savetxt; ValueError for ids without all digits."""
+        column = self.unrounded()
+        if not self.is_text or not len(self) or not (written := whole_float(str(self.cell(0)))):
+            return column
+        codes, names = self.coded
+        whole = [whole_float(name) for name in names.tolist()]
+        if None in whole or len(set(whole)) < len(whole):
+            return column
+        note = f"ids of column {self.name!r} are whole numbers, {self.cell(0)} is read as {written}"
+        return replace(column, cells=np.array(list(map(int, filter(None, whole))), np.int64)[codes], note=note)
 
     def ids(self) -> np.ndarray:
         """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
@@ -260,9 +275,9 @@ class Column:
         return [form for form in _FORMS if cells and not isinstance(_parsed(cells, form), str)]
 
     def doubts(self) -> list[str]:
-        """Words for a missing value that occur among text; they are reported since they may be names."""
+        """How ids were written; words for a missing value that occur among text, since they may be names."""
         if not self.is_text:
-            return []
+            return [self.note] if self.note else []
         codes, names = self._texts
         found = names.filter(pa.array(_among(names, _MISSING_WORDS))).unique().to_pylist()
         return [
@@ -292,6 +307,12 @@ class Column:
                 f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
                 f"{int(missing.argmax())}; fill them or remove these rows"
             )
+
+
+def whole_float(cell: str) -> str | None:
+    """The whole number, in canonical decimal, that a cell has as a float with a point: 7 for 7.0 and 7.000e+00."""
+    number = float(cell) if _WHOLE_FLOAT.fullmatch(cell) else 0.5
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else None
 
 
 def _lacks_digits(cell: str) -> bool:

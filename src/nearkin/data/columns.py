@@ -2,7 +2,7 @@
 
 import re
 from os import PathLike
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,7 +57,7 @@ def _read_hits(where: Locator) -> np.ndarray | None:
     if not set(_HITS) <= names:
         return None
     columns = file_table(where if where.suffix == ".parquet" else where.reading(header=True)).columns
-    queries, rank, ids = (columns[name].values for name in _HITS)
+    queries, rank, ids = (columns[name].as_ids().values for name in _HITS)
     row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
     if row[-1] + 1 != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
         raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
@@ -81,20 +81,13 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     relevant. `text` is as in `nearkin.data.open_vectors`. ValueError for other columns, grades that are no finite
     numbers, and a pair that has two grades.
     """
-    options: dict[str, Any] = dict(text)
-    if isinstance(source, str | PathLike) and (where := locate(source).reading(**text)).suffix in TEXT:
-        options["header"] = bool(where.text.header)
-    table = read_table(source, **options)
-    first = str(list(table.columns.values())[-1].cell(0))
-    if table.header is False and text.get("header") is None and not is_number(first):
-        options["header"] = True
-        table = read_table(source, **options)
+    table = read_table(source, header_if=lambda first, *_: not is_number(first[-1]), **text)
     *names, graded = _qrels(table)
     grades = graded.numbers().astype(np.float64)
     if not (finite := np.isfinite(grades)).all():
         row = int(finite.argmin())
         raise ValueError(f"{table.name} has the grade {grades[row]} in row {row}; grades must be finite numbers")
-    queries, rows = (column.ids().astype(str).tolist() for column in names)
+    queries, rows = (column.as_ids().ids().astype(str).tolist() for column in names)
     judged: dict[tuple[str, str], float] = {}
     for query, row, grade in zip(queries, rows, grades.tolist(), strict=True):
         if judged.setdefault((query, row), grade) != grade:
@@ -174,9 +167,10 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     if array.dtype.kind in "USO":
         if odd := {type(value).__name__ for value in array.flat} - {"str", "str_", "bytes", "bytes_"}:
             raise ValueError(f"{where} holds values of type {', '.join(sorted(odd))}; give one number or text a row")
-        for cells in (array.ravel(), array.ravel()[1:]):  # the first may be a name
-            Column("", cells.astype(str).astype(object), str(where)).unrounded()
-        return array.astype(str)
+        cells = array.ravel().astype(str).astype(object)
+        found = Column("", cells, str(where)).as_ids()
+        Column("", cells[1:], str(where)).unrounded()  # the first may be a name
+        return found.values.reshape(array.shape).astype(str if found.is_text else np.int64)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")
     if array.dtype.kind == "f" and not np.array_equal(array, np.floor(array)):
@@ -213,7 +207,7 @@ def described_features(
         m, n = table.shape
         return np.arange(m), features, list(map(str, range(n))), f"{n:,} features of {table.name}, a sparse matrix"
     name = next(iter(table.columns), "") if id_column is None else id_column
-    ids = table.column(name, "id_column").ids()
+    ids = table.column(name, "id_column").as_ids().ids()
     columns = {column: values for column, values in table.columns.items() if column != name}
     if len(set(ids.tolist())) < len(ids):
         raise ValueError(f"column {name!r} of {table.name} repeats ids; features need one row for each")

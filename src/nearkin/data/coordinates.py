@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from nearkin._fields import counted
 from nearkin.data.names import names_rows, normal
@@ -37,10 +38,19 @@ def text_kind(name: str, cells: Sequence[object]) -> str:
     return "category" if 2 * len(set(cells)) <= len(cells) and not names_rows(name) else "string"
 
 
-def choose_columns(
-    kinds: Mapping[str, str], source: str, key: str | None = None
-) -> tuple[list[str], str | None, list[str]]:
-    """The columns that hold a table's vectors, that of the ids or None, and those that might be it.
+@dataclass(frozen=True)
+class Chosen:
+    """The columns that hold a table's vectors, that of the ids or None, and those that might be it; how ids are written
+    if not plainly."""
+
+    names: list[str]
+    ids: str | None
+    rivals: list[str]
+    written: str = ""
+
+
+def choose_columns(kinds: Mapping[str, str], source: str, key: str | None = None) -> Chosen:
+    """The columns of vectors and of ids.
 
     kinds: name -> kind, as `Column.kind` and `text_kind`. Vectors are the columns that `key` names ("v", "f0-f2,g"),
     the only list column, or the numeric columns. ValueError that names what to type if a column may be a coordinate or
@@ -58,11 +68,11 @@ def choose_columns(
             raise ValueError(
                 f"{source}: column {odd!r} is of type {kinds[odd]}, no number; name others after the colon"
             )
-        return names, None if ids in names else ids, rivals
+        return Chosen(names, None if ids in names else ids, rivals)
     if len(lists) > 1:
         listed = ", ".join(f"{source}:{name}" for name in lists)
         raise ValueError(f"{source} has {counted(len(lists), 'list column')}; name one of {listed}, or keep one")
-    return lists or _coordinates(kinds, source, ids), ids, rivals
+    return Chosen(lists or _coordinates(kinds, source, ids), ids, rivals)
 
 
 def pick_columns(names: list[str], key: str, source: str) -> list[str]:
@@ -156,17 +166,18 @@ def understood(
     source: str,
     shape: tuple[int, int],
     table: list[str],
-    names: list[str],
-    ids: str | None,
+    chosen: Chosen,
     *,
     written: str = "",
     notes: Sequence[str] = (),
 ) -> str:
-    """One line for people: what a table of vectors was taken for, with the columns `names` of those of the `table`.
+    """One line for people: what a table of vectors was taken for, with the columns `chosen` of those of the `table`.
 
     written: how its numbers are; notes: what else was left aside.
     """
+    names, ids = chosen.names, chosen.ids
     named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
+    named += chosen.written
     aside = [name or "the first column, which has no name" for name in table if name not in {*names, ids}]
     numbered = len({_form(name) for name in names}) == 1
     runs = f" in {column_runs(names, table)}" if (aside or not numbered) and len(names) == shape[1] else ""

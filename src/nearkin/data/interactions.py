@@ -76,6 +76,7 @@ def read_interactions(
     text = TextOptions(header, delimiter, encoding, comment)
     table = read_table(path, **vars(text), named=asked.values())
     columns, spread = _one_pair_each(table, find_columns(table, asked))
+    columns |= {side: columns[side].as_ids() for side in ("left", "right")}
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None

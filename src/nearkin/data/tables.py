@@ -2,10 +2,10 @@
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,15 +78,26 @@ class Table:
         )
 
 
-def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
+HeaderRule: TypeAlias = Callable[[list[str], list[Column], str], bool]
+"""Whether a first line, above the columns of a source, names them."""
+
+
+def read_table(
+    source: FileOrFrame,
+    *,
+    named: Iterable[str | None] = (),
+    header_if: HeaderRule = is_header,
+    **text: Unpack[TextWords],
+) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
     DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
-    nothing). `text`: whether the first line is a `header` that names the columns; the `delimiter`, any text ("::") or
-    comma, semicolon, tab, bar, space (any run of blanks); the `encoding`, such as cp1252; what `comment` lines begin
-    with. None looks, and where the first lines do not decide, a ValueError names the options to type. A column is
-    integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and "1e5" are text.
+    nothing). header_if: decides where nothing else does. `text`: whether the first line is a `header` that names the
+    columns; the `delimiter`, any text ("::") or comma, semicolon, tab, bar, space (any run of blanks); the `encoding`,
+    such as cp1252; what `comment` lines begin with. None looks, and where the first lines do not decide, a ValueError
+    names the options to type. A column is integers if every cell is one in canonical decimal, exact to 64 bits, and
+    text otherwise: "007" and "1e5" are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
@@ -98,15 +109,15 @@ def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text:
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    return file_table(locate(source).reading(**vars(options)), named)
+    return file_table(locate(source).reading(**vars(options)), named, header_if)
 
 
-def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
+def file_table(where: Locator, named: Iterable[str | None] = (), header_if: HeaderRule = is_header) -> Table:
     """As `read_table`, of a file."""
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
     with reading(where):
-        table = _read_file(where, {name for name in named if name and not name.isdigit()})
+        table = _read_file(where, {name for name in named if name and not name.isdigit()}, header_if)
         if where.key is None:
             return table
         found = pick_columns([*table.columns, *table.matrices], where.key, str(where.path))
@@ -114,9 +125,9 @@ def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
         return replace(table, columns=next(parts), matrices=next(parts))
 
 
-def _read_file(where: Locator, named: set[str]) -> Table:
+def _read_file(where: Locator, named: set[str], header_if: HeaderRule) -> Table:
     if where.suffix in TEXT:
-        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))))
+        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))), header_if)
     if where.suffix != ".npz":
         return Table(str(where), frame_columns(read_frame(where), str(where)))
     if is_sparse(names := archive_keys(where)):
@@ -134,14 +145,14 @@ def _of_entries(matrix: MatrixLike, name: str) -> Table:
     return Table(name, by_name((Column(*part) for part in parts.items()), name), shape=shape)
 
 
-def _read_text(where: Locator, named: set[str]) -> Table:
+def _read_text(where: Locator, named: set[str], header_if: HeaderRule) -> Table:
     cut, cells = table_cells(where)
     source, first, notes = str(where), cut.first, cut.notes
-    header = where.text.header if cut.named is None else cut.named
+    header = cut.headed
     columns = named_columns(first, cells, True, source)
     if header is None and named and named <= set(first):
         header = True
-    headed = is_header(first, columns, source) if header is None else header
+    headed = header_if(first, columns, source) if header is None else header
     if not headed:
         columns = named_columns(first, cells, False, source)
     elif not len(cells[0]):

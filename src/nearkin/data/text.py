@@ -54,6 +54,11 @@ class Cut:
     lists: int = 0  # lines of a user and all its items, which were read as pairs
 
     @property
+    def headed(self) -> bool | None:
+        """Whether the first line names the columns, None if that is to be found out."""
+        return self.where.text.header if self.named is None else self.named
+
+    @property
     def word(self) -> str:
         return "space" if self.delimiter == BLANKS else MARKS.get(self.delimiter, self.delimiter)
 

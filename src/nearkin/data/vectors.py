@@ -123,11 +123,7 @@ class VectorFile:
         if self._rows.ids is None:
             return None
         names = self._rows.ids()[self.first : self.first + len(self)]
-        if names.dtype.kind == "O":
-            empty = np.flatnonzero(names == "")
-            if len(empty):
-                raise ValueError(f"{self.name}: row {empty[0]} has no id; give it one, or delete the column of ids")
-            names = names.astype(np.str_)
+        names = names.astype(np.str_) if names.dtype.kind == "O" else names
         values, counts = np.unique(names, return_counts=True)
         if len(values) < len(names):
             twice = values[counts > 1]

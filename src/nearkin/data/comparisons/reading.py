@@ -12,7 +12,7 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import Coded, joined, number_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, list_cells
+from nearkin.data.column import Column, as_text, list_cells, whole_float
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.files import TextOptions, TextWords
@@ -78,6 +78,8 @@ def read_comparisons(
     if (gone := _without_answer(roles, missing, table.name)).any():
         table = _complete(table, roles, gone, missing)
         roles = assign_roles(table, asked, form)
+    ids = [column.as_ids() for column in roles.objects]
+    roles.objects = roles.objects if any(column.is_text for column in ids) else ids
     for column in roles.objects:
         if list_cells(column) is not None:
             raise ValueError(
@@ -360,7 +362,8 @@ def _texts(column: Column) -> np.ndarray:
 
 
 def _distinct(column: Column) -> np.ndarray:
-    return np.array([re.sub(r"^\+?(-?\d+)(\.0)?$", r"\1", str(cell)) for cell in column.distinct.tolist()])
+    cells = [re.sub(r"^\+(\d)", r"\1", str(cell)) for cell in column.distinct.tolist()]
+    return np.array([whole_float(cell) or cell for cell in cells])
 
 
 def _of_two(column: Column, texts: np.ndarray, rows: np.ndarray, names: list[str], *, options: bool) -> Ways:

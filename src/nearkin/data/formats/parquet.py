@@ -1,7 +1,7 @@
 """Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from pyarrow import compute, json, parquet
 
 from nearkin._fields import Extra, counted
 from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
-from nearkin.data.coordinates import choose_columns, pick_columns, rival_ids, text_kind, understood
+from nearkin.data.coordinates import Chosen, choose_columns, pick_columns, rival_ids, text_kind, understood
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 
@@ -112,7 +112,8 @@ def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -
         for start in range(0, n, rows):
             yield [columns[name].cells[start : start + rows] for name in names]
 
-    return _rows(name, key, {other: column.kind for other, column in columns.items()} | text, n, batches)
+    kinds = {other: column.kind for other, column in columns.items()} | text
+    return table_rows(name, kinds, choose_columns(kinds, name, key), n, batches)
 
 
 def listed(columns: dict[str, Column]) -> dict[str, Column]:
@@ -147,17 +148,22 @@ def open_parquet(where: Locator) -> FileRows:
             for batch in file.iter_batches(rows, columns=names):
                 yield [batch.column(name) for name in names]
 
-    return _rows(str(where.path), where.key, kinds, n, batches)
+    return table_rows(str(where.path), kinds, choose_columns(kinds, str(where.path), where.key), n, batches)
 
 
-def _rows(
-    source: str, key: str | None, kinds: dict[str, str], n: int,
-    batches: Callable[[list[str], int], Iterator[list[pa.Array]]],
+def table_rows(
+    source: str, kinds: dict[str, str], chosen: Chosen, n: int,
+    batches: Callable[[list[str], int], Iterator[list[pa.Array]]], *,
+    text: bool = False, written: str = "", notes: Sequence[str] = (),
 ) -> FileRows:  # fmt: skip
-    """The n rows of vectors of a table with columns of these `kinds`, read by `batches(names, rows)`."""
-    names, ids, rivals = choose_columns(kinds, source, key)
-    first = next(batches(names, 1), None)
-    block = np.empty((0, 1)) if first is None else stacked(first, names, source)
+    """The n rows of vectors in the `chosen` columns of a table with columns of these `kinds`.
+
+    `batches(names, rows)` reads columns, of `text` as float64 and ids as strings; `written` and `notes` are those of
+    `understood`.
+    """
+    names, ids, rivals = chosen.names, chosen.ids, chosen.rivals
+    first = None if text else next(batches(names, 1), None)
+    block = np.empty((0, len(names) if text else 1)) if first is None else stacked(first, names, source)
     shape = check_layout(source, (n, block.shape[1]), block.dtype)
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
@@ -167,10 +173,11 @@ def _rows(
         if ids is None:
             raise rival_ids(source, rivals)
         cells = pa.concat_arrays([batch[0] for batch in batches([ids], max(1, n))])
-        return Column(ids, arrow_cells(cells), source).ids()
+        return Column(ids, cells if text else arrow_cells(cells), source).as_ids().ids()
 
-    about = understood(source, shape, list(kinds), names, ids)
-    return replace(streamed_rows(shape, block.dtype, blocks), about=about, ids=named if ids or rivals else None)
+    about = understood(source, shape, list(kinds), chosen, written=written, notes=notes)
+    has_ids = ids is not None or len(rivals) > 0
+    return replace(streamed_rows(shape, block.dtype, blocks), about=about, ids=named if has_ids else None)
 
 
 def stacked(columns: list[pa.Array], names: list[str], source: str, d: int | None = None) -> np.ndarray:

@@ -9,12 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from nearkin._fields import counted
-from nearkin.data.column import COMMAS, LIST_CELL, Column, arrow_cells, by_name, is_number, number_style
-from nearkin.data.coordinates import choose_columns, column_runs, rival_ids, text_kind, understood
+from nearkin.data.column import (
+    COMMAS,
+    LIST_CELL,
+    Column,
+    arrow_cells,
+    by_name,
+    is_number,
+    number_style,
+    text_column,
+    whole_float,
+)
+from nearkin.data.coordinates import Chosen, choose_columns, column_runs, text_kind
 from nearkin.data.files import Locator
-from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
-from nearkin.data.formats.parquet import column_rows, listed
-from nearkin.data.header import may_be_ids, names_vectors
+from nearkin.data.formats.file_rows import FileRows
+from nearkin.data.formats.parquet import column_rows, listed, table_rows
+from nearkin.data.header import SEEN, is_header, may_be_ids
 from nearkin.data.names import names_rows
 from nearkin.data.text import (
     WHOLE,
@@ -32,21 +42,18 @@ from nearkin.data.text import (
 _PIECE = 2**22  # bytes that are parsed at a time
 _FEW = 10  # rows that may be too few to tell ids from numbers
 _ENDS = ("]", ")", "}")  # of text of a list
-_FLOAT = re.compile(r"\d+\.0*")
 _BLANK = re.compile(rb"\n[ \t]*(?=\n)")
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """How numbers are written ("" or ",", decimal commas), whether there is a header, and what the columns hold."""
+class _Text:
+    """A text file, read a piece at a time: how its numbers are written ("" or ",", decimal commas), whether there is a
+    header, and the columns' names, without an empty last one; without a header their places."""
 
     cut: Cut
     style: str
     header: bool
-    names: list[str]  # of the columns, without an empty last one; without a header their places
-    places: list[int]  # of the coordinates
-    ids: int | None  # the place of the ids
-    rivals: list[str]  # columns that may hold them
+    names: list[str]
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The rows' lines a piece at a time, with the number of the first."""
@@ -56,45 +63,43 @@ class _Layout:
             yield number + piece.count(b"\n", 0, skipped), piece[skipped:]
             number += piece.count(b"\n")
 
-    def numbers(self, piece: bytes, number: int) -> np.ndarray:
-        """(rows, d) the numbers of a piece that begins in line `number`."""
-        try:
-            return np.stack([c.to_numpy() for c in read_cells(self.cut, piece, self.places, self.style or ".")], axis=1)
-        except pa.ArrowInvalid:
-            raise ValueError(self.fault(piece, number)) from None
+    def cells(self, names: list[str], *, text: bool = False) -> Iterator[list[pa.Array]]:
+        """The columns of these names a piece at a time, as numbers or as text."""
+        at = {name: place for place, name in enumerate(self.names)}
+        places = [at[name] for name in names]
+        for number, piece in self.lines():
+            try:
+                yield read_cells(self.cut, piece, places, None if text else self.style or ".")
+            except pa.ArrowInvalid:
+                raise ValueError(self.fault(piece, number, places)) from None
 
-    def fault(self, piece: bytes, number: int) -> str:
+    def column(self, name: str) -> Column:
+        return Column(name, pa.concat_arrays([cells for (cells,) in self.cells([name], text=True)]))
+
+    def fault(self, piece: bytes, number: int, places: list[int]) -> str:
         """Name the line, and the cell, that is no row of numbers."""
         where, rows = self.cut.where, list(numbered_rows(self.cut, piece, number))
         for line, cells in rows:
             if len(cells) != self.cut.width:
                 return width_fault(self.cut, rows)
-            for place in self.places:
+            for place in places:
                 cell = cells[place]
                 if number_style([cell]) is None and not (self.style and "," in cell):
                     what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
                     return (
                         f"{where}, line {line}, column {place + 1}: {what}; give numbers (ids only in the first column)"
                     )
-        return f"{where} cannot be read as rows of {counted(len(self.places), 'number')} after line {number}"
+        return f"{where} cannot be read as rows of {counted(len(places), 'number')} after line {number}"
 
-    def column(self, place: int) -> Column:
-        """The cells of all rows in one column."""
-        found = list[pa.Array]()
-        for number, piece in self.lines():
-            try:
-                found += read_cells(self.cut, piece, [place])
-            except pa.ArrowInvalid:
-                raise ValueError(self.fault(piece, number)) from None
-        return Column(self.names[place], pa.concat_arrays(found), str(self.cut.where.path))
-
-    def row_ids(self) -> np.ndarray:
-        """What the rows are called; "7.0", as pandas writes 7 where others are missing, is the number 7."""
-        if self.ids is None:
-            raise rival_ids(str(self.cut.where.path), self.rivals)
-        column = self.column(self.ids).unrounded()
-        whole = column.is_text and all(map(_FLOAT.fullmatch, column.distinct.tolist()))
-        return replace(column, cells=column.numbers()).ids() if whole else column.values
+    def counted(self) -> "tuple[_Text, int]":
+        """The text, knowing whether quotes enclose its cells, and the number of its rows."""
+        n, quotes = 0, set[bool]()
+        for _, piece in self.lines():
+            lines = b"\n" + piece.rstrip(b"\n") + b"\n"
+            n += lines.count(b"\n") - len(_BLANK.findall(lines)) - 1
+            if b'"' in piece:
+                quotes.add(has_quotes(piece, self.cut.delimiter, True))
+        return replace(self, cut=replace(self.cut, quoted=quotes == {True})), n
 
 
 def open_text(where: Locator) -> FileRows:
@@ -116,45 +121,31 @@ def open_text(where: Locator) -> FileRows:
         return rows
     if len(cut.first) != cut.width:
         raise ValueError(width_fault(cut, list(numbered_rows(cut, head[cut.start :], cut.line))))
-    layout, n, quotes = _layout(cut), 0, set[bool]()
-    for _, piece in layout.lines():
-        lines = b"\n" + piece.rstrip(b"\n") + b"\n"
-        n += lines.count(b"\n") - len(_BLANK.findall(lines)) - 1
-        if b'"' in piece:
-            quotes.add(has_quotes(piece, layout.cut.delimiter, True))
-    layout = replace(layout, cut=replace(layout.cut, quoted=quotes == {True}))
-    shape = check_layout(str(where), (n, len(layout.places)), np.dtype(np.float64))
+    text, seen = _looked_at(cut)
+    kinds = {name: _kind(name, cells, name == text.names[0]) for name, cells in seen.items()}
+    found = choose_columns(kinds, str(where.path), where.key)
+    text, n = text.counted()
+    if len(found.names) >= 3 and where.key is None:
+        _check_whole(text, found, [seen[name] for name in found.names])
+    if found.ids is not None and (cells := seen[found.ids]) and all(map(whole_float, cells)):
+        found = replace(found, written=f" ({cells[0]} is read as {whole_float(cells[0])})")
+    if found.ids is not None and not text.header:  # a first column without a name
+        text, kinds = replace(text, names=["", *text.names[1:]]), {"": "string", **dict(list(kinds.items())[1:])}
+        found = replace(found, ids="")
 
-    def blocks(rows: int) -> Iterator[np.ndarray]:
-        held = np.empty((0, shape[1]))
-        for number, piece in layout.lines():
-            held = np.concatenate([held, layout.numbers(piece, number)])
-            stop = len(held) - len(held) % rows
-            yield from (held[start : start + rows] for start in range(0, stop, rows))
-            held = held[stop:]
-        if len(held):
-            yield held
+    def batches(names: list[str], rows: int) -> Iterator[list[pa.Array]]:
+        for columns in text.cells(names, text=names == [found.ids]):
+            yield from ([c[start : start + rows] for c in columns] for start in range(0, len(columns[0]), rows))
 
-    if len(layout.places) >= 3 and where.key is None:
-        if layout.ids is None and layout.places[0] == 0:
-            _check_first(where, layout)
-        if not layout.header:
-            _check_labels(where, layout)
-    written = ", written with decimal commas" if layout.style else ""
-    names, chosen = layout.names, [layout.names[place] for place in layout.places]
-    named = None if layout.ids is None else names[layout.ids] if layout.header else ""
-    table = [named, *names[1:]] if named == "" else names
-    about = understood(str(where.path), shape, table, chosen, named, written=written, notes=layout.cut.notes)
-    rows = streamed_rows(shape, np.dtype(np.float64), blocks)
-    return replace(rows, about=about, ids=layout.row_ids if layout.rivals or named is not None else None)
+    written = ", written with decimal commas" if text.style else ""
+    return table_rows(str(where.path), kinds, found, n, batches, text=True, written=written, notes=cut.notes)
 
 
 def _of_lists(where: Locator, seen: Cut) -> FileRows | None:
     """Rows of a table with vectors as text in its cells; None if no column holds such."""
     try:
         cut, cells = table_cells(where)
-        headed = where.text.header if cut.named is None else cut.named
-        headed = not any(map(LIST_CELL.match, cut.first)) if headed is None else headed
+        headed = not any(map(LIST_CELL.match, cut.first)) if cut.headed is None else cut.headed
         columns = by_name(named_columns(cut.first, cells, headed, str(where.path)), str(where.path))
         columns = {name: replace(column, cells=arrow_cells(column.values)) for name, column in columns.items()}
         columns = listed(columns)
@@ -172,8 +163,9 @@ def _of_lists(where: Locator, seen: Cut) -> FileRows | None:
     return None
 
 
-def _layout(cut: Cut) -> _Layout:
-    """Read off the first lines how numbers are written; ValueError where two readings of their commas are possible."""
+def _looked_at(cut: Cut) -> tuple[_Text, dict[str, Sequence[str]]]:
+    """How numbers are written, and by column the cells of the first lines; ValueError where their commas may be decimal
+    or not."""
     lines, width = [cut.first, *cut.below], cut.width
     while width > 1 and not any(cells[width - 1 : width] != [""] for cells in lines):
         width -= 1  # a delimiter at the end of every line
@@ -184,18 +176,15 @@ def _layout(cut: Cut) -> _Layout:
         point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
         raise ValueError(f"{cut.where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
     plain = [[cell.replace(",", ".") if style else cell for cell in cells[:width]] for cells in lines]
-    header = names_vectors(replace(cut, first=plain[0], below=plain[1:], width=width))
-    rows = [cells for cells in plain[header:] if len(cells) == width]
-    places = [str(place) for place in range(width)]
-    counts = Counter(cut.first[:width])
+    below = list(zip(*(cells for cells in plain[1:] if len(cells) == width), strict=True)) or [()]
+    body = [text_column("", list(cells)) for cells in below[:SEEN]]
+    header = is_header(plain[0], body, str(cut.where), vectors=True) if cut.headed is None else cut.headed
+    counts, places = Counter(cut.first[:width]), list(map(str, range(width)))
     names = [name if counts[name] == 1 else place for name, place in zip(cut.first, places, strict=False)]
     names = names if header else places
-    seen = zip(*rows, strict=True) if rows else [[] for _ in names]
-    kinds = {name: _kind(name, cells, name == names[0]) for name, cells in zip(names, seen, strict=True)}
-    chosen, ids, rivals = choose_columns(kinds, str(cut.where.path), cut.where.key)
-    numbers = dict(zip(names, range(width), strict=True))
-    found = [numbers[name] for name in chosen]
-    return _Layout(cut, style, header, names, found, None if ids is None else numbers[ids], rivals)
+    rows = [cells for cells in plain[header:] if len(cells) == width]
+    seen: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [[]] * width
+    return _Text(cut, style, header, names), dict(zip(names, seen, strict=True))
 
 
 def _kind(name: str, cells: Sequence[str], first: bool) -> str:
@@ -209,38 +198,28 @@ def _kind(name: str, cells: Sequence[str], first: bool) -> str:
     return "integer" if len(cells) and (numbers == np.floor(numbers)).all() else "float"
 
 
-def _check_first(where: Locator, layout: _Layout) -> None:
-    """ValueError where the first column may hold ids without a name."""
-    lines = [*([] if layout.header else [layout.cut.first]), *layout.cut.below]
-    rows = [[cells[place] for place in layout.places] for cells in lines if len(cells) == layout.cut.width]
-    if len(rows) < _FEW:
+def _check_whole(text: _Text, found: Chosen, seen: list[Sequence[str]]) -> None:
+    """ValueError where a column of whole numbers, without a name for it, may hold ids (the first: another number in
+    every row) or labels (the first or the last: a few numbers, and fractions elsewhere)."""
+    where, names = text.cut.where, found.names
+    if len(seen[0]) < _FEW:
         return
-    if not may_be_ids(rows):
+    whole = [all(map(WHOLE.fullmatch, cells)) for cells in seen]
+    if found.ids is None and names[0] == text.names[0] and may_be_ids(whole, seen[0]):
+        first = text.column(names[0])
+        if first.values.dtype.kind in "iu" and first.values.min() >= 0 and len(first.distinct) == len(first):
+            how = f"call column {names[0]!r}" if text.header else "begin the file with a line of names and call it"
+            raise ValueError(
+                f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are "
+                f"ids, {how} id; if not, type {where}:{column_runs(names, text.names)}"
+            )
+    if text.header or sum(whole) != 1 or not (whole[0] or whole[-1]):
         return
-    first = layout.column(0)
-    if first.values.dtype.kind in "iu" and first.values.min() >= 0 and len(first.distinct) == len(first):
-        name = layout.cut.first[0]
-        how = f"call column {name!r}" if layout.header else "begin the file with a line of names and call it"
-        kept = column_runs([layout.names[place] for place in layout.places], layout.names)
-        raise ValueError(
-            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
-            f"{how} id; if not, type {where}:{kept}"
-        )
-
-
-def _check_labels(where: Locator, layout: _Layout) -> None:
-    """ValueError where the first or the last column may hold labels: a few whole numbers, and fractions elsewhere."""
-    rows = [cells for cells in [layout.cut.first, *layout.cut.below] if len(cells) == layout.cut.width]
-    whole = [all(WHOLE.fullmatch(cells[place]) for cells in rows) for place in layout.places]
-    if len(rows) < _FEW or sum(whole) != 1 or not (whole[0] or whole[-1]):
-        return
-    place = whole.index(True)
-    column = layout.column(layout.places[place])
+    column = text.column(names[whole.index(True)])
     if column.values.dtype.kind in "iu" and 2 * len(column.distinct) <= len(column):
-        names = [layout.names[at] for at in layout.places]
-        rest = column_runs(names[1:] if place == 0 else names[:-1], layout.names)
+        place, rest = ("first", names[1:]) if whole[0] else ("last", names[:-1])
         raise ValueError(
-            f"{where}: the {'last' if place else 'first'} column of numbers is whole, the others have fractions: "
-            f"labels, or a coordinate? If labels, type {where}:{rest} to leave them out; otherwise type "
-            f"{where}:{column_runs(names, layout.names)}"
+            f"{where}: the {place} column of numbers is whole, the others have fractions: labels, or a coordinate? If "
+            f"labels, type {where}:{column_runs(rest, text.names)} to leave them out; otherwise type "
+            f"{where}:{column_runs(names, text.names)}"
         )
