@@ -16,14 +16,11 @@ from benchmarks.data import NEIGHBOURS, load, other_queries
 from benchmarks.engines.run import searched
 from benchmarks.hashing.problems import network_features
 from benchmarks.ordinal.problems import synthetic
-from benchmarks.ordinal.questions import rated, truths
+from benchmarks.ordinal.questions import truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
-from nearkin.embedding import AllPairs
-from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, triplet_error
 from nearkin.quantization import (
-    AxisQuantizer,
     IndexingLayer,
     ResidualQuantizer,
     ScalarQuantizer,
@@ -102,38 +99,13 @@ def chosen(n_bytes: int, seed: int) -> Callable[[np.ndarray], Any]:
     return learn
 
 
-def turned(name: str, codec: str, data: Path, seed: int) -> float:
-    """Recall 10@10 of signs of rotated rows by FAISS's binary index, or of rotated rows in FAISS's product codes."""
+def turned(name: str, data: Path, seed: int) -> float:
+    """Recall 10@10 of signs of rotated rows by FAISS's binary index."""
     problem = _rows(name, data)
-    rotation = Rotation(codec, center=codec == "sign", random_state=seed)
+    rotation = Rotation("sign", center=True, random_state=seed)
     rotation.fit(problem.learned, queries=other_queries(name, data))
-    X, Q = rotation.transform(problem.searched), rotation.transform(problem.queries)
-    if codec == "sign":
-        found, _ = searched("FAISS binary", X, Q, data)
-    else:
-        plain = nk.ProductQuantizer(int(codec[2:]), rotation=None, random_state=seed)
-        plain.fit(rotation.transform(problem.learned))
-        found = nearest_rows(plain.decode(plain.encode(X)), Q, NEIGHBOURS)
+    found, _ = searched("FAISS binary", rotation.transform(problem.searched), rotation.transform(problem.queries), data)
     return 100 * recall_k_at_k(found, problem.truth, NEIGHBOURS)
-
-
-def bridged(name: str, data: Path, seed: int) -> float:
-    """Recall 10@10 among old vectors of new vectors through a bridge: all columns to the first two thirds of them."""
-    problem = _rows(name, data)
-    columns = 2 * problem.d // 3
-    X, Q = problem.searched, problem.queries
-    bridge = nk.Bridge(random_state=seed).fit(problem.learned[:4_000, :columns], problem.learned[:4_000])
-    truth = nearest_rows(unit_rows(X[:, :columns]), unit_rows(Q[:, :columns]), NEIGHBOURS)
-    found = nearest_rows(unit_rows(X[:, :columns]), unit_rows(bridge.transform(Q)), NEIGHBOURS)
-    return 100 * recall_k_at_k(found, truth, NEIGHBOURS)
-
-
-def item_ids(name: str, data: Path, seed: int) -> float:
-    """Share of the variance that three codes of 64 values keep."""
-    X = _rows(name, data).learned
-    ids = nk.SemanticIds(levels=3, codes=64, random_state=seed).fit(X)
-    kept = ids.decode(ids.assign(X))
-    return 100 * (1 - float(np.square(X - kept).sum() / np.square(X - X.mean(axis=0)).sum()))
 
 
 def labelled(name: str, data: Path, seed: int) -> float:
@@ -173,17 +145,10 @@ def recommended(name: str, settings: dict[str, Any], data: Path, seed: int) -> f
     return _recall(model.fit(parts.train, validation=parts.valid), parts)
 
 
-def _recall(model: nk.TwoTower, parts: Any, P: np.ndarray | None = None) -> float:
-    P = model.left_embeddings_ if P is None else P
-    found = ranking_metrics(P, model.right_embeddings_, parts.test, seen=parts.train, k=20, metrics=("recall",))
+def _recall(model: nk.TwoTower, parts: Any) -> float:
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    found = ranking_metrics(P, Q, parts.test, seen=parts.train, k=20, metrics=("recall",))
     return 100 * found["recall@20"]
-
-
-def folded(name: str, settings: dict[str, Any], data: Path, seed: int) -> float:
-    """Recall@20 of held-out pairs, each left embedded by its pairs as if it were new."""
-    parts = _pairs(name, data, seed)
-    model = nk.TwoTower(64, random_state=seed, **settings).fit(parts.train)
-    return _recall(model, parts, model.embed_left(parts.train.matrix()))
 
 
 def joined(name: str, data: Path, seed: int) -> float:
@@ -205,13 +170,6 @@ def ordered(noise: float, settings: dict[str, Any], p: int, data: Path, seed: in
     train, test = synthetic(100, 5_000, seed, p=p, noise=noise)
     model = nk.OrdinalEmbedding(**{"n_components": p, "random_state": seed} | settings)
     return 100 - 100 * triplet_error(model.fit(train).embedding_, test)
-
-
-def by_raters(name: str, data: Path, seed: int) -> float:
-    """The same of 30 answers an object by eight raters, two of whom answer at random, the others a tenth wrong."""
-    truth = next(truth for truth in truths(data, seed) if truth.name == name)
-    model = nk.OrdinalEmbedding(truth.p, random_state=seed).fit(rated(truth, 30, seed), raters="estimated")
-    return 100 - 100 * triplet_error(model.embedding_, truth.random(5_000, np.random.default_rng([seed, 1]), 0.0))
 
 
 def questioned(name: str, data: Path, seed: int) -> float:
@@ -240,14 +198,10 @@ WAYS: tuple[tuple[str, Callable[..., float], dict[str, Any]], ...] = (
     ("default", recommended, {}),
     ("softmax", recommended, {"loss": "cosine-softmax"}),
     ("all pairs", recommended, {"loss": "all-pairs"}),
-    ("all pairs, 96 columns", recommended, {"loss": "all-pairs", "n_components": 96}),
-    ("Adam", recommended, {"loss": "all-pairs", "solver": "adam"}),
     ("batches", recommended, {"loss": "in-batch-softmax", "solver": "adam"}),
     ("L-BFGS", recommended, {"loss": "all-pairs", "solver": "l-bfgs"}),
     ("Gauss-Newton", recommended, {"loss": "all-pairs", "solver": "gauss-newton"}),
     ("Gauss-Newton, both sides", recommended, {"loss": "all-pairs", "solver": "gauss-newton-joint"}),
-    ("new rows, softmax", folded, {"loss": "cosine-softmax"}),
-    ("new rows, logistic loss", folded, {"loss": AllPairs(pair_loss="logistic")}),
 )
 PROBLEMS = {
     "product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8),
@@ -259,10 +213,6 @@ PROBLEMS = {
     "product with far rows, GIST, 16 bytes": Problem(_RECALL, partial(with_far_rows, "gist", 16)),
     "product with queries, sentences, 24 bytes": Problem(_RECALL, partial(queried, "sentences", 24)),
     "product with queries, GIST, 16 bytes": Problem(_RECALL, partial(queried, "gist", 16)),
-    "Givens rotation, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, rotation="givens-greedy"),
-    "Givens rotation, GIST, 16 bytes": _codes("gist", nk.ProductQuantizer, 16, rotation="givens-greedy"),
-    "axes, sentences, 96 bytes": Problem(_RECALL, partial(codes, "sentences", lambda _: AxisQuantizer(96)), 1),
-    "axes, GIST, 128 bytes": Problem(_RECALL, partial(codes, "gist", lambda _: AxisQuantizer(128)), 1),
     "scalars of 4 bits, sentences": Problem(_RECALL, partial(codes, "sentences", lambda _: ScalarQuantizer(4)), 1),
     "scalars of 4 bits, GIST": Problem(_RECALL, partial(codes, "gist", lambda _: ScalarQuantizer(4)), 1),
     "residual, SIFT, 8 bytes": _codes("sift", ResidualQuantizer, 8),
@@ -271,16 +221,10 @@ PROBLEMS = {
     "known rows, GIST, 8 bytes": Problem(_RECALL, partial(known_rows, "gist"), 1),
     "best, SIFT, 8 bytes": Problem(_RECALL, partial(codes, "sift", partial(chosen, 8)), 1),
     "best, GIST, 8 bytes": Problem(_RECALL, partial(codes, "gist", partial(chosen, 8)), 1),
-    "signs, sentences": Problem(_RECALL, partial(turned, "sentences", "sign"), 1),
-    "signs, SIFT": Problem(_RECALL, partial(turned, "sift", "sign")),
-    "rotation for product codes, GIST": Problem(_RECALL, partial(turned, "gist", "pq16"), 1),
-    "rotation for product codes, SIFT": Problem(_RECALL, partial(turned, "sift", "pq8"), 1),
-    "semantic ids, sentences": Problem("variance kept", partial(item_ids, "sentences")),
-    "semantic ids, GIST": Problem("variance kept", partial(item_ids, "gist")),
+    "signs, sentences": Problem(_RECALL, partial(turned, "sentences"), 1),
+    "signs, SIFT": Problem(_RECALL, partial(turned, "sift")),
     "OgE with labels, network features": Problem("mAP of labels", partial(labelled, "network")),
     "OgE with labels, GIST": Problem("mAP of labels", partial(labelled, "gist")),
-    "new vectors to old ones, sentences": Problem(_RECALL, partial(bridged, "sentences")),
-    "new vectors to old ones, GIST": Problem(_RECALL, partial(bridged, "gist")),
     "by inner product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, metric="ip"),
     "by inner product, sentences, 24 bytes": _codes("sentences", nk.ProductQuantizer, 24, metric="ip"),
     "in lists, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, n_lists=64),
@@ -309,8 +253,6 @@ PROBLEMS = {
         )
         for noise in (0.0, 0.1)
     },
-    "raters, plane": Problem(_RIGHT, partial(by_raters, "plane"), 5),
-    "raters, clusters": Problem(_RIGHT, partial(by_raters, "clusters"), 5),
     "questions, plane": Problem(_RIGHT, partial(questioned, "plane"), 5),
     "questions, clusters": Problem(_RIGHT, partial(questioned, "clusters"), 5),
 }

@@ -4,7 +4,6 @@ Replacing an encoder otherwise means that every row is embedded and indexed agai
 embedded are enough to learn the map (Drift-Adapter, EMNLP 2025).
 """
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -22,19 +21,6 @@ from nearkin.metrics.trial import NEIGHBOURS, Trial
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first, which is their cost
 _METRICS = ("cosine", "ip", "l2")
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Tuned numbers of a bridge (2026-11, six pairs of encoders on WordNet, `docs/bridge.md`)."""
-
-    held_out: float = 0.2  # share of the pairs that compare the kinds
-    # ridges tried for the correction, in units of the new vectors' mean variance
-    shrinkage: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-    leading: float = 0.25  # rank of the correction of "low-rank", as a share of the old columns
-
-
-DEFAULTS = Defaults()
 
 
 class Bridge(SavedEstimator):
@@ -96,7 +82,8 @@ class Bridge(SavedEstimator):
                 f"{counted(new.shape[1], 'column')}; give at least {least}, better five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
-        judged, learned = np.split(order, [max(1, min(int(DEFAULTS.held_out * n), OF_TRIALS.queries))])
+        # a fifth of the pairs compares the kinds
+        judged, learned = np.split(order, [max(1, min(int(0.2 * n), OF_TRIALS.queries))])
         kinds = _KINDS if self.kind == "auto" else (self.kind,)
         maps = _maps(old[learned], new[learned], kinds)
         wanted, trial = ExactNeighbours.given(self._nearest(new, new[judged], judged)), Trial[str]()
@@ -129,11 +116,13 @@ def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str,
     turned *= float(((X @ turned) * Y).sum()) / size if size else 1.0
     maps = {"orthogonal": turned}
     if set(kinds) - {"orthogonal"}:
-        alphas = np.array(DEFAULTS.shrinkage) * max(size / X.shape[1], np.finfo(np.float32).tiny)
+        # ridges of the correction, in units of the new vectors' mean variance
+        alphas = np.array((1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)) * max(size / X.shape[1], np.finfo(np.float32).tiny)
         ridge = RidgeCV(alphas=alphas, fit_intercept=False).fit(X, Y - X @ turned)
         correction = np.asarray(ridge.coef_).T.reshape(turned.shape)
         maps["affine"] = turned + correction
-        leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, int(DEFAULTS.leading * Y.shape[1]))]
+        # the correction of "low-rank" has the rank of a quarter of the old columns
+        leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, int(0.25 * Y.shape[1]))]
         maps["low-rank"] = turned + correction @ leading.T @ leading
     # Least squares shrinks maps, and short queries find the same few rows: NDCG@10 of queries of multilingual-e5-small
     # among 12,000 sentences of MiniLM rose from .105 to .155, in five other directions by .003 to .069 (2026-11-24).

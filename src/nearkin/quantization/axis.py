@@ -28,18 +28,6 @@ _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # codes of a byte
 
 
-@dataclass(frozen=True)
-class Defaults:
-    """Tuned numbers of axis codes, from `python -m benchmarks codecs axes` (2026-11)."""
-
-    rows: int = 65_536  # that axes are learned from, at most
-    grid_rows: int = 32_768  # that grids are learned from, at most
-    rounds: int = 30  # of a grid
-
-
-DEFAULTS = Defaults()
-
-
 @dataclass(eq=False, repr=False)
 class AxisQuantizer(ReconstructingTransformer):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
@@ -82,14 +70,14 @@ class AxisQuantizer(ReconstructingTransformer):
             )
         self.normalized_: bool | None = has_unit_rows(X)
         # random rows: every k-th row may be alike in sorted data
-        rows = X[np.random.default_rng(0).permutation(len(X))[: DEFAULTS.rows]].astype(np.float32)
+        rows = X[np.random.default_rng(0).permutation(len(X))[:65_536]].astype(np.float32)
         mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
         centred = rows - mean
         size = np.abs(centred).max() or np.float32(1)  # squares of the quotient are float32, whatever the unit
         axes, variances = principal_axes(centred / size)
         # rounding errors of constant columns are not variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
-        self._learn(axes, variances, mean, centred[: DEFAULTS.grid_rows])
+        self._learn(axes, variances, mean, centred[:32_768])  # half of them are enough for grids
         callback(1, {"total": 1})
         return self
 
@@ -206,7 +194,7 @@ def learned_grid(values: np.ndarray, count: int) -> np.ndarray:
     """The `count` ascending points that round sorted values (n,) with the least squared error (Lloyd 1982)."""
     points = np.quantile(values, (np.arange(count) + 0.5) / count)
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    for _ in range(DEFAULTS.rounds):
+    for _ in range(30):
         ends = np.concatenate([[0], np.searchsorted(values, (points[1:] + points[:-1]) / 2), [len(values)]])
         sizes = np.diff(ends)
         points = np.where(sizes > 0, np.diff(sums[ends]) / np.maximum(sizes, 1), points)

@@ -42,7 +42,6 @@ class Defaults:
     far: float = 100.0  # a row is far if its distance from the middle exceeds this multiple of the 99 % quantile
     far_share: int = 32  # one centroid in 32 may move to far rows
     coarse_iterations: int = 20  # of k-means for the centroids of lists
-    far_iterations: int = 10  # of k-means for the centroids of far rows
 
 
 DEFAULTS = Defaults()
@@ -297,7 +296,7 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
         room = min(len(block), max(1, K // DEFAULTS.far_share))
         if room:
             least = np.argsort(used[m], kind="stable")[:room]
-            centroids[least] = block if room == len(block) else centroids_of(block, room, DEFAULTS.far_iterations, seed)
+            centroids[least] = block if room == len(block) else centroids_of(block, room, 10, seed)
     return codebooks
 
 

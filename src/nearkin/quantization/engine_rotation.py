@@ -34,18 +34,6 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from nearkin.statistics import shared_generator, whole_rows
 
-
-@dataclass(frozen=True)
-class Defaults:
-    """Tuned numbers of rotations for engines; `python -m benchmarks engines` measures the result."""
-
-    rows: int = 16_384  # at most: two thirds are learned from, the others measure recall; more rows are queries
-    iterations: int = 10  # of k-means for a product codec, which is trained again for every rotation tried
-    memory: float = 0.9  # weight of earlier batches in `partial_fit`
-    isotropic: float = 1.1  # times the spread of eigenvalues that chance explains: below it all directions are equal
-
-
-DEFAULTS = Defaults()
 Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
 Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the codec
 
@@ -118,7 +106,8 @@ def _rabitq(Z: np.ndarray) -> Coded:
 def _product(n_bytes: int) -> Train:
     def make(d: int) -> faiss.Index:
         index = faiss.IndexPQ(d, n_bytes, 8)
-        index.pq.cp.niter, index.pq.cp.min_points_per_centroid = DEFAULTS.iterations, 1
+        # few iterations of k-means: the codec is trained again for every rotation tried
+        index.pq.cp.niter, index.pq.cp.min_points_per_centroid = 10, 1
         return index
 
     return _by_faiss(make)
@@ -226,7 +215,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         asked = None if queries is None else check_queries(queries, d, min_rows=20)
         asked = None if asked is None else asked.astype(np.float32)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: DEFAULTS.rows + 2 * OF_TRIALS.queries]].astype(np.float32)
+        X = X[generator.permutation(len(X))[: 16_384 + 2 * OF_TRIALS.queries]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
@@ -284,7 +273,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         # scaled to X^T X of trace d, so that all batches weigh the same; the fitted rotation counts as a first average
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
         newest = X.shape[1] / scale * (X.T @ Y).astype(np.float64)
-        self._cross = DEFAULTS.memory * memory + (1 - DEFAULTS.memory) * newest
+        self._cross = 0.9 * memory + 0.1 * newest
         self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
         return self
 
@@ -371,4 +360,5 @@ def _is_isotropic(X: np.ndarray) -> bool:
     if values[-1] <= 0 or d >= n / 2:
         return bool(values[-1] <= 0)
     spread = ((1 + np.sqrt(d / n)) / (1 - np.sqrt(d / n))) ** 2
-    return bool(values[-1] <= DEFAULTS.isotropic * spread * max(values[0], 0))
+    # up to a tenth above the spread that chance explains all directions are equal
+    return bool(values[-1] <= 1.1 * spread * max(values[0], 0))

@@ -27,7 +27,6 @@ class Defaults:
     """Tuned numbers of both descents; docs/notes/decisions.md has what other losses and rates keep."""
 
     # ---- rotations
-    list_rows: int = 64  # rows near each other in a list
     lists: int = 16  # of a step
     steps: int = 500
     rate: float = 0.2  # first step's angle; it falls linearly to 0
@@ -67,7 +66,7 @@ SCORES: dict[str, Scores] = {
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
     """R (d, d) rotated so that scores by codes of X R follow the distances among near rows of X (n, d)."""
     drawn, places = np.unique(generator.integers(len(X), size=DEFAULTS.steps * DEFAULTS.lists), return_inverse=True)
-    near = nearest_rows(X, X[drawn], min(DEFAULTS.list_rows, len(X)))
+    near = nearest_rows(X, X[drawn], min(64, len(X)))
     steps = iter(places.reshape(DEFAULTS.steps, DEFAULTS.lists))
     spread = np.float32(np.sqrt(np.square(X).mean(dtype=np.float64)) or 1)
 

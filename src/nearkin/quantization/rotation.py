@@ -5,7 +5,6 @@ rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,17 +14,6 @@ Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pa
 
 CAYLEY_STEPS = 5  # gradient steps of one update, equal to the paper's number of Givens iterations
 ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Givens blocks of one update, measured on streams (2026-11)."""
-
-    columns: int = 8  # for each block
-    least_blocks: int = 8
-
-
-DEFAULTS = Defaults()
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
@@ -100,7 +88,7 @@ def make_update(
     if name == "cayley":
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
-        n_blocks = 5 if name == "givens-steepest" else max(DEFAULTS.least_blocks, -(-d // DEFAULTS.columns))
+        n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
     from nearkin.orthogonal.matching import WEIGHTED, random_matching  # loads torch
 
     def select(W: np.ndarray) -> np.ndarray:

@@ -28,7 +28,6 @@ class Defaults:
     """Tuned numbers of scalar codes."""
 
     clipped: tuple[float, ...] = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond either end, tried
-    rows: int = 65_536  # that ranges are learned from, at most
 
 
 DEFAULTS = Defaults()
@@ -82,7 +81,7 @@ class ScalarQuantizer(ReconstructingTransformer):
                     f"{_HALF.tiny:.2g}: scale rows and queries alike, for example by {1 / largest:.0e}, or type "
                     "n_bits=8"
                 )
-        X = X[:: -(-len(X) // DEFAULTS.rows)].astype(np.float32)
+        X = X[:: -(-len(X) // 65_536)].astype(np.float32)
         self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
             return self

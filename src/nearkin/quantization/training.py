@@ -40,18 +40,11 @@ class Defaults:
     """Tuned numbers of product codes, from SIFT, MNIST, GIST, sentences and word vectors; gains are of recall 10@10."""
 
     first_iterations: int = 4  # of k-means before the rotation first moves,
-    first_rows: int = 64  # rows for each centroid in these iterations; later rounds use all rows
     last_iterations: int = 3  # k-means iterations after the last rotation update
     beyond: float = 3.0  # first overrelaxation; +.1 to 1.4 points on nine sets (2026-11-23, notes)
-    wide_rounds: int = 4  # one round in four is along more axes, if the start has them, and does the work of two
-    plain_iterations: int = 25  # k-means iterations without a rotation, FAISS's default
-    short_rounds: int = 5  # with a rotation, of the short fit from each start
-    short_rows: int = 16  # of that fit, for each centroid
-    space_from: int = 64  # least number of columns for which leaving out axes saves time
     space_share: float = 0.5  # most axes kept if any are left out; with .8, sentences at 24 bytes lost .024
     # times as many axes in the last rounds from the identity, and while codebooks settle; all axes changed recall by
     wider: int = 3  # -.1 to +.1 points on GIST at 12 and 16 bytes and MNIST at 8, 16 and 28 (2026-11-23)
-    identity_rounds: int = 16  # from which that start learns in a space: with 10 it kept .006 less
     identity_from: int = 128  # least number of columns for which that saves time
 
 
@@ -70,7 +63,7 @@ class Space(NamedTuple):
     def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self:
         """For centred rows X (n, d) and product codes; all columns where too few axes could be left out."""
         d = X.shape[1]
-        if d < DEFAULTS.space_from:
+        if d < 64:  # leaving out axes saves no time
             return cls(d)
         X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process must have the same axes
         axes, variances = principal_axes(X)
@@ -171,7 +164,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         callback(len(history), history[-1])
 
     if plan.rotation == "none":
-        total = DEFAULTS.plain_iterations
+        total = 25  # iterations of k-means, FAISS's default
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = kmeans(shard.whole(rows.X), M, K, 1, draw_seed(generator), every, shard.group)
         state = State(np.eye(d, dtype=np.float32), codebooks)
@@ -194,7 +187,8 @@ def _alternated(
     """Rotation and codebooks after all rounds from a start and the last k-means; `seed` draws the first codebooks."""
     shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
-    few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
+    # later rounds use all rows
+    few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (64 * K))))
     first = kmeans(start.space.rows(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
     energy = _energy(rows.X, shard)
 
@@ -211,7 +205,8 @@ def _alternated(
         return refine(seen, state, update, rounds, tol=tol, beyond=beyond, callback=whole)
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
-    wide, wider = plan.max_iter // DEFAULTS.wide_rounds if start.widens else 0, start.space.wider
+    # one round in four is along more axes, if the start has them, and does the work of two
+    wide, wider = plan.max_iter // 4 if start.widens else 0, start.space.wider
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if wide:
         state = along(wider, wider.grown(state), exact_update, wide)
@@ -251,7 +246,8 @@ def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generato
     narrow, starts = space.rows(rows.X), dict[str, Start]()
     for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":
-            narrows = plan.max_iter >= DEFAULTS.identity_rounds and rows.X.shape[1] >= DEFAULTS.identity_from
+            # with 10 rounds in a space the recall was .006 lower
+            narrows = plan.max_iter >= 16 and rows.X.shape[1] >= DEFAULTS.identity_from
             starts[name] = _identity(rows, plan.n_subspaces, space if narrows else Space(rows.X.shape[1]))
         elif name == "pca":  # another order of sums may change axes of nearly equal variance
             starts[name] = Start(pca_start(rows.shard.whole(narrow), plan.n_subspaces), space)
@@ -298,12 +294,12 @@ def _chosen(
     """The start whose codes have the highest recall after a short fit of few rows, and each one's record; where recall
     cannot be measured, that which loses the least of the rows' variance. Every process chooses by the same rows."""
     M, K, seed = plan.n_subspaces, plan.n_centroids, draw_seed(generator)
-    X, weights = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.short_rows * K])
+    X, weights = rows.drawn(generator.permutation(rows.shard.total)[: 16 * K])  # for a short fit
     few, held, trial = TrainingRows(X, Shard.of(X), weights), _held_out(rows, generator), Trial[str]()
     for name, start in starts.items():  # they cost the same
         Z = start.space.rows(X)
         state = State(start.rotation, kmeans(Z @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights))
-        state = start.space.widened(refine(replace(few, X=Z), state, exact_update, DEFAULTS.short_rounds))
+        state = start.space.widened(refine(replace(few, X=Z), state, exact_update, 5))
         Z = (X if held is None else held.rows) @ state.rotation
         decoded = decode(assign(Z, state.codebooks), state.codebooks)
         if held is not None:

@@ -24,9 +24,7 @@ class Defaults:
     """When runs stop, and the length of a first step; on triplets of music, eurodist and made ones (2026-11)."""
 
     interval: int = 5  # epochs from one value of the objective to the next; a run converges at one of them
-    diverged: float = 1e3  # a run has diverged when the objective exceeds this multiple of its first value
     probe: float = 0.01  # distance of the first step's second gradient, as a share of |x|
-    least_epsilon: float = 1e-3  # keeps the first step finite if epsilon is 0
 
 
 DEFAULTS = Defaults()
@@ -157,7 +155,7 @@ class Monitor:
             self.history.append({"step": epoch, **record})
             if self._run.callback is not None:
                 self._run.callback(epoch, {**record, "x": x})
-            if not value <= DEFAULTS.diverged * (abs(self._first) + 1):  # true for NaN as well
+            if not value <= 1e3 * (abs(self._first) + 1):  # diverged; true for NaN as well
                 self.status = "diverged"
             elif due:
                 epochs = (epoch - 1) % DEFAULTS.interval + 1
@@ -239,7 +237,8 @@ def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon:
         return 0.0
     size = float(np.linalg.norm(x.astype(np.float64))) or 1.0
     dx = (-(DEFAULTS.probe * size / length) * gradient).astype(x.dtype)
-    return sbb_step(dx, problem.gradient(x + dx) - gradient, max(epsilon, DEFAULTS.least_epsilon))
+    # keeps the first step finite if epsilon is 0
+    return sbb_step(dx, problem.gradient(x + dx) - gradient, max(epsilon, 1e-3))
 
 
 def _next_step(step: float | str, problem: Objective, now: Snapshot, before: Snapshot | None, epsilon: float) -> float:

@@ -26,8 +26,6 @@ class Defaults:
     """Numbers of cross-validation by questions (2026-11, `python -m benchmarks ordinal`, without a recorded table)."""
 
     dimensions: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)  # tried for n_components="auto"
-    no_better: int = 2  # dimensions in a row that are no better than the best end the search
-    smallest: float = 1e-3  # weight of a rater whose answers are no better than chance; weights must be positive
 
 
 DEFAULTS = Defaults()
@@ -58,7 +56,8 @@ def choose_dimension(
     for p in [p for p in DEFAULTS.dimensions if p <= limit]:
         right = _held_out_right(comparisons, fold, lambda train, p=p: embed(train, p))
         trial.add(p, np.bincount(number, shares * right), p)
-        if list(trial.values)[::-1].index(trial.best()) >= DEFAULTS.no_better:
+        # two dimensions in a row that are no better than the best end the search
+        if list(trial.values)[::-1].index(trial.best()) >= 2:
             break
     chosen, table = trial.winner(), trial.table()
     return chosen, {
@@ -93,7 +92,8 @@ def rater_reliability(
     error = (total - right + 1) / (total + 2)  # one right and one wrong answer are added to each rater's
     odds = np.log((1 - error) / error)
     best = odds.max()
-    weights = np.clip(odds / best, DEFAULTS.smallest, 1.0) if best > 0 else np.ones(len(names))
+    # a rater whose answers are no better than chance has the least weight; weights must be positive
+    weights = np.clip(odds / best, 1e-3, 1.0) if best > 0 else np.ones(len(names))
     return dict(zip(names.tolist(), weights.tolist(), strict=True))
 
 

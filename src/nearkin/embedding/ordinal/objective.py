@@ -221,7 +221,6 @@ class Defaults:
     """Tuned numbers of a fit (2026-11, benchmarks/ordinal: synthetic answers, clean and with 10 % flipped)."""
 
     adagrad_epochs: int = 8  # at half the cost of SVRG's epochs; nears the optimum fastest, then SVRG-SBB ends lower
-    trial_epochs: int = 10  # epochs of each start: the choice is as good as after all epochs
     starts: int = 4  # random starts against local minima, most frequent in two dimensions
     # comparisons; above, to bound the time, one start, and choices="auto" takes those of one answer as separate
     few: int = 100_000
@@ -293,7 +292,7 @@ class Task:
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, solvers.Solution]:
         """Run every start (n, p) for a few epochs, the best to the end, by validation if any; records have "start"."""
-        epochs = DEFAULTS.trial_epochs
+        epochs = 10  # the choice is as good as after all epochs
         trials = len(starts) * epochs if len(starts) > 1 else 0
         total, trial = trials + run.max_iter, replace(run, max_iter=epochs, tol=0.0)
         values = []

@@ -18,7 +18,6 @@ class Defaults:
     # plane after 30 answers an object is .148, without it .191, with random questions .179; equal with clean answers.
     lapse: float = 0.4
     n_pairs: int = 100  # questions tried for a head
-    n_places: int = 300  # places at which a head's posterior is known
 
 
 DEFAULTS = Defaults()
@@ -35,7 +34,7 @@ def informative_queries(
 ) -> np.ndarray:
     """(k, 3) questions of the greatest expected information gain (the crowd kernel's rule, Tamuz et al. 2011).
 
-    The place of a head i is uncertain: its posterior is over `n_places` of the objects' own places, given all answers
+    The place of a head i is uncertain: its posterior is over 300 of the objects' own places, given all answers
     with head i. The gain of the question (i, j, k) is H(tau) - p H(tau | j) - (1 - p) H(tau | k), equal to the mutual
     information of place and answer, computed as h(p) - E_tau h(p(place)), h the entropy of a coin. Heads come in random
     order, those with few answers first, and each contributes its best question of `n_pairs` until there are k.
@@ -47,7 +46,7 @@ def informative_queries(
     known = np.bincount(triplets[:, 0], minlength=n)
     order = rng.permutation(n)
     order = order[np.argsort(known[order], kind="stable")]
-    places = X[rng.permutation(n)[: DEFAULTS.n_places]]
+    places = X[rng.permutation(n)[:300]]  # places at which a head's posterior is known
     found: list[np.ndarray] = []  # (1, 3) questions
     gains: list[float] = []
     rounds = -(-k // n)  # heads come again if k > n

@@ -28,11 +28,9 @@ class Defaults:
     """Tuned numbers of alternating least squares (2026-11, ml100k and gowalla, without a recorded table)."""
 
     branch_rate: float = 3e-3  # Adam's rate for a branch of features
-    branch_batch: int = 1024  # rows of one of its steps
     # tried for its last layer: the first and the last power of 10, and how many. With .001 always the NDCG@20 of known
     # lefts of WordNet is .066 instead of .094 (three seeds), with .0001 two small planted sets lose .02
     dampings: tuple[float, float, int] = (-6, 1, 15)
-    newton_steps: int = 20  # of a new row's, for a loss that is not quadratic; most need five
 
 
 DEFAULTS = Defaults()
@@ -161,7 +159,7 @@ class BranchRegression:
 
     def step(self, targets: Tensor) -> None:
         """One epoch towards `targets` (n_rows, k), then the exact last layer."""
-        for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(DEFAULTS.branch_batch):
+        for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(1024):  # one step
             error = self.branch(self.side.feature_rows(rows)) - targets[rows]
             self.optimizer.zero_grad()
             (self.weights[rows] * error.square()).mean().backward()
@@ -391,7 +389,8 @@ def fold_in(
     mean = None if encoder is None or features is None else encoded(encoder, features, "features", count)
     Q = torch.from_numpy(known.embeddings)
     P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
-    for _ in range(1 if of_rows.loss == SQUARED else DEFAULTS.newton_steps):
+    # for a loss that is not quadratic most rows need five steps
+    for _ in range(1 if of_rows.loss == SQUARED else 20):
         P = descend_left(of_rows, P, Q, mean=mean)
     return P.numpy()
 

@@ -51,11 +51,9 @@ class Defaults:
     # Recall@20 of a held-out fifth with .2 and .3 (24 November 2026): Yelp2018 .1166 and .1152, gowalla .2119 and .2125
     imputed: float = 0.2
     n_imputed: int = 2  # temperatures tried with imputed rights: the best without them and the next lower one
-    n_neighbours: int = 50  # neighbours for imputed labels; costs an eighth of a full fit's 100
     sweeps: int = 4  # of all pairs with powers, and at each temperature
     # of the softmax in the last round, with a whole fit's sample: planted long tail .0862 / .0671, with 8 .0822 / .0624
     last_sweeps: int = 12
-    most_lefts: int = 4000  # most left entities that are ranked
     fewest_lefts: int = 100  # least number of left entities; with fewer the standard error is uncertain
     # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
     fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
@@ -63,7 +61,6 @@ class Defaults:
     strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
     start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
     next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before
-    fallback: float = 0.25  # share of the noise level with too few pairs to hold out
 
 
 DEFAULTS = Defaults()
@@ -128,7 +125,7 @@ def choose_regularization(
     """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables. From strong to
     weak, each starting from the tables of the one before, until one does not win: weaker ones take more sweeps. Without
     held-out pairs: a quarter of the noise level and the given tables."""
-    chosen = Chosen(DEFAULTS.fallback * noise, tables)
+    chosen = Chosen(0.25 * noise, tables)  # with too few pairs to hold out
     if ranking is None:
         return chosen
     trial, done = Trial[float](_of_phase("regularization", callback), len(DEFAULTS.strengths), "held-out NDCG"), 0
@@ -177,7 +174,7 @@ def choose_loss(
     if held is None:
         parts = split_random(interactions, valid=fraction, test=0, random_state=rng)
         train, held = parts.train, parts.valid
-    lefts = judging_lefts(held, DEFAULTS.most_lefts, rng)
+    lefts = judging_lefts(held, 4000, rng)  # are ranked, at most
     if len(lefts) < DEFAULTS.fewest_lefts:
         have = counted(len(lefts), "user has", "users have")
         return all_pairs_alone(f"{have} held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
@@ -277,7 +274,8 @@ class _LossChoice:
 
     def _imputed(self, plain: _Fit) -> _Fit:
         """The best with imputed rights, from these tables, at their temperature and the next lower one."""
-        lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=DEFAULTS.n_neighbours)[1]
+        # 50 neighbours cost an eighth of a full fit's 100
+        lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=50)[1]
         first, fits = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"]), list[_Fit]()
         for temperature in DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]:
             loss = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed)

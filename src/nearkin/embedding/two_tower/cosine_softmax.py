@@ -152,9 +152,6 @@ class Defaults:
 
     imputed: int = 50  # imputed rights a left by 1 / rank: .211; 10 with equal weights .206
     first_sampled: int = 512  # while the rate is 1; a held-out fifth .2117, with 2,048 .2118 in half as much time again
-    last_rate: float = 0.2  # rate of the last sweep; the first half has the rate 1; no figure recorded
-    steps: int = 100  # most of a new row
-    still: float = 1e-4  # length of a new row's step below which it has converged
 
 
 DEFAULTS = Defaults()
@@ -306,7 +303,8 @@ class SphereSweeps(AbstractSolver):
 
     def _rate(self) -> float:
         """1 in the first half of the sweeps, then falling linearly to `last_rate`."""
-        late, last = max(0.0, (int(self.done) + 1) / (self.max_iter or 1) - 0.5) / 0.5, DEFAULTS.last_rate
+        # the first half of the sweeps has the rate 1, the last one .2
+        late, last = max(0.0, (int(self.done) + 1) / (self.max_iter or 1) - 0.5) / 0.5, 0.2
         return max(last, 1 - (1 - last) * late)
 
     def _sample(self, numbers: Tensor) -> Tensor:
@@ -381,11 +379,12 @@ def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
     """The rows of length 1 at which push - pull has no tangent; reversals halve a row's rate, `still` rows stay."""
     X = normalize(pull)
     rate, before = torch.ones_like(X[:, :1]), torch.zeros_like(X)
-    for _ in range(DEFAULTS.steps):
+    for _ in range(100):  # steps, at most
         step = tangent_step(X, push(X).sub_(pull))
         rate = torch.where((step * before).sum(1, keepdim=True) < 0, rate / 2, rate)
         X, before = normalize(X - rate * step), step
-        rate = torch.where((rate * step).norm(dim=1, keepdim=True) < DEFAULTS.still, 0, rate)
+        # a row has converged when its step is shorter
+        rate = torch.where((rate * step).norm(dim=1, keepdim=True) < 1e-4, 0, rate)
         if not rate.any():
             break
     return X

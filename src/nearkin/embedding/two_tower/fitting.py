@@ -292,10 +292,7 @@ UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interr
 class Defaults:
     """Numbers of a fit, chosen 2026-11 on ml100k and gowalla without a recorded table, but for those with a figure."""
 
-    # lambda of sampled losses, as a share of the noise level: their scores are logits and must grow large
-    sampled: float = 0.005
     update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
-    update_share: float = 0.25  # share of the steps of any other solver in `partial_fit`
 
 
 DEFAULTS = Defaults()
@@ -372,7 +369,8 @@ def _strength_and_start(
 ) -> tuple[float, Tables]:
     strength, start = settings.regularization, random_start
     if not isinstance(settings.loss, AllPairs):
-        strength = DEFAULTS.sampled * objective.noise_level(rng) if strength == "auto" else strength
+        # a small share of the noise level: scores of sampled losses are logits and must grow large
+        strength = 0.005 * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
         noise = objective.noise_level(rng)
         found = choose_regularization(objective, start, ranking, noise=noise, callback=callback, group=group)
@@ -455,7 +453,8 @@ def continue_fit(
     if max_iter is None and solver.tables_only:
         max_iter = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter
     elif max_iter is None:
-        max_iter = max(1, round(DEFAULTS.update_share * (solver.max_iter or 1)))
+        # a quarter of the steps of a fit
+        max_iter = max(1, round(0.25 * (solver.max_iter or 1)))
     solver.begin(pair, settings.loss)
     history = train(solver, callback=callback, group=group, max_iter=max_iter)
     return Fitted(solver, pair, history, settings.loss, [])

@@ -21,14 +21,10 @@ from nearkin.solvers.newton import Linear, newton_step
 class Defaults:
     """Numbers of the gradient solvers (2026-11, ml100k and gowalla, without a recorded table)."""
 
-    steps: int = 200  # of Adam on the full batch
-    rate: float = 1e-3  # of these steps, PyTorch's own
     epochs: int = 30  # of Adam on a sampled loss
     batch_rate: float = 3e-3  # of these batches
     batch: int = 4096  # pairs in one of them
     inner_steps: int = 5  # of L-BFGS in one of its steps
-    alternating_steps: int = 15  # of Gauss-Newton, one side at a time
-    joint_steps: int = 20  # of both sides together
     probes: int = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
     floor: float = 0.01  # added to that diagonal, as a share of its mean; with 0 small networks lose .02 of NDCG@100
 
@@ -68,7 +64,7 @@ class Adam(AbstractAllPairs):
     name: ClassVar[str] = "adam"
 
     def check(self, all_pairs: bool) -> None:
-        self.max_iter = (DEFAULTS.steps if all_pairs else DEFAULTS.epochs) if self.max_iter is None else self.max_iter
+        self.max_iter = (200 if all_pairs else DEFAULTS.epochs) if self.max_iter is None else self.max_iter
         super().check(all_pairs)
         if self.batch_size is not None and all_pairs:
             raise ValueError(
@@ -85,7 +81,7 @@ class Adam(AbstractAllPairs):
             self._batches = MiniBatches(pair, of_batch, batch_size=size, learning_rate=rate)
             self.optimizers = self._batches.optimizers
         else:
-            self.optimizers = pair.optimizers(self.learning_rate or DEFAULTS.rate)
+            self.optimizers = pair.optimizers(self.learning_rate or 1e-3)  # PyTorch's own
         return self
 
     def step(self) -> float:
@@ -156,7 +152,7 @@ class GaussNewton(AbstractAllPairs):
         return "gauss-newton" if self.alternating else "gauss-newton-joint"
 
     def check(self, all_pairs: bool) -> None:
-        steps = DEFAULTS.alternating_steps if self.alternating else DEFAULTS.joint_steps
+        steps = 15 if self.alternating else 20
         self.max_iter = steps if self.max_iter is None else self.max_iter
         super().check(all_pairs)
 

@@ -44,7 +44,6 @@ class Defaults:
     sphere_sweeps: int = 4  # softmax sweeps in each of these steps, for a teacher on cosines
     rounds: int = 4  # rounds of the blocks; with three Recall@20 on gowalla is equal to .0001
     depth: int = 200  # length of a list: k is rarely above 100, and the next entities must rank lower
-    share: int = 4  # a list has at most 1 / share of the right entities; longer lists would not emphasize the top
     unlisted_mass: float = 1.0  # total weight of all pairs, relative to the listed ones
     ridge: float = 1e-4  # share of the mean curvature, for directions on which no score depends
 
@@ -157,7 +156,8 @@ class Joint(AbstractSolver):
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
     """The all-pairs loss of an index's scores against the teacher's P (m, k), Q (n, k); seen pairs are on no list."""
     m, n = seen.shape
-    lists = listed(P.numpy(), Q.numpy(), min(DEFAULTS.depth, -(-n // DEFAULTS.share)), seen)
+    # lists longer than a quarter of the right entities would not emphasize the top
+    lists = listed(P.numpy(), Q.numpy(), min(DEFAULTS.depth, -(-n // 4)), seen)
     curvature = [lists.nnz * float(X.square().mean()) / len(Y) for X, Y in ((Q, P), (P, Q))]
     return AllPairsLoss(
         lists, omega=DEFAULTS.unlisted_mass * lists.nnz / (m * n), weights=1.0, prior=(P, Q),
