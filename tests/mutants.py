@@ -41,7 +41,7 @@ ROOMS = {  # room of src/nearkin: its contract tests
     "embedding/two_tower": ("tests/contracts/test_tower_solvers.py",),
     "quantization": ("tests/quantization/test_product.py",),
     "metrics": ("tests/contracts/test_hashers.py",),
-    "index": ("tests/index/test_index.py", "tests/index/test_among.py"),
+    "index": ("tests/index/test_index.py", "tests/index/test_selection.py"),
     "pipeline": (),
 }
 _PAIRS = [

@@ -42,6 +42,8 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert "2 ids are in the index already, the first is 'c'; `update` replaces" in refused.stderr
     hits = run_json("search", folder, tmp_path / "new.npy", "-k", 3, "--among", tmp_path / "some.txt")["hits"]
     assert [sorted(hit["ids"]) for hit in hits] == [["c", "d"]] * 3
+    hits = run_json("search", folder, tmp_path / "new.npy", "-k", 9, "--exclude", tmp_path / "some.txt")["hits"]
+    assert not {"c", "d"} & {name for hit in hits for name in hit["ids"]}
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
     assert not pipeline.change.check_folder(folder, lambda *_: None)["damaged"]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("few_rounds")
 COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
-    *("among", "towers", "truth", "base", "labels", "query_labels", "queries", "query_ids", "qrels"),
+    *("among", "exclude", "towers", "truth", "base", "labels", "query_labels", "queries", "query_ids", "qrels"),
     *("ids", "ids_file", "train", "vectors"),
     *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
     *("model", "new", "folder", "folders", "index", "catch", "start"),

@@ -8,6 +8,7 @@ from nearkin.data import files
 from nearkin.export import Source, export_index, make_target
 from nearkin.export.target import self_check
 from nearkin.index import Index
+from nearkin.index.faiss_index import inverted_file
 
 
 @pytest.fixture(params=["bits", "pq", "ivf", "exact", "cosine"])
@@ -52,6 +53,8 @@ def test_equally_near_codes_may_be_exchanged(hasher) -> None:
 def test_slow_twin_of_the_distances(source, Q) -> None:
     asked = source.asked(Q[:3])
     positions = np.array([[0, 5, -1]] * 3)
+    if inverted_file(source.index.faiss_index) is not None:
+        inverted_file(source.index.faiss_index).make_direct_map()
     far = source.distances(asked, positions)
     for i in range(3):
         for j, position in enumerate([0, 5]):

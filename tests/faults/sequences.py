@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import faiss
 import numpy as np
@@ -136,9 +137,10 @@ class Machine:
         refused(lambda: self.index.add(rows, ids), "add")
 
     def remove(self, rng: random.Random) -> None:
-        """Remove some rows, now and then all."""
+        """Remove some rows, now and then all, and pass over unknown ids."""
         if not self.ids:
             return
+        self.index.remove([self._unknown()], missing="ignore").upsert([], [])
         gone = self.ids.copy() if rng.random() < 0.1 else self._known(rng, rng.randint(1, 6))
         given = self._as_given(gone, rng)
         self.index.remove(given)
@@ -194,32 +196,89 @@ class Machine:
         n, ids = rng.choice(calls)
         refused(lambda: self.index.upsert(self._draw_rows(rng, n), ids), "upsert")
 
-    def among(self, rng: random.Random) -> None:
-        """Search among some rows, by their ids or by a mask; fewer than k leave places without an answer."""
+    def select(self, rng: random.Random) -> None:
+        """Search among some rows and without some, by ids or masks, for all queries or for each; fewer than k leave
+        places without an answer."""
         if not self.ids:
             return
-        allowed = self._known(rng, rng.choice((1, 3, len(self.ids))))
-        mask = np.isin(np.arange(len(self.ids)), [self.ids.index(name) for name in allowed])
-        given = mask if rng.random() < 0.5 else self._as_given(allowed, rng)
-        Q, k = self._draw_rows(rng, 2), rng.choice((1, 4, len(self.ids)))
-        model, places = copy.copy(self), np.flatnonzero(mask)
-        model.ids, model.rows = [self.ids[i] for i in places], self.rows[places]
-        for oversample, expected in ((None, model._scores(Q)), (len(self.ids) + 1, model._exact(Q))):
-            if oversample is not None and not self.keep:
-                continue
-            scores, ids = self.index.search(Q, k, among=given, oversample=oversample)
-            found = min(k, len(places))
-            if (
-                ids.shape != (2, min(k, len(self.ids)))
-                or (ids[:, found:] != ("" if self.names == "text" else -1)).any()
-            ):
-                raise Fault(f"answers {ids.tolist()} among {len(places)} rows, k = {k}")
-            model._compare(expected, scores[:, :found], ids[:, :found], k, self.kind.rounding if not oversample else 0)
+        n, Q = len(self.ids), self._draw_rows(rng, 2)
+        k, sizes = rng.choice((1, 4, n)), (0, 1, 3, -(-n // 2), n)
+        sets = [[self._known(rng, rng.choice(sizes[of == "among" :])) for _ in Q] for of in ("among", "exclude")]
+        form, alike = rng.choice(("among", "exclude", "both")), rng.random() < 0.5
+        sets = [[each[0], each[0]] if alike else each for each in sets]
+        given = [[self._as_rows(one, rng) for one in (each[:1] if alike else each)] for each in sets]
+        options = dict(zip(("among", "exclude"), ([each[0] if alike else each for each in given]), strict=True))
+        if form != "both":
+            options = {form: options[form]}
+        for oversample in (None, n + 1) if self.keep else (None,):
+            scores, ids = self.index.search(Q, k, oversample=oversample, **options)
+            for i, (among, exclude) in enumerate(zip(*sets, strict=True)):
+                rest = [name for name in self.ids if form == "exclude" or name in among]
+                model = self._part([name for name in rest if form == "among" or name not in exclude])
+                found = min(k, len(model.ids))
+                if ids.shape != (2, min(k, n)) or (ids[i, found:] != ("" if self.names == "text" else -1)).any():
+                    raise Fault(f"answers {ids[i].tolist()} among {len(model.ids)} rows, k = {k}")
+                expected = model._exact(Q[i : i + 1]) if oversample else model._scores(Q[i : i + 1])
+                own = scores[i : i + 1, :found], ids[i : i + 1, :found]
+                model._compare(expected, *own, k, 0 if oversample else self.kind.rounding)
 
-    def among_refused(self, rng: random.Random) -> None:
-        """No row, an unknown id, or a mask of another length."""
-        given = rng.choice(([], [*self._known(rng, 2), self._unknown()], np.ones(len(self.ids) + 1, bool)))
-        refused(lambda: self.index.search(self._draw_rows(rng, 1), 2, among=given), "among")
+    def select_refused(self, rng: random.Random) -> None:
+        """No row to compare, an unknown id, or a mask of another length."""
+        wrong = [[*self._known(rng, 2), self._unknown()], np.ones(len(self.ids) + 1, bool)]
+        options = rng.choice([{"among": []}, *({name: each} for name in ("among", "exclude") for each in wrong)])
+        refused(lambda: self.index.search(self._draw_rows(rng, 1), 2, **options), next(iter(options)))
+
+    def search_radius(self, rng: random.Random) -> None:
+        """All rows within a radius, however few are sought at first: those of a search for every row."""
+        Q, gone = self._draw_rows(rng, 3), self._known(rng, rng.choice((0, 1)))
+        every, names = self.index.search(Q, len(self.ids) + 1, exclude=gone)
+        sizes = np.sort(every[0][: len(self.ids) - len(gone)].astype(float))
+        gaps = np.diff(sizes)
+        r = float(sizes[gaps.argmax()] + gaps.max() / 2) if len(gaps) else 0.0
+        with mock.patch("nearkin.index.query._DEPTH", 2):
+            limits, scores, ids = self.index.search_radius(Q, r, exclude=gone)
+        inside = names[0][: len(sizes)][every[0][: len(sizes)] * self._sign < r * self._sign]
+        if limits[0] != 0 or len(limits) != 4 or limits[-1] != len(scores) or set(ids[: limits[1]]) != set(inside):
+            raise Fault(f"{ids[: limits[1]].tolist()} within {r}, {inside.tolist()} expected")
+        if not (scores * self._sign < r * self._sign).all():
+            raise Fault(f"scores {scores[:4]} within {r}")
+
+    def similar(self, rng: random.Random) -> None:
+        """The neighbours of rows that are there, without these; what `vectors` and `in` know of them."""
+        wanted = self._known(rng, 2) * rng.choice((1, 2))
+        places = [self.ids.index(name) for name in wanted]
+        if self._unknown() in self.index or not all(name in self.index for name in wanted):
+            raise Fault(f"{wanted} are not in the index, or {self._unknown()} is")
+        if not wanted:
+            return
+        if self.kind.metric == "hamming" and not self.keep:
+            refused(lambda: self.index.vectors(wanted), "bits")
+            rows = self.rows[places]
+        else:
+            rows = self.index.vectors(wanted)
+        if self.keep and not np.array_equal(rows, self.rows[places]):
+            raise Fault("vectors are not the kept ones")
+        scores, ids = self.index.similar(wanted, 3)
+        for i, name in enumerate(wanted):
+            model = self._part([other for other in self.ids if other != name])
+            found = min(3, len(model.ids))
+            own = scores[i : i + 1, :found], ids[i : i + 1, :found]
+            model._compare(model._scores(rows[i : i + 1]), *own, 3, self.kind.rounding)
+
+    def _part(self, ids: list[Any]) -> "Machine":
+        """The model of some of the rows."""
+        part = copy.copy(self)
+        part.ids, part.rows = ids, self.rows[[self.ids.index(name) for name in ids]]
+        return part
+
+    def _as_rows(self, ids: list[Any], rng: random.Random) -> Any:
+        """As ids or as a mask."""
+        mask = np.isin(np.arange(len(self.ids)), [self.ids.index(name) for name in ids])
+        return mask if rng.random() < 0.5 else self._as_given(ids, rng)
+
+    @property
+    def _sign(self) -> int:
+        return 1 if self.kind.metric in ("l2", "hamming") else -1
 
     def save(self, rng: random.Random) -> None:
         """Save, over the folder of an earlier save too, and go on with the old index or the loaded one."""
@@ -294,8 +353,7 @@ class Machine:
         k = min(k, len(self.ids))
         if ids.shape != (len(expected), k):
             raise Fault(f"answers of shape {ids.shape}, ({len(expected)}, {k}) expected")
-        sign = 1 if self.kind.metric in ("l2", "hamming") else -1
-        place = {name: i for i, name in enumerate(self.ids)}
+        sign, place = self._sign, {name: i for i, name in enumerate(self.ids)}
         for row, found, names in zip(expected, scores, ids.tolist(), strict=True):
             if not set(names) <= set(place) or len(set(names)) < k:
                 raise Fault(f"ids {names[:5]} are not {k} different ids of the index")
@@ -386,7 +444,8 @@ class Machine:
 
 OPERATIONS = (
     *("add", "add", "add", "remove", "update", "save", "merge", "copy", "refit", "search"),
-    *("upsert", "among", "add_refused", "remove_refused", "update_refused", "upsert_refused", "among_refused"),
+    *("upsert", "select", "search_radius", "similar"),
+    *("add_refused", "remove_refused", "update_refused", "upsert_refused", "select_refused"),
 )
 
 

@@ -35,6 +35,7 @@ def search(
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     query_ids: File = None,
     among: File = None,
+    exclude: File = None,
     oversample: Oversample = None,
     n_probe: Annotated[int | None, typer.Option("--n-probe", min=1)] = None,
     out: OutAnswers = None,
@@ -56,18 +57,24 @@ def search(
 
     + left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
     + among: Search these ids only (in stock, in season), one a line.
+    - exclude: Ids that may not be answers, one a line.
     - n_probe: Inverted lists to search: more raise recall and time. [default: a sixteenth, at least 16]
     """
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
-    if among is not None and queries is None:
-        raise ValueError("--among is for QUERIES; `nearkin recommend --candidates` limits the answers of left ids")
+    if (among or exclude) and queries is None:
+        raise ValueError(
+            "--among and --exclude are for QUERIES; `nearkin recommend --candidates` limits the answers of left ids"
+        )
     if out is not None:
         pipeline.outputs.check_ending(out)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
         opened = pipeline.inputs.open_index(index)
-        allowed = None if among is None else pipeline.change.as_own(nk.data.read_column(among), opened.ids)
+        allowed, excluded = (
+            None if file is None else pipeline.change.as_own(nk.data.read_column(file), opened.ids)
+            for file in (among, exclude)
+        )
         if n_probe is not None:
             opened.n_probe = n_probe
         given = None if queries is None else pipeline.inputs.open_queries(queries, query_ids)
@@ -78,11 +85,14 @@ def search(
             _, scores, ids = cast("Answers", found)  # returned, as no file takes them
         else:
             names, about = given.ids.tolist(), read_line(given.about)
-            scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)
+            scores, ids = opened.search(
+                given.vectors, k, among=allowed, exclude=excluded, oversample=oversample, callback=callback
+            )
     seconds, metric = steps.seconds["search"], "l2" if oversample and opened.metric == "hamming" else opened.metric
     columns = [*pipeline.outputs.COLUMNS[:3], pipeline.outputs.SCORES[metric]]
     record: Record = {
-        "index": index, "queries": len(names), "k": k, "among": among, "oversample": oversample,
+        "index": index, "queries": len(names), "k": k, "among": among, "exclude": exclude,
+        "oversample": oversample,
         "n_probe": opened.n_probe, "seconds": seconds, "per_second": len(names) / max(seconds, 1e-9),
         "threads": screen.threads, "out": out, "columns": columns,
     }  # fmt: skip

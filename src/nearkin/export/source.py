@@ -10,8 +10,9 @@ from nearkin._check import check_vectors
 from nearkin._storage import digest
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, ignore
-from nearkin.index import Index, identifiers
-from nearkin.index.faiss_index import flat_codes, innermost, inverted_file
+from nearkin.index import Index
+from nearkin.index.faiss_index import flat_codes, inverted_file
+from nearkin.index.identifiers import RowIds
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept, normalised, rows_at_norms
 from nearkin.linalg.norms import widened
@@ -67,10 +68,7 @@ class Source:
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
         """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
-        lists = innermost(self.index.faiss_index)
-        if isinstance(lists, faiss.IndexIVF) and lists.direct_map.no():
-            lists.make_direct_map()  # inverted files find a row by its number only with a map, 8 bytes a row
-        return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
+        return self.index.decoded(positions)
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:
         """Decoded codes of rows (b, d), as `Index.search` compares them: where the index knows their norms (b, d + 1),
@@ -144,7 +142,7 @@ class Source:
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
-        return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
+        return RowIds(self.index.ids, len(self)).positions(np.asarray(ids))
 
     def as_compared(self, X: np.ndarray) -> np.ndarray:
         """Rows or queries (b, d) as the metric compares them: of length 1 for "cosine"."""

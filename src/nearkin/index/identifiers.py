@@ -1,8 +1,9 @@
 """The users' own names for rows: integers or strings, next to FAISS's positions."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
-from typing import Any, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -42,6 +43,12 @@ def _one_type(values: np.ndarray) -> np.ndarray:
         raise ValueError(f"ids hold {largest}; integers must fit into 64 bits with a sign") from None
 
 
+def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
+    """Ids (n,), maybe none, each once; ValueError or TypeError for others."""
+    none = np.empty(0, np.int64)
+    return join_ids(none, check_ids(ids, n)) if n or np.size(ids) else none  # `np.array([])` has floats
+
+
 def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Both in order; TypeError if one holds strings and the other integers, ValueError for a repeated id."""
     if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
@@ -61,68 +68,98 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.concatenate([old, new]) if len(old) else new
 
 
-def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
-    """Positions of the ids `wanted`, of any shape, in `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
-    if not n or wanted.dtype.kind != ("i" if own is None else own.dtype.kind):
-        return np.full(wanted.shape, -1)
-    if own is None:
-        return np.where((wanted >= 0) & (wanted < n), wanted, -1)
-    order = np.argsort(own, kind="stable")
-    place = np.minimum(np.searchsorted(own, wanted, sorter=order), n - 1)
-    return np.where(own[order[place]] == wanted, order[place], -1)
+class NewIds(NamedTuple):
+    """Ids after a change (n,), None where rows are numbered; sorted positions of the rows that it takes out; the
+    number of the next row where rows are counted with gaps."""
+
+    ids: np.ndarray | None
+    gone: np.ndarray
+    next_id: int | None
 
 
-def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike, name: str = "") -> np.ndarray:
-    """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise, which begins
-    with `name`."""
-    if not np.size(wanted):  # also of a float array, which is what `np.array([])` is
-        return np.empty(0, np.int64)
-    wanted = join_ids(np.empty(0, np.int64), check_ids(wanted))
-    found = positions(own, n, wanted)
-    if (found < 0).any():
-        first = wanted[found < 0][0].item()
-        raise ValueError(
-            f"{name}{counted((found < 0).sum(), 'id is', 'ids are')} not in the index, the first is {first!r}"
+@dataclass(frozen=True, eq=False)
+class RowIds:
+    """The ids of n rows by position: `ids` (n,), or None for 0, 1, 2, ...; `next_id` is the id of the next row where
+    rows are counted with gaps."""
+
+    ids: np.ndarray | None
+    n: int
+    next_id: int | None = None
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(cast(np.ndarray, self.ids), kind="stable")
+
+    def positions(self, wanted: np.ndarray) -> np.ndarray:
+        """Positions of the ids `wanted`, of any shape; -1 for an unknown one."""
+        if not self.n or wanted.dtype.kind != ("i" if self.ids is None else self.ids.dtype.kind):
+            return np.full(wanted.shape, -1)
+        if self.ids is None:
+            return np.where((wanted >= 0) & (wanted < self.n), wanted, -1)
+        found = self._order[np.minimum(np.searchsorted(self.ids, wanted, sorter=self._order), self.n - 1)]
+        return np.where(self.ids[found] == wanted, found, -1)
+
+    def known(self, wanted: ArrayLike, name: str = "") -> np.ndarray:
+        """Positions (m,) of ids, each named once; ValueError or TypeError, which begins with `name`, unless all are
+        there."""
+        wanted = given_ids(wanted)
+        found = self.positions(wanted)
+        if (found < 0).any():
+            first = wanted[found < 0][0].item()
+            raise ValueError(
+                f"{name}{counted((found < 0).sum(), 'id is', 'ids are')} not in the index, the first is {first!r}"
+            )
+        return found
+
+    def found(self, wanted: ArrayLike) -> np.ndarray:
+        """Positions (m,) of ids that must all be there, and may be named more than once."""
+        ids, places = (
+            np.unique(check_ids(wanted), return_inverse=True) if np.size(wanted) else (wanted, np.empty(0, int))
         )
-    return found
+        return self.known(ids)[places]
 
+    def named(self, positions: np.ndarray) -> np.ndarray:
+        """Ids at positions (..., k); -1 or "" for a missing answer (-1)."""
+        return named(positions, self.ids)
 
-def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.ndarray:
-    """Sorted positions (m,) that `among` allows, a mask (n,) or ids; ValueError for an unknown id or none allowed."""
-    mask = np.asarray(among)
-    if mask.dtype.kind == "b":
-        if mask.shape != (n,):
-            raise ValueError(f"among is a mask of shape {mask.shape}; it must be ({n},), one value for each row")
-        found = np.flatnonzero(mask)
-    else:
-        found = np.sort(known_positions(own, n, np.unique(check_ids(among)) if mask.size else mask, "among has ids: "))
-    if not len(found):
-        raise ValueError("among allows no row; give at least one id, or None for all rows")
-    return found
+    @property
+    def _all(self) -> np.ndarray:
+        return np.arange(self.n) if self.ids is None else self.ids
 
+    @property
+    def _counted(self) -> bool:
+        return self.ids is None or self.next_id is not None
 
-def allowed_groups(
-    own: np.ndarray | None, n: int, among: ArrayLike | Sequence[ArrayLike] | None, q: int
-) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Queries (m,) that are allowed the same rows, and these rows' sorted positions, None for all; ValueError names the
-    query. `among`: None, one set as `allowed_positions` takes it, a mask (q, n) or a sequence of q sets."""
-    if among is None:
-        return [(np.arange(q), None)]
-    given: list[Any] = list(cast(Any, among)) if isinstance(among, list | tuple | np.ndarray) else []
-    if not given or not all(np.ndim(each) for each in given):
-        return [(np.arange(q), allowed_positions(own, n, cast(ArrayLike, among)))]
-    if len(given) != q:
-        raise ValueError(
-            f"among has {len(given)} sets of rows and there are {counted(q, 'query', 'queries')}; give one, or one "
-            "for each"
-        )
-    groups: dict[bytes, list[int]] = {}
-    for query, each in enumerate(given):
-        try:
-            groups.setdefault(allowed_positions(own, n, each).tobytes(), []).append(query)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"query {query}: {error}") from error
-    return [(np.array(queries), np.frombuffer(allowed, np.int64)) for allowed, queries in groups.items()]
+    def with_more(self, ids: ArrayLike | None, m: int) -> NewIds:
+        """The ids after m rows under `ids` are added; an index without rows takes names and numbers."""
+        none = np.empty(0, np.int64)
+        if self.n and (ids is None) != self._counted:
+            if self._counted:
+                raise ValueError("ids is given, but this index counts its rows; give none (no --ids, no column of ids)")
+            raise ValueError("ids is missing, and this index names its rows; give one a row (--ids FILE, or a column)")
+        if ids is not None:
+            return NewIds(join_ids(none if self.ids is None else self.ids, check_ids(ids, m)), none, None)
+        if self.next_id is None:
+            return NewIds(None, none, None)
+        last = self.next_id + m
+        return NewIds(np.concatenate([self._all, np.arange(self.next_id, last)]), none, last)
+
+    def with_others(self, ids: np.ndarray, positions: np.ndarray) -> NewIds:
+        """The ids after rows of `ids` are added and those at `positions` are taken out."""
+        gone = np.sort(positions)
+        if not self.n:
+            return NewIds(ids, gone, None)
+        next_id = (self.n if self.ids is None else self.next_id) if self._counted else None
+        return NewIds(np.delete(np.concatenate([self._all, ids]), gone), gone, next_id)
+
+    def replaced(self, ids: np.ndarray) -> np.ndarray:
+        """Positions of those of `ids` that are there; ValueError or TypeError where the others cannot be added."""
+        found = self.positions(ids)
+        new = join_ids(self._all[:0], ids)[found < 0]
+        if len(new) and self.n and self._counted:
+            raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
+        join_ids(self._all, new)
+        return found[found >= 0]
 
 
 def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:

@@ -4,9 +4,10 @@
 
 import copy
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Self, cast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Self, cast
 
 import faiss
 import numpy as np
@@ -15,25 +16,27 @@ from nearkin._check import (
     check_choice,
     check_integer,
     check_magnitude,
-    check_real,
     check_vectors,
     take_names,
     warn_of_vanishing,
 )
-from nearkin._faiss import add_codes, innermost
+from nearkin._faiss import add_codes
 from nearkin._fields import StrPath, counted
 from nearkin._guard import Guard, uninterrupted
-from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
-from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
+from nearkin._storage import one_version, verification
+from nearkin._types import ArrayLike
+from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_index, identifiers, parts, searching
-from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file, write_faiss
-from nearkin.index.kept_vectors import KeptVectors, rescore
-from nearkin.index.parts import SavedQuantizer, empty_faiss, fitted
+from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
+from nearkin.index.identifiers import NewIds, RowIds
+from nearkin.index.kept_vectors import KeptVectors
+from nearkin.index.parts import Parts, SavedQuantizer, empty_faiss, fitted
+from nearkin.index.query import Query
 from nearkin.index.searching import normalised
+from nearkin.index.selection import Rows, Selection
 from nearkin.linalg.norms import Norms
 
-_CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
+_CHUNK = 65_536  # rows encoded at a time
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ class Index:
         self._folders = set[str]()  # it was loaded from them, or saved to them
         self._guard = Guard()
         self._searched = searching.Kept()
+        self._known = RowIds(None, 0)
 
     @classmethod
     def empty(
@@ -177,6 +181,13 @@ class Index:
     def __len__(self) -> int:
         return int(self.faiss_index.ntotal)
 
+    def __contains__(self, id: object) -> bool:
+        """Whether a row has that id."""
+        if isinstance(id, bool | np.bool_) or not isinstance(id, str | Integral):
+            return False
+        with self._guard.reading():
+            return bool(self._rows().positions(np.array(id)) >= 0)
+
     def __repr__(self) -> str:
         return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
 
@@ -200,8 +211,11 @@ class Index:
             own = self.faiss_index
             clone = faiss.clone_binary_index(own) if isinstance(own, faiss.IndexBinary) else faiss.clone_index(own)
             quantizer, ids = copy.deepcopy((self._quantizer, self.ids), memo)
-            others = self.kept, ids, self._next_id, self.norms
-            return type(self)(clone, self.n_features, self.metric, quantizer, *others)
+            return type(self)(**vars(replace(self._parts(), faiss_index=clone, quantizer=quantizer, ids=ids)))
+
+    def _parts(self) -> Parts:
+        shown = self.faiss_index, self.n_features, self.metric, self._quantizer, self.kept
+        return Parts(*shown, self.ids, self._next_id, self.norms)
 
     @property
     def quantizer(self) -> Quantizer | None:
@@ -215,12 +229,16 @@ class Index:
         """The ids of the rows (n,), or their numbers."""
         return np.arange(len(self)) if self.ids is None else self.ids
 
+    def _rows(self) -> RowIds:
+        """The ids of the rows; their order is made once."""
+        if self._known.ids is not self.ids or (self._known.n, self._known.next_id) != (len(self), self._next_id):
+            self._known = RowIds(self.ids, len(self), self._next_id)
+        return self._known
+
     @property
     def bytes_per_vector(self) -> int:
         """Size of one row's code and norm, ids and kept vectors not counted."""
-        index = self.faiss_index
-        code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
-        return int(code) + (0 if self.norms is None else self.norms.n_bytes)
+        return self._parts().bytes_per_vector
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
@@ -230,28 +248,28 @@ class Index:
         X = self._checked(X)
         if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
-        return self._put(X, lambda: self._with_more(ids, len(X)), callback)
+        return self._put(X, lambda rows: rows.with_more(ids, len(X)), callback)
 
-    def remove(self, ids: ArrayLike) -> Self:
-        """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them.
+    def remove(self, ids: ArrayLike, *, missing: str = "raise") -> Self:
+        """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them, unless
+        `missing` is "ignore".
 
         The ids of the other rows stay. Where rows are numbered 0, 1, 2, ..., numbering continues after the highest
         number ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
         """
+        ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
         with self._guard.writing(), uninterrupted():
-            positions = identifiers.known_positions(self.ids, len(self), ids)
-            if len(positions):
-                none = np.empty((0, self.n_features), np.float32)
-                self._change(none, none, self._with_others(self.row_ids[:0], positions))
+            rows, none = self._rows(), np.empty((0, self.n_features), np.float32)
+            positions = rows.positions(identifiers.given_ids(ids)) if ignored else rows.known(ids)
+            if (positions >= 0).any():
+                self._change(none, none, rows.with_others(self.row_ids[:0], positions[positions >= 0]))
         return self
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
         X = self._checked(X)
-        names = identifiers.check_ids(ids, len(X))
-        return self._put(
-            X, lambda: self._with_others(names, identifiers.known_positions(self.ids, len(self), names)), callback
-        )
+        names = identifiers.given_ids(ids, len(X))
+        return self._put(X, lambda rows: rows.with_others(names, rows.known(names)), callback)
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,), and add the rows whose ids the index lacks.
@@ -260,8 +278,8 @@ class Index:
         its rows 0, 1, 2, ...; TypeError for ids of another type than the index's.
         """
         X = self._checked(X)
-        names = identifiers.check_ids(ids, len(X))
-        return self._put(X, lambda: self._with_others(names, self._known_of(names)), callback)
+        names = identifiers.given_ids(ids, len(X))
+        return self._put(X, lambda rows: rows.with_others(names, rows.replaced(names)), callback)
 
     def recode(self, quantizer: Quantizer, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Encode all rows by another fitted quantizer; X (n, d) are the most exact rows that you have, in the index's
@@ -282,30 +300,24 @@ class Index:
             self._searched.forget()
         return self
 
-    def _put(self, X: np.ndarray, plan: "Callable[[], _Names]", callback: Callback | None) -> Self:
+    def _put(self, X: np.ndarray, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         with self._guard.reading():
-            plan()  # errors come before the work
-        codes = self._codes(X, callback or ignore)
-        with self._guard.writing(), uninterrupted():
-            self._change(X, codes, plan())  # planned again: another thread may have changed the index meanwhile
+            plan(self._rows())  # errors come before the work
+        if len(X):
+            codes = self._codes(X, callback or ignore)
+            with self._guard.writing(), uninterrupted():
+                self._change(X, codes, plan(self._rows()))  # again: another thread may have changed the index meanwhile
         return self
 
     def _checked(self, X: ArrayLike) -> np.ndarray:
         """Rows X (n, d) that the index can take, kept vectors included."""
+        if np.shape(X) in ((0,), (0, self.n_features)):
+            return np.empty((0, self.n_features), np.float32)
         X = check_magnitude(check_vectors(X, n_features=self.n_features, small=True), metric=self.metric)
         if self.kept is not None:
             self.kept.check(X)
         return X
-
-    def _known_of(self, ids: np.ndarray) -> np.ndarray:
-        """Positions of those ids that the index has; ValueError or TypeError where the others cannot be added."""
-        found = identifiers.positions(self.ids, len(self), ids)
-        new = identifiers.join_ids(self.row_ids[:0], ids)[found < 0]
-        if len(new) and len(self) and self._count() is not None:
-            raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
-        identifiers.join_ids(self.row_ids, new)
-        return found[found >= 0]
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
@@ -318,7 +330,7 @@ class Index:
         with self._guard.writing(other._guard), uninterrupted():
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
-            self._check_mergeable(other)
+            parts.check_mergeable(self._parts(), other._parts())
             norms = self.norms if len(self) else other.norms
             if len(self) and len(other):
                 norms = self.norms and other.norms and self.norms.joined(other.norms)
@@ -327,27 +339,6 @@ class Index:
             self._searched.forget()
             other._searched.forget()
         return self
-
-    def _check_mergeable(self, other: Self) -> None:
-        """ValueError unless the rows of `other` mean the same in this index."""
-        own, its = (
-            {"metric": one.metric, "columns": one.n_features, "kind": type(innermost(one.faiss_index)).__name__}
-            for one in (self, other)
-        )
-        if own != its:
-            raise ValueError(f"an index of {its} cannot be merged into one of {own}; these must be the same")
-        if isinstance(self.quantizer, BitCodes) and isinstance(other.quantizer, BitCodes):
-            probes = np.random.default_rng(0).normal(size=(8, self.n_features))
-            same = np.array_equal(self.quantizer.project(probes), other.quantizer.project(probes))
-        else:
-            same = faiss_index.same_codes(self.faiss_index, other.faiss_index)
-            same &= self.bytes_per_vector == other.bytes_per_vector
-            if self.norms is not None and other.norms is not None and self.norms.n_bytes:
-                same &= self.norms.same(other.norms)
-        if not same:
-            raise ValueError(
-                "indexes of different quantizers cannot be merged; build both with the same fitted quantizer"
-            )
 
     @property
     def n_lists(self) -> int | None:
@@ -375,7 +366,8 @@ class Index:
         Q: ArrayLike,
         k: int = 10,
         *,
-        among: ArrayLike | Sequence[ArrayLike] | None = None,
+        among: Rows = None,
+        exclude: Rows = None,
         oversample: float | None = None,
         asymmetric: bool = False,
         callback: Callback | None = None,
@@ -385,79 +377,103 @@ class Index:
         among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or one for each
             query, as a list of q of these or a mask (q, len(self)). An inverted file compares as many of them as
             `n_probe` lists have rows, those of the lists nearest to the query, so that k answers are found if k rows
-            are allowed. Else the last places have id -1 (or "") and an infinite score (the largest int32 for
-            "hamming"). ValueError for an unknown id, or if no row is allowed.
+            are allowed. ValueError for an unknown id, or if no row is allowed.
+        exclude: the rows that may not be answers, for example what each user has seen; in the same forms, or none.
         oversample: take `oversample * k` candidates by their codes and re-rank them by the vectors that `keep_vectors`
             kept; the scores are then those of the kept vectors (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
         callback(queries_done, {"total": q}) follows the search.
 
-        An inverted file may visit fewer than k rows: what is missing has id -1 (or "") and an infinite score.
+        Where fewer than k rows are allowed, or an inverted file visits fewer, the last places have id -1 (or "") and an
+        infinite score (the largest int32 for "hamming").
         """
-        Q = check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q", self.metric)
-        k = check_integer(k, "k", low=1)
-        if oversample is not None:
-            oversample = check_real(oversample, "oversample", low=1)
-            if self.kept is None:
-                raise ValueError("oversample needs kept vectors; build the index with keep_vectors=True")
-        if asymmetric and not isinstance(self.quantizer, LinearBits):
-            raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
+        Q, k = self._asked(Q), check_integer(k, "k", low=1)
         with self._guard.reading():
-            groups, done = identifiers.allowed_groups(self.ids, len(self), among, len(Q)), 0
-            parts: list[tuple[np.ndarray, np.ndarray]] = []
-            for queries, allowed in groups:
-                for first in range(0, len(queries), _CHUNK // 16):
-                    chunk = Q[queries[first : first + _CHUNK // 16]].astype(np.float32, copy=False)
-                    parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric, allowed))
-                    done += len(chunk)
-                    if callback is not None:
-                        callback(done, {"total": len(Q)})
-            scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
-            if len(groups) > 1:
-                order = np.argsort(np.concatenate([queries for queries, _ in groups]))
-                scores, positions = scores[order], positions[order]
-            return scores, identifiers.named(positions, self.ids)
+            query, rows = self._query(oversample, asymmetric), self._rows()
+            found = query.nearest(Q, k, Selection.of(rows, among, exclude, len(Q)), callback or ignore)
+            return found[0], rows.named(found[1])
 
-    def _nearest(
-        self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool, allowed: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k), of the rows at sorted positions `allowed` (m,) or of all."""
-        if k == 0:
-            return np.empty((len(Q), 0), np.float32), np.empty((len(Q), 0), np.int64)
-        Q = normalised(Q) if self.metric == "cosine" else Q
-        if oversample is None or self.kept is None:
-            return self.candidates(Q, k, asymmetric, allowed)
-        most = int(min(len(self), np.ceil(k * oversample)))
-        positions = self.candidates(Q, most, asymmetric, allowed, rescored=True)[1]
-        return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
-
-    def candidates(
+    def search_radius(
         self,
-        Q: np.ndarray,
-        k: int,
-        asymmetric: bool = False,
-        allowed: np.ndarray | None = None,
+        Q: ArrayLike,
+        r: float,
         *,
-        rescored: bool = False,
+        among: Rows = None,
+        exclude: Rows = None,
+        oversample: float | None = None,
+        asymmetric: bool = False,
+        callback: Callback | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All rows nearer than r to each query Q (q, d): (limits (q + 1,), scores (m,), ids (m,)), as FAISS's
+        `range_search`. The answers of query i are `limits[i]:limits[i + 1]`, nearest first.
+
+        r: limit of the scores, itself not included: of squared distances for "l2" (r=4 for a distance below 2), of
+            inner products or cosines, which are larger than r, and of differing bits (r=3 for up to two).
+
+        Other arguments as in `search`, whose answers these are: an inverted file visits `n_probe` lists, and where rows
+        are rescored, more candidates are taken until half of them are not nearer than r.
+        """
+        Q = self._asked(Q)
+        if not isinstance(r, Real) or np.isnan(float(r)):
+            raise ValueError(f"r is {r!r}; it must be a number, the limit of scores")
+        with self._guard.reading():
+            query, rows = self._query(oversample, asymmetric), self._rows()
+            found = query.within(Q, float(r), Selection.of(rows, among, exclude, len(Q)), callback or ignore)
+            return *found[:2], rows.named(found[2])
+
+    def similar(
+        self,
+        ids: ArrayLike,
+        k: int = 10,
+        *,
+        among: Rows = None,
+        exclude: Rows = None,
+        oversample: float | None = None,
+        callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
+        """The k rows nearest to those of ids (m,), each without itself: (scores, ids), as `search`, whose arguments
+        these are. Rows that equal it are answers.
+
+        Queries are the kept vectors, else the decoded rows, for "hamming" the bits. ValueError for an unknown id.
+        """
+        k = check_integer(k, "k", low=1)
+        with self._guard.reading():
+            query, rows = self._query(oversample), self._rows()
+            positions = rows.found(ids)
+            selection = Selection.of(rows, among, exclude, len(positions))
+            bits = self.metric == "hamming" and oversample is None
+            Q = faiss_index.flat_codes(self.faiss_index)[positions] if bits else self._vectors(positions)
+            own = selection.without(np.arange(len(positions)), positions)
+            found = query.nearest(Q, k, own, callback or ignore)
+            return found[0], rows.named(found[1])
+
+    def vectors(self, ids: ArrayLike) -> np.ndarray:
+        """The rows (m, d) float32 of ids (m,): the kept vectors, else the decoded codes, which for "cosine" are of the
+        normalised rows. ValueError for an unknown id, and for bits without kept vectors."""
+        with self._guard.reading():
+            return self._vectors(self._rows().found(ids))
+
+    def _vectors(self, positions: np.ndarray) -> np.ndarray:
+        return self.decoded(positions) if self.kept is None else self.kept.rows(positions)
+
+    def decoded(self, positions: np.ndarray) -> np.ndarray:
+        """Decoded codes (m, d) float32 of the rows at `positions` (m,), of normalised rows for "cosine"."""
+        if self.metric == "hamming":
+            raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
+        return searching.decoded_rows(cast(faiss.Index, self.faiss_index), positions, self._searched)
+
+    def _asked(self, Q: ArrayLike) -> np.ndarray:
+        return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q", self.metric)
+
+    def candidates(self, Q: np.ndarray, k: int, *, rescored: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes alone, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
         if kept vectors will rank them."""
-        if self.metric != "hamming":
-            index = cast(faiss.Index, self.faiss_index)
-            return searching.nearest(index, Q, k, self._searched, self.norms, allowed, rescored=rescored)
-        codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
-        if allowed is not None:  # the allowed codes alone, filled up to k places
-            codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)
-            index.add(codes)
-        found = min(k, len(codes))
-        if asymmetric:
-            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
-        else:
-            scores, numbers = index.search(cast(BitCodes, self.quantizer).encode(Q), found)
-        if allowed is None:
-            return scores, numbers
-        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
-        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
+        return self._query(1.0 if rescored else None).candidates(Q, k)
+
+    def _query(self, oversample: float | None = None, asymmetric: bool = False) -> Query:
+        quantizer = self.quantizer if self.metric == "hamming" else None  # others stay unopened
+        parts = self.faiss_index, self.metric, quantizer, self.norms, self.kept, self._searched
+        return Query(*parts, oversample, asymmetric)
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
@@ -469,18 +485,8 @@ class Index:
         answers with positions, and `Index.load(path).ids[positions]` are the names.
         """
         with self._guard.reading():
-            config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
-            config |= {} if self._next_id is None else {"next_id": self._next_id}
             place = os.path.realpath(path)
-            with saving_folder(path, "index", config, overwrite or place in self._folders) as folder:
-                write_faiss(parts.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
-                ids = {} if self.ids is None else pack_ids("row", self.ids)
-                norms = {} if self.norms is None else parts.packed_norms(self.norms)
-                write_arrays(folder / "arrays.safetensors", ids | norms)
-                if self.quantizer is not None:
-                    self.quantizer.save(folder / "quantizer")
-                if self.kept is not None:
-                    self.kept.save(folder / "vectors.npy")
+            parts.write_parts(self._parts(), path, overwrite or place in self._folders)
             self._folders.add(place)
 
     @classmethod
@@ -516,7 +522,7 @@ class Index:
             callback(first + len(chunk), {"total": len(X)})
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _change(self, X: np.ndarray, codes: np.ndarray, after: "_Names") -> None:
+    def _change(self, X: np.ndarray, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         self._searched.forget()
         before, kept, norms = len(self), self.kept, self.norms
@@ -546,38 +552,3 @@ class Index:
         if not isinstance(self.quantizer, VectorCodes) or self.quantizer.keeps_norms:
             return None
         return Norms.shared(X, bool(self.quantizer.normalized_))
-
-    def _count(self) -> int | None:
-        """The id of the next row where rows are counted, None where they have names."""
-        return len(self) if self.ids is None else self._next_id
-
-    def _with_more(self, ids: ArrayLike | None, n: int) -> "_Names":
-        """What ids are after n rows under `ids` are added; an empty index takes names and numbers."""
-        counted, none = self._count() is not None, np.empty(0, np.int64)
-        if len(self) and (ids is None) != counted:
-            if counted:
-                raise ValueError("ids is given, but this index counts its rows; give none (no --ids, no column of ids)")
-            raise ValueError("ids is missing, and this index names its rows; give one a row (--ids FILE, or a column)")
-        if ids is not None:
-            old = none if self.ids is None else self.ids
-            return _Names(identifiers.join_ids(old, identifiers.check_ids(ids, n)), none, None)
-        if self._next_id is None:
-            return _Names(None, none, None)
-        last = self._next_id + n
-        return _Names(np.concatenate([self.row_ids, np.arange(self._next_id, last)]), none, last)
-
-    def _with_others(self, ids: np.ndarray, positions: np.ndarray) -> "_Names":
-        """What ids are after rows of `ids` are added and those at `positions` are taken out."""
-        gone = np.sort(positions)
-        if not len(self):
-            return _Names(ids, gone, None)
-        return _Names(np.delete(np.concatenate([self.row_ids, ids]), gone), gone, self._count())
-
-
-class _Names(NamedTuple):
-    """Ids after a change (n,), None where rows are numbered; sorted positions of the rows that it takes out; the
-    number of the next row where rows are counted with gaps."""
-
-    ids: np.ndarray | None
-    gone: np.ndarray
-    next_id: int | None

@@ -16,11 +16,22 @@ import numpy as np
 from nearkin._check import check_choice, check_integer, has_unit_rows
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._fields import StrPath, counted
-from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
+from nearkin._storage import (
+    SavedArrays,
+    damage_named,
+    pack_ids,
+    read_arrays,
+    read_config,
+    read_saved,
+    saving_folder,
+    unpack_ids,
+    write_arrays,
+)
+from nearkin._types import Record
 from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
-from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss
+from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss, same_codes, write_faiss
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
@@ -137,11 +148,58 @@ class Parts:
     faiss_index: FaissIndex
     d: int
     metric: str
-    quantizer: SavedQuantizer | None
+    quantizer: Quantizer | SavedQuantizer | None
     kept: KeptVectors | None
     ids: np.ndarray | None
     next_id: int | None
     norms: Norms | None
+
+    @property
+    def bytes_per_vector(self) -> int:
+        """Size of one row's code and norm."""
+        index = self.faiss_index
+        code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
+        return int(code) + (0 if self.norms is None else self.norms.n_bytes)
+
+
+def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
+    """Write the folder of an index, whole or not at all."""
+    config: Record = {"metric": parts.metric, "n_features": parts.d, "n_rows": int(parts.faiss_index.ntotal)}
+    config |= {} if parts.next_id is None else {"next_id": parts.next_id}
+    with saving_folder(path, "index", config, overwrite) as folder:
+        write_faiss(with_integer_ids(parts.faiss_index, parts.ids), folder / "index.faiss")
+        ids = {} if parts.ids is None else pack_ids("row", parts.ids)
+        norms = (
+            {}
+            if parts.norms is None
+            else dict(zip(NORMS, (parts.norms.codes, parts.norms.levels, parts.norms.centre), strict=True))
+        )
+        write_arrays(folder / "arrays.safetensors", ids | norms)
+        if parts.quantizer is not None:
+            own = parts.quantizer
+            (own.open() if isinstance(own, SavedQuantizer) else own).save(folder / "quantizer")
+        if parts.kept is not None:
+            parts.kept.save(folder / "vectors.npy")
+
+
+def check_mergeable(parts: Parts, others: Parts) -> None:
+    """ValueError unless the rows of `others` mean the same in the index of `parts`."""
+    own, its = (
+        {"metric": one.metric, "columns": one.d, "kind": type(innermost(one.faiss_index)).__name__}
+        for one in (parts, others)
+    )
+    if own != its:
+        raise ValueError(f"an index of {its} cannot be merged into one of {own}; these must be the same")
+    if isinstance(parts.quantizer, BitCodes) and isinstance(others.quantizer, BitCodes):
+        probes = np.random.default_rng(0).normal(size=(8, parts.d))
+        same = np.array_equal(parts.quantizer.project(probes), others.quantizer.project(probes))
+    else:
+        same = same_codes(parts.faiss_index, others.faiss_index)
+        same &= parts.bytes_per_vector == others.bytes_per_vector
+        if parts.norms is not None and others.norms is not None and parts.norms.n_bytes:
+            same &= parts.norms.same(others.norms)
+    if not same:
+        raise ValueError("indexes of different quantizers cannot be merged; build both with the same fitted quantizer")
 
 
 def read_parts(path: Path) -> Parts:
@@ -193,11 +251,6 @@ def read_norms(path: StrPath) -> Norms | None:
     with damage_named(found.path):
         norms = saved_norms(found.arrays, rows).alone()
         return norms if norms.n_bytes else None
-
-
-def packed_norms(norms: Norms) -> dict[str, np.ndarray]:
-    """Norms as named arrays."""
-    return dict(zip(NORMS, (norms.codes, norms.levels, norms.centre), strict=True))
 
 
 def saved_norms(arrays: dict[str, np.ndarray], shape: tuple[int, int]) -> Norms:

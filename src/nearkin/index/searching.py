@@ -471,10 +471,17 @@ class Ranking:
         return np.column_stack([factors - 1, sizes, left - factors * errors])
 
 
+def decoded_rows(index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+    """Decoded rows (m, d) of an index at `positions` (m,)."""
+    return _turned_back(index, decoded(Scan(index), positions, kept)[0] - bias(index))
+
+
 def rows_at_norms(index: faiss.Index, norms: Norms, positions: np.ndarray, kept: Kept) -> np.ndarray:
     """Rows (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
     rows = Ranking.of(Scan(index), norms, kept).rows(positions)
-    if not isinstance(index, faiss.IndexPreTransform):
-        return rows
-    A = matrix(index)
-    return np.hstack([rows[:, : A.shape[1]] @ A.T, rows[:, A.shape[1] :]])
+    return np.hstack([_turned_back(index, rows[:, :-1]), rows[:, -1:]])
+
+
+def _turned_back(index: faiss.Index, rows: np.ndarray) -> np.ndarray:
+    """Rows (m, d') behind the rotation of an index, without its bias, as (m, d) in front of it."""
+    return rows @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else rows

@@ -24,7 +24,7 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.identifiers import positions
+from nearkin.index.identifiers import RowIds
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
 from nearkin.metrics.retrieval import ExactNeighbours
@@ -73,9 +73,8 @@ def change_rows(
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
                 gone = as_own(ids, index.ids)
-                known = gone[positions(index.ids, len(index), gone) >= 0] if missing_ok else gone
-                missing = len(gone) - len(known)
-                index.remove(known)
+                index.remove(gone, missing="ignore" if missing_ok else "raise")
+                missing = len(gone) - (len(before) - len(index))
         with steps.step("save"):
             run = read_record(path, RUN)
             save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})
@@ -93,7 +92,7 @@ def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | 
         if run is not None:
             write_record(fresh / RUN, run)
         if (path / LEFT).is_file():
-            move_left(path, fresh, positions(index.row_ids, len(index), before))
+            move_left(path, fresh, RowIds(index.ids, len(index)).positions(before))
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:

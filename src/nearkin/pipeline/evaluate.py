@@ -16,7 +16,7 @@ from nearkin._storage import read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.identifiers import positions
+from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.probing import FullSearch, probing_curve
 from nearkin.index.searching import normalised
@@ -161,7 +161,7 @@ def exact_neighbors(
     nearest.finalize()
 
     def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        places = positions(own, len(file), ids)
+        places = RowIds(own, len(file)).positions(ids)
         read, where = np.unique(np.maximum(places, 0), return_inverse=True)
         X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
         return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
@@ -263,11 +263,11 @@ def judge_by_label(
 def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, np.ndarray]:
     """Measures (q,) of the answers, of which there are as many as rows; mAP@K of the first K in a large index. Rows of
     equal scores, such as those with one code, are in random order: measures are expected values."""
-    n = len(index)
+    n, ids = len(index), RowIds(index.ids, len(index))
     K = n if n <= _FULL_RANKING else _FULL_RANKING // 100
     scores, places = np.empty((len(Q), K)), np.empty((len(Q), K), np.int64)
     for some, near, found in FullSearch(index, Q, K).parts():
-        own = positions(index.ids, n, found)
+        own = ids.positions(found)
         scores[some], places[some] = near[:, :K], own if n == K else drawn_order(near, own, some)[:, :K]
     relevant, totals = relevant_rows(query_labels, labels, len(Q), n), np.empty(len(Q), np.int64)
     hits = np.empty(places.shape, bool)
@@ -356,9 +356,9 @@ def judge_relevance(
             parts = FullSearch(index, Q, DEPTH, times).parts(callback)
             if exact is not None:
                 parts = _exact_parts(exact, Q, exact_metric(index), callback)
-            values = {at: np.empty(len(Q)) for at in (NDCG, RECALL, MRR)}
+            values, rows = {at: np.empty(len(Q)) for at in (NDCG, RECALL, MRR)}, RowIds(index.ids, n)
             for some, scores, ids in parts:
-                places = positions(index.ids, n, ids) if exact is None else ids
+                places = rows.positions(ids) if exact is None else ids
                 for at, own in graded_values(places, judged.grades[some], scores).items():
                     values[at][some] = own
         row: Record = {"search": name, "oversample": times} | {at: float(own.mean()) for at, own in values.items()}

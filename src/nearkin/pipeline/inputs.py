@@ -17,7 +17,7 @@ from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.coordinates import with_ids
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
-from nearkin.index.identifiers import positions
+from nearkin.index.identifiers import RowIds
 from nearkin.pipeline.run import RUN, read_record
 from nearkin.records import Interactions
 
@@ -163,7 +163,7 @@ def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
     own = coded.row_ids
     if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
         raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
-    columns = positions(sides.right_ids, len(sides.right_ids), own)
+    columns = RowIds(sides.right_ids, len(sides.right_ids)).positions(own)
     return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
 
@@ -274,7 +274,7 @@ def _undecoded(cell: str) -> bool:
 
 def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
     """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
-    return positions(ids.astype(str), len(ids), np.asarray(wanted).astype(str))
+    return RowIds(ids.astype(str), len(ids)).positions(np.asarray(wanted).astype(str))
 
 
 def pairs_behind(index: StrPath) -> str | None:

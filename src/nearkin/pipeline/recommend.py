@@ -10,15 +10,12 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._check import check_integer
-from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath
 from nearkin._pairs import number_ids
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.index.identifiers import named
-from nearkin.index.searching import normalised
 from nearkin.metrics.ranking import recommend
-from nearkin.metrics.retrieval import without_own
 from nearkin.pipeline import inputs
 from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
 from nearkin.pipeline.outputs import Answers, check_ending, write_answers
@@ -106,15 +103,15 @@ def similar_folder(
             new = model.embed_left(history) if is_left else model.embed_right(history)
             names = history.left_ids if is_left else history.right_ids
         rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word, others)
-    left, right = (new, X - X.mean(axis=0)) if by_distance else (normalised(new), normalised(X))
-    itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
+    index = nk.Index.build(X - X.mean(axis=0) if by_distance else X, metric="l2" if by_distance else "cosine")
 
     def answer(block: np.ndarray) -> Answers:
-        if by_distance:
-            numbers = without_own(nearest_rows(right, right[block], k + 1), block)
-            scores = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
+        if history is not None:
+            scores, numbers = index.search(new[block], k)
         else:
-            scores, numbers = recommend(left, right, k, seen=itself, rows=block)
+            scores, numbers = index.similar(block, min(k, max(1, len(X) - 1)))
+        if by_distance:
+            scores = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
         return names[block], scores, own[numbers]
 
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine_similarity")

@@ -1,4 +1,4 @@
-"""A search among allowed rows is the search of an index of these rows; `upsert` is `update` and `add` in one step."""
+"""A search among allowed rows, or without some, is that of an index of the others; `upsert` is `update` and `add`."""
 
 import faiss
 import numpy as np
@@ -112,21 +112,44 @@ def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("among", "message"),
+    ("given", "message"),
     [
-        ([], "among allows no row"),
-        (np.zeros(400, bool), "among allows no row"),
-        (np.ones(399, bool), r"among is a mask of shape \(399,\); it must be \(400,\)"),
-        ([3, 400, 401], "among has ids: 2 ids are not in the index, the first is 400"),
-        (["3"], "among has ids: 1 id is not in the index"),
-        ([[1]] * 19, "among has 19 sets of rows and there are 20 queries"),
-        ([[1], [], *[[2]] * 18], "query 1: among allows no row"),
-        (np.ones((20, 399), bool), r"query 0: among is a mask of shape \(399,\)"),
+        ({"among": []}, "among allows no row"),
+        ({"among": np.zeros(400, bool)}, "among allows no row"),
+        ({"among": [[1], [], *[[2]] * 18]}, "query 1: among allows no row"),
+        *(
+            ({name: given}, f"{where}{name} {message}")
+            for name in ("among", "exclude")
+            for given, where, message in [
+                (np.ones(399, bool), "", r"is a mask of shape \(399,\); it must be \(400,\)"),
+                ([3, 400, 401], "", "has ids: 2 ids are not in the index, the first is 400"),
+                (["3"], "", "has ids: 1 id is not in the index"),
+                ([[1]] * 19, "", "has 19 sets of rows and there are 20 queries"),
+                (np.ones((20, 399), bool), "query 0: ", r"is a mask of shape \(399,\)"),
+            ]
+        ),
     ],
 )
-def test_what_cannot_be_allowed(among: object, message: str) -> None:
+def test_what_cannot_be_selected(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        nk.Index.build(X).search(Q, 3, among=among)
+        nk.Index.build(X).search(Q, 3, **given)
+
+
+def test_what_each_user_has_seen_is_no_answer() -> None:
+    """Sets of any size, one of nearly all rows among them: as a search for all rows without these."""
+    index = nk.Index.build(X, LISTS["product codes"][0](), ids=[f"item {i}" for i in range(400)], n_probe=20)
+    every = index.search(Q, 400)[1]
+    seen = [every[i, : (i % 4) * 5].tolist() for i in range(len(Q))]
+    seen[7] = index.ids[3:].tolist()
+    ids = index.search(Q, 5, exclude=seen)[1]
+    for found, rows, gone in zip(ids.tolist(), every.tolist(), seen, strict=True):
+        assert found == [*[name for name in rows if name not in gone][:5], "", ""][:5]
+    for gone in (every[0, :7], np.isin(index.ids, every[0, :7]), index.ids[:380]):
+        names = index.ids[gone] if gone.dtype == bool else gone
+        shared = [[name for name in rows if name not in names][:5] for rows in every.tolist()]
+        assert index.search(Q, 5, exclude=gone)[1].tolist() == shared
+    assert (index.search(Q, 2, exclude=index.ids)[1] == "").all()
+    assert (index.search(Q, 2, exclude=[])[1] == every[:, :2]).all()
 
 
 def test_upsert_replaces_known_ids_and_adds_others_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
