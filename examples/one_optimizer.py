@@ -6,7 +6,7 @@ python examples/one_optimizer.py
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 import nearkin as nk
 
@@ -26,7 +26,7 @@ def main() -> None:
         net, lr=0.05, momentum=0.9, others=lambda rest: torch.optim.AdamW(rest, lr=3e-3)
     )
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=[0.05, 3e-3], total_steps=STEPS)
-    average = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(0.98))
+    average = AveragedModel(net, multi_avg_fn=nk.orthogonal.orthogonal_average(0.98))
     for step in range(STEPS):
         rows = torch.randint(1200, (64,))
         optimizer.zero_grad()
@@ -37,13 +37,10 @@ def main() -> None:
         average.update_parameters(net)
         if step % 100 == 99:
             print(f"step {step + 1}: loss {loss.item():.3f}, learning rates {scheduler.get_last_lr()}")
-    for layer in (average.module[0], average.module[2]):  # an average of orthonormal matrices is not orthonormal
-        nk.orthogonal.orthogonal_(layer, "weight", init="nearest")
-    for name, model in (("network", net), ("average", average.eval())):
+    for name, model in (("network", net), ("average", average.module)):
         correct = (model(images[1200:]).argmax(1) == labels[1200:]).float().mean()
-        print(f"{name}: test accuracy {correct:.3f}")
-    error = torch.linalg.matrix_norm(net[2].weight @ net[2].weight.T - torch.eye(64))
-    print(f"||W W^T - I|| of the second layer: {error:.1e}")
+        error = torch.linalg.matrix_norm(model[2].weight @ model[2].weight.T - torch.eye(64))
+        print(f"{name}: test accuracy {correct:.3f}, ||W W^T - I|| of the second layer {error:.1e}")
 
 
 if __name__ == "__main__":

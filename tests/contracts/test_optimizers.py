@@ -16,7 +16,7 @@ from torch.optim import lr_scheduler, swa_utils
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import random_skew
-from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow, is_orthogonal
+from nearkin.orthogonal import Adam, GivensDescent, MixedOptimizer, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering
 
 Build = Callable[..., Any]
@@ -260,7 +260,8 @@ def test_integer_parameters(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lr": 0.0}, "lr is 0.0"),
+        ({"lr": torch.ones(2)}, r"lr is a tensor of shape \(2,\)"),
+        ({"lr": torch.tensor(-1.0)}, "lr is -"),
         ({"lr": -1.0}, "lr is -"),
         ({"lr": float("nan")}, r"lr is nan|lr is .*nan"),
         ({"lr": float("inf")}, "lr is inf"),
@@ -428,8 +429,58 @@ def test_state_of_another_precision_is_converted(
 @each_kind
 def test_state_of_another_kind_of_optimizer_is_refused(name: str) -> None:
     p = nn.Parameter(point((6, 6), 1))
-    with pytest.raises(ValueError, match=r"state_dict lacks 'selection'"):
+    with pytest.raises(ValueError, match=r"a group without 'random_state'"):
         OPTIMIZERS[name]([p], 0.1).load_state_dict(torch.optim.SGD([p], 0.1).state_dict())
+
+
+@each_kind
+@pytest.mark.parametrize("moments", MOMENTS)
+def test_a_rate_may_be_zero_or_a_tensor(name: str, moments: str) -> None:
+    starts = [point((6, 6), 1), point((7, 4), 2)]
+    targets = [nearby(start) for start in starts]
+    found = list[list[Tensor]]()
+    for lr in (0.1, torch.tensor(0.1, dtype=torch.float64), 0.0, torch.tensor(0.0)):
+        params = [nn.Parameter(start.clone()) for start in starts]
+        optimizer = OPTIMIZERS[name](params, lr, **MOMENTS[moments])
+        schedule = lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 3)
+        for _ in range(3):
+            train(optimizer, params, targets, 1)
+            schedule.step()
+        assert type(optimizer.param_groups[0]["lr"]) is type(lr)  # a schedule writes into a tensor
+        found.append([p.detach() for p in params])
+    for number, start in enumerate(starts):
+        torch.testing.assert_close(found[0][number], found[1][number], rtol=0, atol=1e-13)
+        for still in (found[2][number], found[3][number]):
+            torch.testing.assert_close(still, start, rtol=0, atol=1e-14)
+
+
+@each_kind
+@pytest.mark.parametrize("form", [{}, {"flatten_optimizer_state_dict": True}, {"full_state_dict": True}], ids=str)
+def test_checkpoint_helpers_of_torch_keep_everything(name: str, form: dict[str, bool]) -> None:
+    """They take the state of parameters and the options of groups, by name, and drop all else."""
+    helpers = pytest.importorskip("torch.distributed.checkpoint.state_dict")
+
+    def fresh(random_state: int) -> tuple[nn.Module, Any]:
+        net = nn.ParameterDict({str(n): nn.Parameter(point((6, 6), n, torch.bfloat16)) for n in range(2)})
+        rest = nn.Parameter(torch.ones(3))
+        net["rest"] = rest
+        seeds = {} if name.startswith("riemannian") else {"random_state": random_state}
+        first = OPTIMIZERS[name.replace("greedy", "random")]([net["0"], net["1"]], 0.1, momentum=Adam(), **seeds)
+        return net, MixedOptimizer(first, torch.optim.AdamW([rest]))
+
+    def go_on(net: Any, optimizer: Any) -> None:
+        pull = [point((6, 6), n, torch.bfloat16) for n in (3, 4)]
+        train(optimizer, [net["0"], net["1"], net["rest"]], [*pull, torch.zeros(3)], 2)
+
+    (net, optimizer), (other, resumed) = fresh(0), fresh(1)
+    go_on(net, optimizer)
+    options = helpers.StateDictOptions(**form)
+    saved = copy.deepcopy(helpers.get_state_dict(net, optimizer, options=options))
+    model, state = saved
+    helpers.set_state_dict(other, resumed, model_state_dict=model, optim_state_dict=state, options=options)
+    go_on(net, optimizer)
+    go_on(other, resumed)
+    assert all(torch.equal(one, net[key]) for key, one in other.items())
 
 
 @each_kind

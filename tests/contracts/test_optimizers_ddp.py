@@ -1,11 +1,11 @@
-"""Every optimizer under DistributedDataParallel: two processes with data of their own hold the same points.
-
-Bit for bit, and they are those of one process that sees all the data.
+"""Every optimizer under DistributedDataParallel, and a network sharded too: two processes with data of their own hold
+the same points, bit for bit, and they are those of one process that sees all the data.
 """
 
 import os
 import sys
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.fsdp import fully_shard
 from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from nearkin.linalg.orthonormal import orthogonality_error
-from nearkin.orthogonal import orthogonal_optimizer
+from nearkin.orthogonal import Adam, orthogonal_, orthogonal_optimizer
+from nearkin.orthogonal.optimizer import whole
 from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS, point
 from tests.processes import FORKSERVER
 
@@ -80,20 +83,46 @@ def trained(moments: str, dtype: torch.dtype, rank: int | None) -> dict[str, dic
     return dict(zip(OPTIMIZERS, points, strict=True))
 
 
-def mixed(rank: int) -> list[Tensor]:
-    """A whole network with one optimizer, matrices on the manifold and the rest by AdamW."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
-    with torch.no_grad():
-        net[0].weight.copy_(point((6, 6), 0, torch.float32))
-    optimizer = orthogonal_optimizer(net, 0.05, others=lambda rest: torch.optim.AdamW(rest, 1e-2))
-    model = DistributedDataParallel(net)
+def network(how: str | None) -> tuple[nn.Sequential, nn.Module, Any]:
+    """A network of matrices on the manifold and others, what trains it, and one optimizer for all of it."""
+    net = nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 7), nn.Tanh(), nn.Linear(7, 2))
+    for number, layer in enumerate((net[0], net[2], net[4])):
+        nn.init.normal_(layer.weight, generator=torch.Generator().manual_seed(number))
+        nn.init.zeros_(layer.bias)
+    model: nn.Module = DistributedDataParallel(net) if how == "ddp" else net
+    if how == "fsdp":
+        for part in (net[0], net[2], net):
+            fully_shard(part)
+    for number in (0, 2):
+        orthogonal_(net[number], random_state=number)
+    others = partial(torch.optim.AdamW, lr=1e-2)
+    return net, model, orthogonal_optimizer(net, 0.05, method="flow", momentum=Adam(), others=others)
+
+
+def go_on(model: nn.Module, optimizer: Any, rank: int | None) -> list[float]:
+    """The losses of a few steps, the mean of all ranks' rows."""
+    losses = list[float]()
     for step in range(STEPS):
         optimizer.zero_grad()
-        rows = torch.randn(8, 6, generator=torch.Generator().manual_seed(10 * step + rank))
-        model(rows).square().mean().backward()
+        numbers = range(RANKS) if rank is None else [rank]
+        rows = [torch.randn(8, 6, generator=torch.Generator().manual_seed(10 * step + number)) for number in numbers]
+        loss = model(torch.cat(rows)).square().mean()
+        loss.backward()
+        losses.append(float(loss.detach()))
         optimizer.step()
-    return [p.detach() for p in net.parameters()]
+    return losses
+
+
+def mixed(how: str | None, rank: int | None) -> tuple[list[float], list[Tensor]]:
+    """Losses and parameters of the whole network; what is sharded is saved half-way and goes on from there."""
+    net, model, optimizer = network(how)
+    losses = go_on(model, optimizer, rank)
+    if how == "fsdp":
+        first, second = get_state_dict(net, optimizer)
+        net, model, optimizer = network(how)
+        set_state_dict(net, optimizer, model_state_dict=first, optim_state_dict=second)
+    losses += go_on(model, optimizer, rank)
+    return losses, [whole(p) for p in net.parameters()]
 
 
 def work(number: int, folder: str, rank: int | None = None) -> None:
@@ -104,7 +133,7 @@ def work(number: int, folder: str, rank: int | None = None) -> None:
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=RANKS, timeout=timedelta(minutes=5))
     found = {str(kind): trained(*kind, rank) for kind in KINDS}
-    torch.save((found, mixed(rank)), Path(folder, f"{rank}.pt"))
+    torch.save((found, {how: mixed(how, rank) for how in ("ddp", "fsdp")}), Path(folder, f"{rank}.pt"))
     dist.destroy_process_group()
 
 
@@ -116,7 +145,7 @@ def alone() -> dict[str, dict[str, dict[str, Tensor]]]:
 @pytest.fixture(scope="module")
 def ranks(
     alone: dict[str, dict[str, dict[str, Tensor]]], tmp_path_factory: pytest.TempPathFactory
-) -> list[tuple[dict[str, dict[str, dict[str, Tensor]]], list[Tensor]]]:
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """What both hold; their loops are compiled already, by the process alone."""
     if sys.platform == "win32":
         pytest.skip("gloo over a file meets on POSIX systems")
@@ -142,7 +171,13 @@ def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], 
         assert orthogonality_error(value.flatten(1) if key == "convolution" else value) < ON[dtype]
 
 
-def test_two_processes_hold_one_mixed_model(ranks: Any) -> None:
-    (_, first), (_, second) = ranks
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    assert orthogonality_error(first[0]) < 4e-5
+@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+def test_two_processes_train_a_network_to_the_loss_of_one(how: str, ranks: Any) -> None:
+    """Sharded matrices too: each is gathered for its step, and every process keeps its rows."""
+    (first, points), (second, others) = (found[how] for _, found in ranks)
+    losses, expected = mixed(None, None)
+    assert [(a + b) / 2 for a, b in zip(first, second, strict=True)] == pytest.approx(losses, rel=1e-4)
+    for value, other, one in zip(points, others, expected, strict=True):
+        assert torch.equal(value, other)
+        torch.testing.assert_close(value, one, rtol=0, atol=NEAR[torch.float32])
+    assert max(orthogonality_error(points[number]) for number in (0, 2)) < ON[torch.float32]

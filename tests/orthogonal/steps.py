@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from nearkin.linalg.haar import haar_orthogonal
+from nearkin.orthogonal.optimizer import seed_of_step
 
 
 def problem(d: int, k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -23,3 +24,8 @@ def stepped(
     p.grad = G
     optimizer([p], lr, **options).step()
     return p.detach()
+
+
+def first_draws(random_state: int) -> torch.Generator:
+    """What an optimizer of this seed draws from in its first step."""
+    return torch.Generator().manual_seed(seed_of_step(random_state, 1))

@@ -13,7 +13,7 @@ from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
-from tests.orthogonal.steps import problem, stepped
+from tests.orthogonal.steps import first_draws, problem, stepped
 
 MATCHINGS = {"greedy": greedy_matching, "steepest": max_weight_matching}
 
@@ -33,10 +33,8 @@ def test_one_step_is_algorithm_2(selection: str, d: int) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_random_selection_draws_from_its_generator(side: str) -> None:
     X, G = problem(6)
-    pairs = random_matching(6, torch.Generator().manual_seed(5))
-    found = stepped(
-        GivensDescent, X, G, 0.1, selection="random", side=side, random_state=torch.Generator().manual_seed(5)
-    )
+    pairs = random_matching(6, first_draws(5))
+    found = stepped(GivensDescent, X, G, 0.1, selection="random", side=side, random_state=5)
     rotation = found @ X.T if side == "left" else X.T @ found
     mask = torch.eye(6, dtype=torch.bool)
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.orthogonal import (
@@ -76,32 +75,6 @@ def test_what_is_no_matrix_is_refused_by_name(function: Callable[[Any], object])
                 orthogonal_(nn.Linear(4, 3), **options)
         with pytest.raises(ValueError, match="NaN or infinity"):
             orthogonal_(torch.full((3, 3), torch.nan), init="nearest")
-
-
-@pytest.mark.parametrize("average", [None, get_ema_multi_avg_fn(0.8)], ids=["mean", "ema"])
-def test_an_average_of_models_is_put_back(average: object) -> None:
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(2, 5, 2), nn.Linear(7, 4), nn.Linear(3, 3))
-    orthogonal_(net[0], random_state=0)
-    orthogonal_(net[1], random_state=0)
-    averaged = AveragedModel(net, multi_avg_fn=average)  # pyright: ignore[reportArgumentType]
-    optimizer = RiemannianDescent(
-        [{"params": [net[0].weight], "layout": "convolution"}, {"params": [net[1].weight]}], 0.3
-    )
-    for step in range(4):
-        for p in (net[0].weight, net[1].weight):
-            p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(step))
-        optimizer.step()
-        averaged.update_parameters(net)
-    inner, before = averaged.module, [p.detach().clone() for p in averaged.module.parameters()]
-    assert not is_orthogonal(inner[1].weight)
-    for layer in (inner[0], inner[1]):
-        orthogonal_(layer, init="nearest")
-    assert is_orthogonal(inner[0].weight.flatten(1), 1e-6)
-    assert is_orthogonal(inner[1].weight, 1e-6)
-    torch.testing.assert_close(inner[1].weight.detach(), nearest_orthogonal(before[2].double()).float())
-    for number in (1, 3, 4, 5):  # biases and the matrix that never was orthonormal
-        assert torch.equal(list(inner.parameters())[number], before[number])
 
 
 def test_parts_of_fully_sharded_parameters_are_refused_by_name() -> None:

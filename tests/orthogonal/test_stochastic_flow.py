@@ -8,7 +8,7 @@ from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.matching import uniform_components
 from nearkin.orthogonal.stochastic_flow import uniform_scale
-from tests.orthogonal.steps import problem, stepped
+from tests.orthogonal.steps import first_draws, problem, stepped
 
 
 @pytest.mark.parametrize("s", [2, 3, 7])
@@ -16,15 +16,13 @@ from tests.orthogonal.steps import problem, stepped
 @pytest.mark.parametrize("scale", ["unbiased", "none"])
 def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale: str) -> None:
     X, G = problem(7, k)
-    components = uniform_components(7, s, torch.Generator().manual_seed(4))
+    components = uniform_components(7, s, first_draws(4))
     Omega, kept = left_skew(X, G), torch.zeros(7, 7, dtype=torch.float64)
     for part in components:
         kept[part[:, None], part[None, :]] = Omega[part[:, None], part[None, :]]
     factor = uniform_scale(7, s) if scale == "unbiased" else 1.0
     expected = torch.matrix_exp(-0.01 * factor * kept) @ X
-    found = stepped(
-        StochasticFlow, X, G, 0.01, component_size=s, scale=scale, random_state=torch.Generator().manual_seed(4)
-    )
+    found = stepped(StochasticFlow, X, G, 0.01, component_size=s, scale=scale, random_state=4)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)  # torch.matrix_exp is good to 3e-11
 
 

@@ -42,7 +42,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     Parameters
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
-    lr: step length, > 0.
+    lr: step length, >= 0.
     selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product),
         "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
     n_matchings: number of edge-disjoint matchings that rotate, one after the other, from one gradient. 1 is the paper's
@@ -58,8 +58,8 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     maximize: ascend instead.
     stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
     layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
-    random_state: seed, NumPy or torch generator of the selection. The default is a fixed seed, so that the replicas of
-        data-parallel training rotate the same pairs.
+    random_state: seed of the selection, or a NumPy or torch generator that draws one. The default is a fixed seed, so
+        that the replicas of data-parallel training rotate the same pairs.
     callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and, if
         `step` was given a closure, its value as "objective".
 
@@ -125,9 +125,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
             return _turn_heaviest(X, G, group["lr"])
         if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
             X, G = X.mT, G.mT
-        if group["selection"] != "random" or not X.is_contiguous() or self.generator.device != X.device:
+        if group["selection"] != "random" or not X.is_contiguous() or self._generator.device != X.device:
             return False
-        order = torch.randperm(len(X), generator=self.generator)
+        order = torch.randperm(len(X), generator=self._drawing(group, state))
         return descend_in_order(X.numpy(), G.contiguous().numpy(), order.numpy(), group["lr"])
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -147,9 +147,11 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["selection"] != "random":
             drawn, known = _heaviest(left_skew(X, M), group)
         elif count == 1:
-            drawn = [uniform_components(d, 2, self.generator) for _ in X]
+            generator = self._drawing(group, state)
+            drawn = [uniform_components(d, 2, generator) for _ in X]
         else:
-            drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in X]
+            generator = self._drawing(group, state)
+            drawn = [torch.cat(random_matchings(d, count, generator)) for _ in X]
         turn_rows(X, G, M, drawn, group, state, rounds=count, exact=group["angle"] == "exact", known=known)
         if right and not plain and len(X) > 1:
             moment.copy_(M.mT)

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.optim import LBFGS, Optimizer
 
 from nearkin._check import check_choice
+from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, as_tall, check_whole
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, as_tall, check_not_flat, whole
 from nearkin.orthogonal.parametrization import layout_of
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
@@ -87,26 +88,20 @@ class MixedOptimizer(Optimizer):
             optimizer.step()
         return loss
 
-    def state_dict(self) -> Record:
-        """Return state and groups in torch's form, and under "own" the other entries of each optimizer."""
-        parts = [optimizer.state_dict() for optimizer in self.optimizers]
-        own = [{name: part[name] for name in part if name not in ("state", "param_groups")} for part in parts]
-        return {**super().state_dict(), "own": own}
-
     def load_state_dict(self, state_dict: Record) -> None:
         """Load a result of `state_dict`; ValueError if it comes from another kind of optimizer or another mix."""
-        own, groups = state_dict.get("own"), list(state_dict.get("param_groups", []))
-        if own is None or len(own) != len(self.optimizers) or len(groups) != len(self._groups()):
+        groups = list(state_dict.get("param_groups", []))
+        if len(groups) != len(self._groups()):
             raise ValueError(
-                f"state_dict has {len(groups)} groups of {len(own or [])} optimizers; it must come from state_dict() "
-                f"of a MixedOptimizer with {len(self._groups())} groups of {len(self.optimizers)} optimizers"
+                f"state_dict has {counted(len(groups), 'group')}; it must come from state_dict() of a MixedOptimizer "
+                f"with {len(self._groups())}"
             )
-        for optimizer, rest in zip(self.optimizers, own, strict=True):
+        for optimizer in self.optimizers:
             count = len(optimizer.param_groups)
             mine, groups = groups[:count], groups[count:]
             numbers = [number for group in mine for number in group["params"]]
             state = {number: state_dict["state"][number] for number in numbers if number in state_dict["state"]}
-            optimizer.load_state_dict({"state": state, "param_groups": mine, **rest})
+            optimizer.load_state_dict({"state": state, "param_groups": mine})
         self.param_groups = self._groups()  # torch has made new dicts
 
     def __getstate__(self) -> Record:
@@ -164,7 +159,7 @@ def orthogonal_optimizer(
     ----------
     params: parameters or groups of them, or a module whose matrices are all orthonormal, convolution kernels included
         (each gets its layout); its vectors, such as biases, need another optimizer.
-    lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
+    lr: step length, >= 0. It means the same for all methods: the flow is not rescaled (scale="none").
     method: "auto", or "riemannian" (the same for all sizes), "flow" (s = d / log d), "givens" (greedy).
     others: function that makes the optimizer of all other parameters of a network, for example
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: its parameters of 2 or more axes
@@ -217,7 +212,7 @@ def _matrices_of(net: nn.Module) -> dict[nn.Parameter, str]:
     layouts: dict[nn.Parameter, str] = {}
     for module in net.modules():
         for name, p in module.named_parameters(recurse=False):
-            check_whole(p, name)
+            check_not_flat(p, name)
             if p.ndim >= 2:
                 layouts.setdefault(p, layout_of(module))
     return layouts
@@ -240,7 +235,7 @@ def _split(net: Any) -> tuple[list[Record], list[nn.Parameter]]:
     own = {
         p: layout
         for p, layout in matrices.items()
-        if p.is_floating_point() and not p.is_meta and is_orthogonal(as_tall(p.detach(), layout))
+        if p.is_floating_point() and not p.is_meta and is_orthogonal(as_tall(whole(p), layout))
     }
     if not own:
         raise ValueError(

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from numbers import Integral
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
@@ -37,6 +38,7 @@ R = TypeVar("R")
 
 LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+SHARED = {"eps": 1e-8, "foreach": True, "check_finite": True}  # options that not every class names
 
 
 # sizes of matrices, in entries or side length, at which the faster way to compute the same step changes
@@ -74,21 +76,41 @@ def working_dtype(p: Tensor) -> torch.dtype:
     return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
-def check_whole(p: Tensor, name: str) -> None:
-    """TypeError if p is only a part of parameters, as fully sharded training makes them."""
-    flat = vars(p).get("_is_flat_param", False)  # torch's mark of a FlatParameter, which is a plain Parameter
-    if flat or type(p).__name__ == "DTensor":  # by name: torch.distributed need not be loaded
-        kind = "FlatParameter" if flat else "DTensor"
+def check_not_flat(p: Tensor, name: str) -> None:
+    """TypeError if p is a FlatParameter, several parameters in a row."""
+    if vars(p).get("_is_flat_param", False):  # torch's mark: it is a plain Parameter
         raise TypeError(
-            f"{name} is a {kind} of fully sharded training (FSDP): flat or cut into parts, so that nothing in it can "
-            "be held orthonormal. Leave the modules of orthonormal matrices out of the sharding "
-            "(ignored_modules= of FSDP, ignored_params= of fully_shard), or train with DistributedDataParallel"
+            f"{name} is a FlatParameter of FSDP: several parameters in a row, so that nothing in it can be held "
+            "orthonormal. Shard by torch.distributed.fsdp.fully_shard, or leave the modules of orthonormal matrices "
+            "out (ignored_modules=)"
         )
+
+
+def is_sharded(p: Tensor) -> bool:
+    """Whether p is a DTensor, cut into parts by `fully_shard`; by name, since torch.distributed need not be loaded."""
+    return type(p).__name__ == "DTensor"
+
+
+def whole(p: Any) -> Tensor:
+    """Return p without its graph, gathered from all processes if it is sharded."""
+    return p.detach().full_tensor() if is_sharded(p) else p.detach()
+
+
+def write_whole(p: Any, value: Tensor, source: int | None = None) -> None:
+    """Copy the whole `value` into p, into the part of it that this process has if p is sharded.
+
+    `source`: the rank whose value counts; None if all have the same, so that nothing is sent.
+    """
+    if is_sharded(p):
+        from torch.distributed.tensor import distribute_tensor  # loaded already where there are sharded parameters
+
+        value = distribute_tensor(value, p.device_mesh, p.placements, src_data_rank=source)
+    p.detach().copy_(value)
 
 
 def check_layout(p: Tensor, name: str, layout: str) -> None:
     """TypeError or ValueError if p cannot hold an orthonormal matrix."""
-    check_whole(p, name)
+    check_not_flat(p, name)
     if p.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({p.layout}); it must be dense, pass {name}.to_dense()")
     if p.dtype not in DTYPES:
@@ -183,12 +205,15 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     _squeezed = False  # whether a single matrix moves without its axis of batches, as products of matrices are faster
 
     def __init__(self, params: ParamsT, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
-        self.generator = torch_generator(random_state)
+        source = torch_generator(random_state)
+        self._generator = torch.Generator(source.device)
         self.callback = callback
-        self._steps = 0
+        self._steps, self._seeded = 0, False
+        if not isinstance(random_state, Integral):
+            random_state = int(torch.randint(2**31, (), generator=source, device=source.device))
         # "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down
         # where they find the name, and the momentum where they do not.
-        super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
+        super().__init__(params, {**SHARED, "random_state": int(random_state), **_flat(defaults)})
 
     @staticmethod
     def profile_hook_step(func: Callable[P, R]) -> Callable[P, R]:
@@ -213,8 +238,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             for number, p in enumerate(group["params"]):
                 name = f"parameter {number} of group {len(self.param_groups) - 1}"
                 check_layout(p, name, group["layout"])
-                _check_start(as_tall(p.detach(), group["layout"]), p.dtype, name)
-                self._check_group(group, as_tall(p.detach(), group["layout"]))
+                X = as_tall(whole(p), group["layout"])
+                _check_start(X, p.dtype, name)
+                self._check_group(group, X)
         except Exception:
             self.param_groups.pop()
             raise
@@ -229,9 +255,27 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
-        for group in self.param_groups:
+        groups = [_with_number(group) for group in self.param_groups]
+        active = [(group, p) for group in groups for p in group["params"] if p.grad is not None]
+        for group in groups:
             _check_scheduled(group)
+        twins: dict[Tensor, Tensor] = {p: _twin(p) for _, p in active if is_sharded(p)}
+        if twins:
+            active = [(group, twins.get(p, p)) for group, p in active]
+            self.state.update({twin: self.state[p] for p, twin in twins.items()})
+        try:
+            self._step_active(active)
+        finally:
+            for p, twin in twins.items():
+                write_whole(p, twin)
+                del self.state[twin]
+        self._steps += 1
+        if self.callback is not None:
+            self.callback(self._steps, _record(active, loss))
+        return loss
+
+    def _step_active(self, active: list[tuple[Record, Tensor]]) -> None:
+        self._seeded = False
         if len(active) != 1:
             check_gradients(active, self._steps + 1)
         left = [(group, p) for group, p in active if not self._compiled_step(p, group)]
@@ -239,10 +283,13 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             check_gradients(active, self._steps + 1)
         for group, params in batches_by_shape(left, self.state):
             self._step_batch(params, group)
-        self._steps += 1
-        if self.callback is not None:
-            self.callback(self._steps, _record(active, loss))
-        return loss
+
+    def _drawing(self, group: Record, state: Record) -> torch.Generator:
+        """The generator of this step, seeded by the first draw's step: checkpoints then need no generator."""
+        if not self._seeded:
+            self._generator.manual_seed(seed_of_step(group["random_state"], state["step"]))
+            self._seeded = True
+        return self._generator
 
     def _compiled_step(self, p: Tensor, group: Record) -> bool:
         """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
@@ -306,22 +353,17 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     def _check_group(self, group: Record, X: Tensor) -> None:
         """Raise ValueError if the group's options do not fit its parameter, seen as tall matrices X (b, d, k)."""
 
-    def state_dict(self) -> Record:
-        """Return state and options, with the generator's state under "selection"; all of it loads with weights_only."""
-        return {**super().state_dict(), "selection": self.generator.get_state(), "steps": self._steps}
-
     def load_state_dict(self, state_dict: Record) -> None:
         """Load a `state_dict`: training continues bit for bit (on the CPU) as without the interruption.
 
         State of another precision is converted to this optimizer's. ValueError if another package wrote it.
         """
-        missing = [name for name in ("state", "param_groups", "selection", "steps") if name not in state_dict]
-        if missing:
+        if not all("random_state" in group for group in state_dict.get("param_groups", [{}])):
             raise ValueError(
-                f"state_dict lacks {', '.join(map(repr, missing))}; it must come from state_dict() of one of "
-                f"nearkin.orthogonal's optimizers"
+                "state_dict has a group without 'random_state'; it must come from state_dict() of one of "
+                "nearkin.orthogonal's optimizers"
             )
-        super().load_state_dict({name: state_dict[name] for name in ("state", "param_groups")})
+        super().load_state_dict(state_dict)
         saved_ids = [i for group in state_dict["param_groups"] for i in group["params"]]
         params = [p for group in self.param_groups for p in group["params"]]
         for saved, p in zip(saved_ids, params, strict=True):
@@ -331,13 +373,30 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
                     self.state[p][name] = value.to(device=p.device, dtype=dtype, copy=True)
             if p.dtype == working_dtype(p):
                 self.state[p].pop("master", None)  # saved by a 16-bit parameter; this one needs no copy
-        self.generator.set_state(state_dict["selection"].cpu())
-        self._steps = state_dict["steps"]
+        self._steps = max((state.get("step", 0) for state in self.state.values()), default=0)
 
     def __getstate__(self) -> Record:
-        """State for `copy.deepcopy` and pickle: torch's, the generator's state, the callback and the count."""
-        own = {"generator": self.generator, "callback": self.callback, "_steps": self._steps}
+        """State for `copy.deepcopy` and pickle: torch's, the generator, the callback and the counts."""
+        own = {name: vars(self)[name] for name in ("_generator", "callback", "_steps", "_seeded")}
         return {**super().__getstate__(), **own}
+
+
+def seed_of_step(random_state: int, step: int) -> int:
+    """Return the 32 bits that seed a step's draws; none comes again for 2^32 steps, as the factor is odd."""
+    return (random_state + 0x9E3779B1 * step) % 2**32
+
+
+def _with_number(group: Record) -> Record:
+    """The group, or a copy in which a learning rate that is a tensor is a number; CUDA graphs keep the tensor."""
+    lr = group["lr"]
+    return {**group, "lr": lr.item()} if isinstance(lr, Tensor) and not group.get("capturable") else group
+
+
+def _twin(p: Any) -> Tensor:
+    """The whole matrix of a sharded parameter with its whole gradient; every process moves it alike."""
+    twin = whole(p)
+    twin.grad = whole(p.grad)
+    return twin
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
@@ -376,7 +435,9 @@ def _flat(options: Record) -> Record:
 
 
 def _check_common(group: Record) -> None:
-    check_real(group["lr"], "lr", above=0)
+    if isinstance(group["lr"], Tensor) and group["lr"].numel() != 1:
+        raise ValueError(f"lr is a tensor of shape {tuple(group['lr'].shape)}; it must be one number")
+    _check_scheduled({**group, "lr": group["lr"].item()} if isinstance(group["lr"], Tensor) else group)
     check_real(group["momentum"], "momentum", low=0, high=1)
     check_real(group["eps"], "eps", above=0)
     check_integer(group["stabilize_every"], "stabilize_every", low=0)
@@ -394,12 +455,12 @@ def _check_common(group: Record) -> None:
         check_real(beta, f"betas[{number}]", low=0)
         if beta >= 1:
             raise ValueError(f"betas[{number}] is {beta!r}; it must be less than 1")
-    _check_scheduled(group)
 
 
 def _check_scheduled(group: Record) -> None:
-    """Check the values that schedulers change: lr, which may become 0, and the momentum."""
-    check_real(group["lr"], "lr", low=0)
+    """Check the values that schedulers change: lr, a tensor only if it is not to be read, and the momentum."""
+    if not isinstance(group["lr"], Tensor):
+        check_real(group["lr"], "lr", low=0)
     if group["momentum"] and group.get("betas") is not None:
         raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")
 

@@ -19,7 +19,7 @@ from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
-from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
+from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall, whole, write_whole
 from nearkin.orthogonal.retraction import orthogonality_probe, polar_orthonormalize
 
 # tolerance of ||P^T P - I||_F / sqrt(k), at rounding level: below it P is the weight
@@ -68,8 +68,7 @@ def orthogonal_(
     A matrix may be given itself, as to `torch.nn.init.orthogonal_`: `orthogonal_(layer.weight)`.
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
     matrix (give its group layout="convolution"). init="haar" draws a random point, another at each call unless
-    `random_state` is an integer (`torch.manual_seed` has no effect); "nearest" projects the values, for instance of a
-    model that averages others (`AveragedModel`, EMA).
+    `random_state` is an integer (`torch.manual_seed` has no effect); "nearest" projects the values.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def orthogonal_(
         p, layout = _matrix(module, name), "matrix"
     else:
         p, layout = _parameter(module, name), layout_of(module)
-    X = as_tall(p, layout)
+    X = as_tall(whole(p), layout)
     if init == "haar":
         generator = torch_generator(random_state)
         fresh = haar_orthogonal(*X.shape, random_state=generator, dtype=torch.float64).to(p.device)
@@ -92,7 +91,7 @@ def orthogonal_(
         raise ValueError(f"{name} holds NaN or infinity, which no orthonormal matrix is near; type init='haar'")
     else:
         fresh = nearest_orthogonal(X.double())
-    p.copy_(from_tall(fresh, p, layout))
+    write_whole(p, from_tall(fresh, p, layout), source=0)
     return p
 
 
@@ -104,6 +103,7 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     moves `module.parametrizations.weight.original`. The present value is projected onto the manifold; an orthonormal
     one is kept, and so is one assigned later (`module.weight = Q`).
 
+    Under `fully_shard` the weight is orthonormal too, but P is not replaced, so that steps get shorter as it grows.
     Weight decay has no effect on such a weight, since the polar factor does not depend on P's length. A rank-deficient
     P has no polar factor: that is an error. ValueError or TypeError for a parameter that cannot be orthonormal.
 

@@ -27,7 +27,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     Parameters
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
-    lr: step length, > 0.
+    lr: step length, >= 0.
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
         factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, corrected when the error exceeds rounding. The
@@ -99,7 +99,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
             square = X.shape[-2] == X.shape[-1]  # no number is read from the device
             M = first_moment(right_skew(X, G) if square else G, group, state)
             step = X @ M if square else M - X @ (M.mT @ X)
-            return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
+            return newton_schulz_unseen(X, X - group["lr"] * step)
         if X.shape[-2] == X.shape[-1]:
             direction, length = _skew_direction(right_skew(X, G), group, state)
             return right_step(X, direction, length, _retraction(X, group))

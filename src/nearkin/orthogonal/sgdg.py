@@ -26,7 +26,7 @@ class SGDG(AbstractOrthogonalOptimizer):
     Parameters
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
-    lr: step length, > 0.
+    lr: step length, >= 0.
     momentum: in [0, 1].
     stiefel: must be True, at least in each group; without it, SGDG is torch.optim.SGD.
     dampening, weight_decay, nesterov: accepted, but without effect on orthonormal parameters.

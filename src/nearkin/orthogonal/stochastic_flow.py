@@ -42,7 +42,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     Parameters
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
-    lr: step length, > 0.
+    lr: step length, >= 0.
     component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets).
     sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection);
         "importance": matchings (s = 2) of a round-robin tournament, drawn with the probabilities of least variance. All
@@ -101,22 +101,22 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
         s = resolve_component_size(group["component_size"], X.shape[-2])
-        drawn = self._draw(X, M, s, group)
+        drawn = self._draw(X, M, s, group, state)
         scales = [scale for _, scale in drawn] if group["scale"] == "unbiased" else []
         turn_rows(X, G, M, [parts for parts, _ in drawn], group, state, scales=scales)
         return X
 
-    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record) -> list[tuple[Tensor, float]]:
+    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record) -> list[tuple[Tensor, float]]:
         """Return components (l, s) of each matrix and the scale of its entries."""
-        b, d, _ = X.shape
+        (b, d, _), generator = X.shape, self._drawing(group, state)
         if group["sampling"] == "uniform":
-            return [(uniform_components(d, s, self.generator), uniform_scale(d, s)) for _ in range(b)]
+            return [(uniform_components(d, s, generator), uniform_scale(d, s)) for _ in range(b)]
         Omega = left_skew(X, M)
         if group["sampling"] == "importance":
             schedule = round_robin(d).to(X.device)
-            return [draw_matching(one, schedule, self.generator) for one in Omega]
+            return [draw_matching(one, schedule, generator) for one in Omega]
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
-        components = [direct_components(H, s, self.generator) for H in weights]
+        components = [direct_components(H, s, generator) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
 
 

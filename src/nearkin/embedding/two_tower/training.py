@@ -36,7 +36,6 @@ _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the
     "momentum": (check_real, {"low": 0, "high": 0.99}),
 }
 _OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is
-_OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the manifold add to torch's
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -315,7 +314,6 @@ def _packed(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """An optimizer's state by name, whole numbers as tensors under `name#`; options are not state."""
     saved = optimizer.state_dict()
     entries = {f"{number}.{name}": v for number, entry in saved["state"].items() for name, v in entry.items()}
-    entries |= {name: saved[name] for name in _OPTIMIZER_STATE if name in saved}
     return {
         f"{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
         for name, value in entries.items()
@@ -325,13 +323,9 @@ def _packed(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def _unpack(optimizer: torch.optim.Optimizer, packed: dict[str, Tensor]) -> None:
     entries: dict[int, Record] = {}
-    own: Record = {}
     for key, value in packed.items():
         name = key.removesuffix("#")
         kept = int(value) if name != key and value.numel() == 1 else value.clone()
-        if name in _OPTIMIZER_STATE:
-            own[name] = kept
-        else:
-            number, name = name.split(".", 1)
-            entries.setdefault(int(number), {})[name] = kept
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries, **own})
+        number, name = name.split(".", 1)
+        entries.setdefault(int(number), {})[name] = kept
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries})

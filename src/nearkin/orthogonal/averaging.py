@@ -1,0 +1,55 @@
+"""Averages of networks over training (EMA, SWA) whose orthonormal matrices stay orthonormal."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
+
+from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.optimizer import as_tall, from_tall, whole, write_whole
+from nearkin.orthogonal.parametrization import polar_by_products
+
+Average = Callable[[Any, Any, Tensor | int], None]  # of lists of parameters, as torch types it
+
+
+def orthogonal_average(decay: float | None = None) -> Average:
+    """Return the `multi_avg_fn` of an `AveragedModel` that stays on the manifold.
+
+    Parameters that are orthonormal in the model get the polar factor of their average after every update, the
+    orthonormal matrix nearest to it; all others get torch's average. Each update is a few products for each matrix.
+
+    Parameters
+    ----------
+    decay: of an exponential moving average, in [0, 1]; None for the mean of all models (SWA).
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> layer = torch.nn.Linear(8, 8)
+    >>> optimizer = nk.orthogonal.orthogonal_optimizer([nk.orthogonal.orthogonal_(layer)], lr=0.5)
+    >>> averaged = torch.optim.swa_utils.AveragedModel(layer, multi_avg_fn=nk.orthogonal.orthogonal_average(0.9))
+    >>> for _ in range(3):
+    ...     layer(torch.ones(2, 8)).square()[:, 0].sum().backward()
+    ...     _ = optimizer.step()
+    ...     averaged.update_parameters(layer)
+    >>> nk.orthogonal.is_orthogonal(averaged.module.weight, 1e-5)
+    True
+    """
+    plain = cast(Average, get_swa_multi_avg_fn() if decay is None else get_ema_multi_avg_fn(decay))
+
+    def average(averaged: Any, current: Any, count: Tensor | int) -> None:
+        plain(averaged, current, count)
+        for mean, value in zip(averaged, current, strict=True):
+            layout = _layout_on_manifold(whole(value))
+            X = None if layout is None else polar_by_products(as_tall(whole(mean), layout))
+            if layout is not None and X is not None:
+                write_whole(mean, from_tall(X, mean, layout))
+
+    return average
+
+
+def _layout_on_manifold(value: Tensor) -> str | None:
+    """The layout in which a parameter is orthonormal; None if it is not."""
+    layouts = ("matrix", "convolution")[: max(0, value.ndim - 1)] if value.is_floating_point() else ()
+    return next((layout for layout in layouts if value.numel() and is_orthogonal(as_tall(value, layout))), None)
