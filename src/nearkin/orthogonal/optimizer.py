@@ -256,7 +256,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         groups = [_with_number(group) for group in self.param_groups]
-        active = [(group, p) for group in groups for p in group["params"] if p.grad is not None]
+        active: list[tuple[Record, Tensor]] = [
+            (group, p) for group in groups for p in group["params"] if p.grad is not None
+        ]
         for group in groups:
             _check_scheduled(group)
         twins: dict[Tensor, Tensor] = {p: _twin(p) for _, p in active if is_sharded(p)}
