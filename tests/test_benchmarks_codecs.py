@@ -94,12 +94,12 @@ def test_maps_learned_from_answers_find_new_ones_and_shrink_what_differs(rng):
 def test_engines_that_could_not_run_say_why(tmp_path):
     rows = [
         {"data": "sift", "codec": "zvec INT4", "version": "not installed", "chosen": "none"},
-        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "learned from none", "original": 0.9}
+        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "trained from none", "original": 0.9}
         | {"random": 0.8, "nk.Rotation": 0.95},
     ]
     (tmp_path / "engines.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
     (table,) = engine_tables(Results(tmp_path))
-    assert table.rows[0] == ["sift", "FAISS SQ4 (1)", "0.9", "0.8", "0.95", "+15.0 points", "learned from none"]
+    assert table.rows[0] == ["sift", "FAISS SQ4 (1)", "0.9", "0.8", "0.95", "+15.0 points", "trained from none"]
     assert table.rows[1][-1] == "not installed"
 
 

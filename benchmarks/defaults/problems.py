@@ -152,7 +152,7 @@ def _recall(model: nk.TwoTower, parts: Any) -> float:
 
 
 def joined(name: str, data: Path, seed: int) -> float:
-    """Recall@20 through an index of 8 bytes that is learned with the towers."""
+    """Recall@20 through an index of 8 bytes that is trained with the towers."""
     return recommended(name, {"loss": "all-pairs", "index": IndexingLayer(64, 8, random_state=seed)}, data, seed)
 
 

@@ -20,7 +20,7 @@ def gap(name: str, rows: list[dict[str, Any]]) -> Table:
     table = Table(
         f"end-to-end-{name}-gap",
         f"{name}: measures through the index",
-        ["bytes", "measure", "exact", "OPQ after", "learned together", "share of the gap won back", "p (paired)"],
+        ["bytes", "measure", "exact", "OPQ after", "trained together", "share of the gap won back", "p (paired)"],
         "end_to_end",
     )
     runs = grouped(rows, "way", "bytes")

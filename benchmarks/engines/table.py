@@ -8,7 +8,7 @@ from benchmarks.table import Results, Table, number, plain
 
 
 def tables(results: Results) -> Iterable[Table]:
-    columns = " | ".join(("data", "engine and codec", *ROTATIONS, "learned above random", "which rotation won"))
+    columns = " | ".join(("data", "engine and codec", *ROTATIONS, "gain over random", "which rotation won"))
     title = "Neighbours kept by an engine's codes alone (recall 10@10), measured in the engine"
     note = "16,384 rows learned from, 10,000 others searched by 1,000 queries."
     found, names = results.read("engines") or [], list(CODECS)

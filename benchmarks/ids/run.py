@@ -75,7 +75,7 @@ def together(folder: Path, name: str, seed: int) -> list[Row]:
     more, after = cpu_seconds(lambda: ids.fit(Q))
     searches = {
         "exact, float32": (P, Q, 0.0), "ids made after training": (P, after.decode(after.ids_), more),
-        "ids learned with the towers": (model.left_embeddings_, model.right_embeddings_, seconds),
+        "ids trained with the towers": (model.left_embeddings_, model.right_embeddings_, seconds),
     }  # fmt: skip
     return [
         {"search": search, "seconds": took} | nk.metrics.ranking_metrics(left, right, asked, seen=train, k=20)

@@ -44,7 +44,7 @@ def losses_of(name: str) -> dict[str, tuple[int, Any]]:
 
 
 def by_bytes(name: str, folder: Path, label: str, sizes: tuple[int, ...], seed: int, together: bool) -> Iterator[Row]:
-    """The rows of one loss: exact, compressed after, and if `together` learned together."""
+    """The rows of one loss: exact, compressed after, and if `together` trained together."""
     parts, (k, loss) = read_public(name, folder, seed), losses_of(name)[label]
     for way, n_bytes, seconds, left, right in _ways(k, loss, parts.train, sizes, seed, together=together):
         found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
@@ -85,7 +85,7 @@ def _ways(
         if together:
             start = time.process_time()
             learned = index_of(P, Q, pairs, size, seed)
-            yield "learned together", size, time.process_time() - start, *learned
+            yield "trained together", size, time.process_time() - start, *learned
 
 
 def index_of(

@@ -89,7 +89,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
     @abstractmethod
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, width) of rows X (n, d)."""
+        """Codes (n, width) of vectors X (n, d)."""
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """`encode`, under scikit-learn's name."""
@@ -114,14 +114,14 @@ class ReconstructingTransformer(CodesTransformer):
 
     @abstractmethod
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) decoded from codes that `encode` gave."""
+        """Vectors (n, d) decoded from codes that `encode` gave."""
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) uint8 of rows X (n, d) as an index made by `to_faiss` stores them."""
+        """Codes (n, bytes) uint8 of vectors X (n, d) as an index made by `to_faiss` stores them."""
         return self.encode(X)
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
+        """Add vectors X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
         # not `index.add(X)`: the last bits of rotated rows, and by "ip" the lists, would depend on the batch
         add_codes(index, self.faiss_codes(X))
 
@@ -130,7 +130,7 @@ class ReconstructingTransformer(CodesTransformer):
         return self.decode(codes)
 
     def distortion(self, X: ArrayLike) -> float:
-        """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
+        """Mean squared L2 distance between the vectors of X (n, d) and their reconstructions."""
         check_is_fitted(self)
         rows = validate_vectors(self, X).astype(np.float64)
         return float(np.square(rows - self.decode(self.encode(X))).sum(axis=1).mean())

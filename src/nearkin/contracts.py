@@ -1,8 +1,7 @@
 """Contracts between packages: progress, how a solver runs, quantizers, codecs, trainable indexes.
 
 Nothing here computes. A package that receives an object from another uses only the members of its type here. An
-optional ability is a second type, checked by `isinstance` before any work starts.
-"""
+optional ability is a second type, checked by `isinstance` before any work starts."""
 
 from __future__ import annotations  # the types of torch and FAISS are named, not loaded
 
@@ -61,14 +60,14 @@ class Run:
 
 @runtime_checkable
 class Codec(Protocol):
-    """Rows to codes and back: the codec for which `nk.Rotation` learns a rotation."""
+    """Vectors to codes and back: the codec for which `nk.Rotation` trains a rotation."""
 
     def encode(self, X: np.ndarray, /) -> np.ndarray:
-        """Codes (n, bytes) of rows X (n, d)."""
+        """Codes (n, bytes) of vectors X (n, d)."""
         ...
 
     def decode(self, codes: np.ndarray, /) -> np.ndarray:
-        """Rows (n, d) decoded from the codes."""
+        """Vectors (n, d) decoded from the codes."""
         ...
 
 
@@ -79,11 +78,11 @@ class Quantizer(Protocol):
     n_features_in_: int
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn from rows X (n, d)."""
+        """Train on vectors X (n, d)."""
         ...
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) of rows X (n, d); a row's code does not depend on its batch."""
+        """Codes (n, bytes) of vectors X (n, d); a vector's code does not depend on its batch."""
         ...
 
     def save(self, path: StrPath) -> None:
@@ -95,13 +94,13 @@ class Fittable(Protocol):
     """An unfitted quantizer, or a choice between several: `fit` returns a fitted one."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
-        """Learn from rows X (n, d); `callback` is called after each step."""
+        """Train on vectors X (n, d); `callback` is called after each step."""
         ...
 
 
 @runtime_checkable
 class CentroidCodes(Protocol):
-    """A quantizer that learns centroids, and needs at least as many rows."""
+    """A quantizer that trains centroids, and needs at least as many vectors."""
 
     n_centroids: int
     n_lists: int
@@ -133,15 +132,15 @@ class VectorCodes(Quantizer, Protocol):
         ...
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) uint8 of rows X (n, d) as that index stores them."""
+        """Codes (n, bytes) uint8 of vectors X (n, d) as that index stores them."""
         ...
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to that index, with the codes of `encode`."""
+        """Add vectors X (n, d) to that index, with the codes of `encode`."""
         ...
 
     def distortion(self, X: ArrayLike) -> float:
-        """The mean squared distance of rows X (n, d) from their decoded codes."""
+        """The mean squared distance of vectors X (n, d) from their decoded codes."""
         ...
 
 
@@ -186,7 +185,7 @@ class LinearBits(BitCodes, Protocol):
 
 @runtime_checkable
 class TrainableIndex(Protocol):
-    """What `TwoTower(index=...)` needs: a torch module that quantizes the right side while the towers learn.
+    """What `TwoTower(index=...)` needs: a torch module that quantizes the right side while the towers train.
 
     A plain `torch.nn.Module` with `forward(Q (n, k)) -> (quantized Q, distortion)` is one, if gradients reach Q.
     """
@@ -208,11 +207,11 @@ class TrainableIndex(Protocol):
 
 @runtime_checkable
 class PhasedIndex(TrainableIndex, Protocol):
-    """A trainable index that passes rows through at first, and whose rotation is optimized on its manifold."""
+    """A trainable index that passes vectors through at first, and whose rotation is optimized on its manifold."""
 
     @property
     def phase(self) -> str:
-        """ "pass", "collect" or "train"; only in "train" rows are quantized."""
+        """ "pass", "collect" or "train"; only in "train" vectors are quantized."""
         ...
 
     def rotation_parameters(self) -> list[torch.nn.Parameter]:
@@ -226,18 +225,18 @@ class PhasedIndex(TrainableIndex, Protocol):
 
 @runtime_checkable
 class JointIndex(TrainableIndex, Protocol):
-    """A trainable index that is also learned block by block with id tables (`TwoTower(solver="joint")`)."""
+    """A trainable index that is also trained block by block with id tables (`TwoTower(solver="joint")`)."""
 
     def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
-        """Learn codebooks from rows X (n, k) now; False if there are too few rows."""
+        """Train codebooks from vectors X (n, k) now; False if there are too few vectors."""
         ...
 
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
-        """Improve codes and codebooks under each row's curvature; return the quantized rows and the loss."""
+        """Improve codes and codebooks under each vector's curvature; return the quantized vectors and the loss."""
         ...
 
     def can_descend(self) -> bool:
-        """Whether `descend` works for this index (it does not with coarse cells)."""
+        """Whether `descend` works for this index (it does not with inverted lists)."""
         ...
 
 
@@ -246,5 +245,5 @@ class IndexMaker(Protocol):
     """An argument of `TwoTower(index=...)` that makes a `JointIndex`, instead of a trainable index."""
 
     def trainable(self, n: int) -> JointIndex:
-        """A new index of these settings for n rows; ValueError if they cannot have it."""
+        """A new index of these settings for n vectors; ValueError if they cannot have it."""
         ...

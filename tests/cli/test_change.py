@@ -95,7 +95,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     (tmp_path / "ids.txt").write_text("7\n")
     result = run("add", compressed(), tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
     assert result.exit_code == 2
-    assert "ids is given, but this index counts its rows; give none (no --ids" in result.stderr
+    assert "ids is given, but this index counts its vectors; leave it out (--ids" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     [
         (("remove", "idx"), "say which vectors to remove"),
         (("remove", "idx", "nobody"), "1 id is not in the index, the first is 'nobody'"),
-        (("add", "idx", "row.npy"), "ids is missing, and this index names its rows"),
+        (("add", "idx", "row.npy"), "ids is missing, and this index has ids"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),
         (("remove", "row.npy", "a"), "has no config.json"),
     ],

@@ -221,7 +221,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
         (
             ["narrow.npy", "--method", "procrustes", "--bytes", 1],
-            "X has n_samples=5 rows, fewer than --centroids 256; give at least that many rows",
+            "X has n_samples=5 vectors, fewer than --centroids 256; give at least that many or",
         ),
         (["data.npz:base", "--bytes", 0], "--bytes is 0; it must be at least 1 (see"),
         (["data.npz:base", "--bytes", "few"], "--bytes is few; it must be a valid integer (see"),

@@ -91,7 +91,7 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
     folder, queries = compressed(), f"{files}/data.npz:query"
     np.save(tmp_path / "short.npy", np.ones((3, 8), int))
     for args, text in [
-        (("--truth", tmp_path / "short.npy"), "truth has 3 rows and there are 20 queries"),
+        (("--truth", tmp_path / "short.npy"), "truth has 3 lists and there are 20 queries"),
         (("--base", tmp_path / "short.npy"), "short.npy has shape (3, 8), and the index (600, 8)"),
         (("--labels", files / "labels.npy"), "give both (--labels, --query-labels)"),
         (
@@ -110,7 +110,7 @@ def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., 
     folder = compressed("--centroids", 16, "--bytes", 2, "--method", "givens-greedy")
     before = tmp_path / "before.html"
     assert run_json("report", folder, "--out", before)["report"] == str(before)
-    assert "Not judged yet" in before.read_text()
+    assert "Not evaluated yet" in before.read_text()
     record = run_json("evaluate", folder, f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth")
     assert run("report", folder).exit_code == 0
     page = (folder / "report.html").read_text()
@@ -123,7 +123,7 @@ def test_the_report_of_bits_shows_their_loss(compressed: Callable[..., Path]) ->
     folder = compressed("--method", "oge", "--bytes", 1)
     assert run("report", folder).exit_code == 0
     page = (folder / "report.html").read_text()
-    assert "loss on the training rows" in page
+    assert "loss on the training vectors" in page
     assert "distortion" not in page
 
 
@@ -191,7 +191,7 @@ def test_the_curve_of_n_probe(files: Path, compressed: Callable[..., Path]) -> N
     assert curve[0]["10-recall@10"] == pytest.approx(one["10-recall@10"])
     run_json(*args, "--n-probe", "1,4")
     run_json("report", folder)
-    assert "Coarse cells" in (folder / "report.html").read_text()
+    assert "Inverted lists" in (folder / "report.html").read_text()
     result = run(*args, "--n-probe", "few")
     assert result.exit_code == 2
     assert "--n-probe is 'few'" in result.stderr
@@ -201,7 +201,7 @@ def test_several_indexes_in_one_report(files: Path, compressed: Callable[..., Pa
     small, large = (compressed("--bytes", size, "--centroids", 16, "--metric", "l2") for size in (1, 4))
     result = run("report", small, large, "--out", tmp_path / "both.html")
     assert result.exit_code == 2
-    assert "has not been judged; run nearkin evaluate" in result.stderr
+    assert "has not been evaluated; run nearkin evaluate" in result.stderr
     for folder in (small, large):
         run_json("evaluate", folder, f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth", "-k", 10)
     run_json("report", small, large, "--out", tmp_path / "both.html")
@@ -223,7 +223,7 @@ def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path,
 
     search = nk.Index.search
     monkeypatch.setattr(nk.Index, "search", judged_while_changed)
-    with pytest.raises(ValueError, match="was changed while it was judged"):
+    with pytest.raises(ValueError, match="was changed while it was evaluated"):
         pipeline.evaluate.evaluate_folder(tmp_path / "idx", X[:3])
     assert not (tmp_path / "idx" / "evaluation.json").exists()
 

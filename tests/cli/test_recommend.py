@@ -163,7 +163,7 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
         (("recommend", "emb", "nobody"), "user_id 'nobody' is not among the 60 known ids, such as u0"),
         (("similar", "idx", "--history", "pairs.csv"), "new entities need a folder of `nearkin embed`"),
         (("recommend", "nowhere", "--all"), "nowhere does not exist"),
-        (("compress", "emb", "--method", "none", "--bytes", "2", "--out", "x"), "has n_samples=48 rows, fewer than"),
+        (("compress", "emb", "--method", "none", "--bytes", "2", "--out", "x"), "has n_samples=48 vectors, fewer than"),
         (("similar", "emb"), "say what to find similar ones of"),
         (("similar", "emb:up", "--all"), "the side in emb:up is 'up'; it must be one of 'left', 'right'"),
         (("embed", "pairs.csv", "--start", "emb", "--dim", "9", "--out", "x"), "has vectors of 8; leave --dim out"),

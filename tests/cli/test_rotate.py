@@ -13,7 +13,7 @@ from tests.cli.conftest import run, run_json
     ("name", "words"),
     [
         ("none", "no rotation"),
-        ("learned from none", "learned from no rotation"),
+        ("trained from none", "trained from no rotation"),
         ("pca", "principal axes"),
     ],
 )

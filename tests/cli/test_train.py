@@ -97,7 +97,7 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict, str]) -> 
     for arguments, said in (
         (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 150 known ids"),
         (("search", out), "give either QUERIES"),
-        (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, since 120"),
+        (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, as 256 centroids"),
         (
             ("train", table, "--bytes", 3, "--dim", 8, "--out", "new"),
             "6 parts do not divide dim=8; give one of 1, 2, 4",

@@ -267,7 +267,7 @@ def test_lists_of_weights_and_times_go_with_the_list_of_items() -> None:
     table = pd.DataFrame({"user": ["u", "v"], "items": [["a", "b"], ["c"]], "ratings": [[1, 2], [3]], "time": [9, 5]})
     pairs = nk.read_interactions(table)
     assert (pairs.weights.tolist(), pairs.timestamps.tolist()) == ([1, 2, 3], [9, 9, 5])
-    with pytest.raises(ValueError, match=r"'items' and 'ratings' of .* hold lists of other lengths in row 1"):
+    with pytest.raises(ValueError, match=r"'items' and 'ratings' of .* hold lists of unequal sizes in row 1"):
         nk.read_interactions(table.assign(ratings=[[1, 2], [3, 3]]))
     with pytest.raises(ValueError, match=r"'users' and 'items' of .* both hold lists"):
         nk.read_interactions(table.assign(users=[["u"], ["v"]]).drop(columns=["user", "ratings"]))

@@ -81,7 +81,7 @@ def test_what_lance_cannot_hold_is_refused_before_any_work(bits, X, ivf, tmp_pat
         export_index(bits, Lance(tmp_path / "out"))
     with pytest.raises(ValueError, match="residuals for 'ip'"):
         export_index(Index.build(X, ivf, metric="ip"), Lance(tmp_path / "out"))
-    with pytest.raises(ValueError, match="does not read the rows' norms in this index; compress with --method proc"):
+    with pytest.raises(ValueError, match="does not read the vectors' norms in this index; compress with --method proc"):
         export_index(
             Index.build(X, nk.ProductQuantizer(4, max_iter=1, random_state=0), norms=True), Lance(tmp_path / "out")
         )

@@ -84,7 +84,7 @@ def test_the_fingerprint_names_the_contents(bits, X, hasher) -> None:
 
 
 def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> None:
-    with pytest.raises(ValueError, match="the index has no rows"):
+    with pytest.raises(ValueError, match="the index has no vectors"):
         Source(Index.empty(16, hasher, "hamming"))
     with pytest.raises(ValueError, match="recall_target is 2"):
         export_index(Index.build(np.eye(3)), make_target("lance", out=tmp_path / "x"), recall_target=2)

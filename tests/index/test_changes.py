@@ -147,7 +147,7 @@ def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Pat
         assert each.ids[-3:].tolist() == [300, 302, 303]
         assert {299, 5, 301}.isdisjoint(each.search(X, 301)[1].ravel().tolist())
         assert each.search(9 * NEW[3:4], 1, oversample=400)[1] == 303
-        with pytest.raises(ValueError, match="ids is given, but this index counts its rows"):
+        with pytest.raises(ValueError, match="ids is given, but this index counts its vectors"):
             each.add(NEW[:1], ids=[7])
 
 

@@ -149,7 +149,7 @@ def test_rows_in_two_lists_are_refused(tmp_path: Path) -> None:
     for row in (5, 300, -1):
         faiss.rev_swig_ptr(lists.get_ids(1), lists.list_size(1))[0] = row
         write_faiss(index.faiss_index, tmp_path / "x.faiss")
-        with pytest.raises(ValueError, match=r"a row is in two lists|a row that does not exist"):
+        with pytest.raises(ValueError, match=r"a vector is in two lists|a vector that does not exist"):
             read_faiss(tmp_path / "x.faiss")
 
 

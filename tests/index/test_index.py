@@ -212,7 +212,7 @@ BAD = [
     (lambda i: i.search(Q, oversample=2), ValueError, "keep_vectors=True"),
     (lambda i: i.search(Q, asymmetric=True), ValueError, "asymmetric needs metric='hamming'"),
     (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
-    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its rows"),
+    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its vectors"),
     (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "1 id occurs more than once, the first is 0"),
     (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
     (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
@@ -313,9 +313,9 @@ def test_a_quantizer_fitted_on_rows_of_another_length_is_refused(tmp_path):
     for name, quantizer in (("raw", raw), ("unit", normalised)):
         quantizer.save(tmp_path / name)
     raw, normalised = (ProductQuantizer.load(tmp_path / name) for name in ("raw", "unit"))
-    with pytest.raises(ValueError, match=r"was fitted on rows that are not; fit it on X / np.linalg.norm\(X, axis=1"):
+    with pytest.raises(ValueError, match=r"quantizer was fitted on others; fit it on X / np.linalg.norm\(X, axis=1"):
         Index.build(X, raw, metric="cosine")
-    with pytest.raises(ValueError, match="fitted on normalised rows, and the rows of X have other lengths"):
+    with pytest.raises(ValueError, match="fitted on normalised vectors, and those of X have other norms"):
         Index.build(X, normalised)
     by_hand, by_index = (Index.build(X, q, metric="cosine") for q in (normalised, clone(normalised)))
     np.testing.assert_array_equal(by_hand.search(Q)[1], by_index.search(Q)[1])
@@ -362,7 +362,7 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
     for ids in (np.zeros(600, np.int64), np.arange(599), np.arange(600.0)):
         write_arrays(tmp_path / "exact" / "arrays.safetensors", {"row_ids": ids})
         signed(tmp_path / "exact")
-        with pytest.raises(ValueError, match="does not hold the ids of the rows"):
+        with pytest.raises(ValueError, match="lacks the ids of the vectors"):
             Index.load(tmp_path / "exact")
     config = json.loads((tmp_path / "l2" / "config.json").read_text())
     for change in ({"metric": "ip"}, {"n_features": 8}, {"n_rows": 599}, {"metric": 3}, {"n_rows": "x"}):

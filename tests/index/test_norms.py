@@ -244,7 +244,7 @@ def test_all_rows_are_encoded_again_with_their_norms() -> None:
     ("quantizer", "metric"), [(fitted("product"), "cosine"), (None, "l2"), (ITQ(8, random_state=0), "hamming")]
 )
 def test_norms_are_refused_where_they_rank_nothing(quantizer: Quantizer | None, metric: str) -> None:
-    with pytest.raises(ValueError, match=r"norms are for codes by metric 'l2' or 'ip'|fitted on rows that are not"):
+    with pytest.raises(ValueError, match=r"norms are for codes by metric 'l2' or 'ip'|fitted on others"):
         Index.build(ROWS, quantizer, metric=metric, norms=True)
 
 

@@ -143,7 +143,7 @@ def test_whole_numbers_and_rows_of_zeros_are_exact_in_int8():
 
 def test_what_cannot_be_kept_is_refused_before_the_work():
     X = np.array([[1.0, 70_000.0]], np.float32)
-    with pytest.raises(ValueError, match=r"'float16', .* up to 65,504, and the rows have 70,000; type keep_vectors="):
+    with pytest.raises(ValueError, match=r"'float16', .* up to 65,504, and X has 70,000; type keep_vectors="):
         nk.Index.build(X, keep_vectors="float16")
     with pytest.raises(ValueError, match="keep_vectors is 'float8'; it must be"):
         nk.Index.build(X, keep_vectors="float8")

@@ -108,7 +108,7 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
         ([[0.5]], "row numbers"),
         ([["a"]], "give the ids"),
         ([[0], [1]], "one row for each of the 1"),
-        ([[9]], "retrieved holds 9, and X has the rows 0 to 2"),
+        ([[9]], "retrieved holds 9, and X has the vectors 0 to 2"),
         ([[-2]], "retrieved holds -2"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_row_leaves_its_own_list() -> None:
 
 @pytest.mark.parametrize(
     ("ids", "words"),
-    [([4, 5], "one id for each row"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")],
+    [([4, 5], "one id for each vector"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")],
 )
 def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):

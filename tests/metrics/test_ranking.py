@@ -63,7 +63,7 @@ def test_bad_arguments_are_named(problem: tuple) -> None:
     P, Q, seen, held = problem
     with pytest.raises(ValueError, match=r"seen has shape \(40, 30\); it must be \(39, 30\)"):
         recommend(P[:39], Q, 4, seen=seen)
-    with pytest.raises(ValueError, match="relevant has no pair of the left rows asked for"):
+    with pytest.raises(ValueError, match="relevant has no pair of the users asked for"):
         ranking_metrics(P, Q, held, rows=[6])
     with pytest.raises(ValueError, match="metrics holds 'map'"):
         ranking_metrics(P, Q, held, metrics=["map"])

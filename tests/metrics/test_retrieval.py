@@ -107,7 +107,7 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
     [
         (lambda: metrics.recall([1, 2], [[1]]), ValueError, "retrieved has shape"),
         (lambda: metrics.recall([[0.5]], [[1]]), ValueError, "dtype float64; it must be"),
-        (lambda: metrics.recall([[1]], [[1], [2]]), ValueError, "retrieved has 1 row and relevant 2"),
+        (lambda: metrics.recall([[1]], [[1], [2]]), ValueError, "retrieved has 1 list and relevant 2"),
         (lambda: metrics.recall([["a"]], [[1]]), TypeError, "ids must be of one type"),
         (lambda: metrics.recall([[1]], [[1]], n_relevant=2), ValueError, "n_relevant is 2; relevant has only 1"),
         (lambda: metrics.recall([[1]], [[1]], k=0), ValueError, "k is 0"),

@@ -115,8 +115,8 @@ def test_queries_reach_the_fit_as_rows_do(
 @pytest.mark.parametrize(
     ("made", "metric", "queries", "words"),
     [
-        (nk.ITQ(n_bits=8), "hamming", slice(30), "learns in one way; leave --queries out"),
-        (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "learns in one way"),
+        (nk.ITQ(n_bits=8), "hamming", slice(30), "trains in one way; leave --queries out"),
+        (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "trains in one way"),
         (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --lists"),
         (nk.ProductQuantizer(2, 16), "l2", slice(3), r"queries has shape \(3, 8\); it needs at least 20 rows"),
         (nk.ProductQuantizer(2, 16), "l2", (slice(30), slice(4)), "queries"),

@@ -71,12 +71,12 @@ def test_recoded_rows_are_those_of_a_new_index() -> None:
     np.testing.assert_array_equal(ids, expected[1])
     np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
     assert index.add(OLD[:1]).search(OLD[:1], 1)[1].shape == (1, 1)
-    with pytest.raises(ValueError, match="X has 3 rows and the index 899"):
+    with pytest.raises(ValueError, match="X has 3 vectors and the index 899"):
         index.recode(other, OLD[:3])
 
 
 def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None:
-    with pytest.raises(ValueError, match="has 99 rows; give at least 100"):
+    with pytest.raises(ValueError, match="has 99 vectors; give at least 100"):
         change.watch(folder, rows(NEW[:99]))
     with pytest.raises(ValueError, match=r"new\.npy has 5 columns, and the index 8"):
         change.refresh(folder, rows(NEW[:, :5]))

@@ -33,7 +33,7 @@ def test_the_page_of_towers_states_their_size(tmp_path: Path) -> None:
     towers = nk.TwoTower(5, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), regularization=0.1, random_state=0)
     towers.fit(pairs).save(tmp_path / "emb")
     text = pipeline.pages.folder_page(tmp_path / "emb").html()
-    assert f"Learned from {len(pairs):,} pairs" in text
+    assert f"Trained on {len(pairs):,} pairs" in text
     assert "in 5 dimensions" in text
 
 

@@ -61,7 +61,7 @@ def test_an_index_of_other_rows_does_not_rank(folders: Path, tmp_path: Path) -> 
     X = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
     for ids in (["b1", "b2", "else"], [1, 2, 3]):
         nk.Index.build(X, ids=ids, metric="ip").save(tmp_path / "idx", overwrite=True)
-        with pytest.raises(ValueError, match="rows under other ids than the right side"):
+        with pytest.raises(ValueError, match="vectors under other ids than the right side"):
             open_sides(folders / "emb", tmp_path / "idx")
 
 

@@ -146,8 +146,8 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
     made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("product",), k=5)
     assert made.queries_are_rows
     assert len(made.bench.X) + len(made.bench.Q) == 1200
-    assert "rows held out of the file" in made.judged_by()
-    assert "which the command's index holds too" in made.notes()[0]
+    assert "vectors held out of the file" in made.judged_by()
+    assert "which the index holds too" in made.notes()[0]
     assert len(made.answers("X.npy")[0][1]) == 1
 
 
@@ -320,7 +320,7 @@ def test_queries_of_another_kind_are_named(data) -> None:
     shifted = data[1] + np.float32(5)
     made = sweep(nk.data.open_vectors(data[0]), shifted, target=0.5, methods=("int8",))
     assert made.query_shift > 0.1
-    assert any("another kind than the rows" in note for note in made.notes())
+    assert any("another kind than the vectors" in note for note in made.notes())
 
 
 def test_searches_at_a_depth_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,5 +24,5 @@ def test_every_small_table_gets_an_index(tmp_path: Path, n_rights: int, loss: st
 
 
 def test_too_few_rights_are_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="has 15 rights; an index is learned for at least 16"):
+    with pytest.raises(ValueError, match="has 15 items; an index needs at least 16"):
         train_index(shop(15), tmp_path / "idx")

@@ -65,8 +65,8 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     assert seen == list(range(1, 1 + len(model.trials_)))
     found = recall(model)
     assert found[model.chosen_] == max(found.values())
-    assert {"none", "random", "pca", "learned from none"} <= set(found)
-    assert ("learned for order" in found) == (name in {"sign", "rabitq"})
+    assert {"none", "random", "pca", "trained from none"} <= set(found)
+    assert ("trained for order" in found) == (name in {"sign", "rabitq"})
     assert model.gain_ >= -0.02
     Z = model.transform(X[:100])
     assert Z.dtype == X.dtype
@@ -179,7 +179,7 @@ def test_a_winner_learns_on_from_every_row():
     X = load_digits().data - load_digits().data.mean(axis=0)
     codec = Signs()
     model = nk.Rotation(codec, max_iter=5, random_state=0).fit(X)
-    assert model.chosen_.startswith("learned from")
+    assert model.chosen_.startswith("trained from")
     assert codec.given[-5:] == [len(X)] * 5
     assert max(codec.given[:-5]) < 0.6 * len(X)
 
@@ -200,7 +200,7 @@ def test_two_rows_are_enough(rng, codec):
 
 
 def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
-    with pytest.raises(ValueError, match=r"rows, too few to learn this codec; give 512 or more$"):
+    with pytest.raises(ValueError, match=r"vectors are left, too few for this codec; give 512 or more$"):
         nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))
 
 

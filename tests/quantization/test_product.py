@@ -109,7 +109,7 @@ def test_hard_data(case, rotation, rng):
 
 BAD = [
     ({"n_subspaces": 33}, ValueError, "n_subspaces is 33, more than the 32 columns"),
-    ({"n_centroids": 5000}, ValueError, r"n_samples=200 rows, fewer than n_centroids=5000"),
+    ({"n_centroids": 5000}, ValueError, r"n_samples=200 vectors, fewer than n_centroids=5000"),
     ({"n_centroids": 1}, ValueError, "n_centroids is 1"),
     ({"n_centroids": 2.5}, TypeError, "n_centroids is 2.5"),
     ({"rotation": "givens"}, ValueError, "rotation is 'givens'; it must be one of None, 'procrustes'"),

@@ -98,7 +98,7 @@ def test_new_rows_get_free_ids_and_old_ones_stay(rows: np.ndarray) -> None:
 
 def test_ids_of_removed_rows_are_given_again_unless_retired(rows: np.ndarray) -> None:
     made = nk.SemanticIds(2, 16, random_state=0).fit(rows[:256])  # every id is taken
-    with pytest.raises(ValueError, match="X has 1 row, and 0 ids are free"):
+    with pytest.raises(ValueError, match="X has 1 vector, and 0 ids are free"):
         made.assign(rows[:1])
     gone = made.ids_[[3, 7]]
     made.remove([3], reuse=False)
@@ -193,7 +193,7 @@ def test_one_level_is_a_name_each(rows: np.ndarray) -> None:
 def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
     with pytest.raises(ValueError, match="type levels=3"):
         nk.SemanticIds(2, 16).fit(rows)
-    with pytest.raises(ValueError, match="codes is 256; give at least 256 rows, or type codes=4"):
+    with pytest.raises(ValueError, match="codes is 256; give at least 256 vectors, or type codes=4"):
         nk.SemanticIds().fit(rows[:5])
     with pytest.raises(ValueError, match="balance"):
         nk.SemanticIds(balance=2).fit(rows)

@@ -135,7 +135,7 @@ def rotate(
 def in_words(name: str) -> str:
     """The name of a rotation, or of one learned from it, for people."""
     known = {"none": "no rotation", "pca": "principal axes", "random": "a random one"}
-    start = name.removeprefix("learned from ")
+    start = name.removeprefix("trained from ")
     return name.removesuffix(start) + known.get(start, start)
 
 

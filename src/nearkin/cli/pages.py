@@ -116,7 +116,7 @@ def explore(
     title = Path(index).resolve().name
     if out is not None:
         count = page.write_page(collection, title, out, most=rows)
-        text = f"{out}: {count:,} of {counted(len(collection), 'row')}. It opens in any browser, without a network."
+        text = f"{out}: {count:,} of {counted(len(collection), 'vector')}. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
 

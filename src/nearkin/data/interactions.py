@@ -114,7 +114,7 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     for role in lists:
         other = columns[role].name
         if role in side[1:] or (wrong := lengths[role] != many).any():
-            what = "both hold lists" if role in side else f"hold lists of other lengths in row {int(wrong.argmax())}"
+            what = "both hold lists" if role in side else f"hold lists of unequal sizes in row {int(wrong.argmax())}"
             raise ValueError(
                 f"columns {columns[side[0]].name!r} and {other!r} of {table.name} {what}; write a pair a row"
             )
@@ -403,7 +403,7 @@ def planted_interactions(
     """Draw pairs from planted affinities that are nonlinear in the features of both sides.
 
     Features are standard normal; hidden vectors are tanh of a random linear map of them, and the affinity is their
-    scaled product plus a popularity of the right side. Each row draws `pairs_per_row` distinct rights with
+    scaled product plus a popularity of the right side. Each row draws `pairs_per_row` distinct items with
     probabilities softmax(affinities), by the Gumbel trick.
     """
     m, n = check_integer(m, "m", low=1), check_integer(n, "n", low=1)

@@ -14,9 +14,9 @@ from nearkin.records import Interactions
 def popularity(
     interactions: Interactions, k: int = 100, *, exclude_seen: bool = True, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k right entities with most pairs for each left entity: counts and numbers, both (m, k), best first.
+    """The k items with most pairs for each user: counts and numbers, both (m, k), best first.
 
-    Rights with equal counts are in random order, by the seed. Where fewer than k unseen rights are left the number is
+    Items with equal counts are in random order, by the seed. Where fewer than k unseen items are left the number is
     -1 and the score -inf.
     """
     _check_arguments(interactions, exclude_seen)
@@ -36,11 +36,11 @@ def item_knn(
     exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k right entities most similar to a left entity's history: scores and numbers, both (m, k), best first.
+    """The k items most similar to a user's history: scores and numbers, both (m, k), best first.
 
-    A right's score is the sum, over the history, of its cosines with the rights there (of the columns of observed
+    A right's score is the sum, over the history, of its cosines with the items there (of the columns of observed
     pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
-    2004). Equal scores and equal cosines are in random order, by the seed. Where fewer than k rights have a score, the
+    2004). Equal scores and equal cosines are in random order, by the seed. Where fewer than k items have a score, the
     score is -inf and the number -1.
     """
     _check_arguments(interactions, exclude_seen)
@@ -58,12 +58,12 @@ def sparse_ease(
     exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k rights that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
+    """The k items that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
 
     score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of right j's column of pairs
-    on those of the `n_neighbours` rights N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE
-    (Steck 2019) with the weights of all other rights held at 0, on the neighbourhoods of fsSLIM (Ning and Karypis
-    2011). Equal scores and equal cosines are in random order, by the seed. Where fewer than k rights have a score above
+    on those of the `n_neighbours` items N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE
+    (Steck 2019) with the weights of all other items held at 0, on the neighbourhoods of fsSLIM (Ning and Karypis
+    2011). Equal scores and equal cosines are in random order, by the seed. Where fewer than k items have a score above
     0, the score is -inf and the number -1.
     """
     _check_arguments(interactions, exclude_seen)
@@ -143,7 +143,7 @@ def _regress(near: sp.csr_matrix, pairs: Interactions, ridge: float) -> np.ndarr
         A.flat[:: len(A) + 1] += ridge
         _, found, info = dposv(A[:-1, :-1], A[:-1, -1])
         if info > 0:
-            raise ValueError(f"ridge is {ridge}, too small where rights have the same pairs; give 1 or more")
+            raise ValueError(f"ridge is {ridge}, too small where items have the same pairs; give 1 or more")
         weights.append(found.astype(np.float32))
     return np.concatenate(weights)
 

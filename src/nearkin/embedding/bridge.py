@@ -1,7 +1,7 @@
 """A map from one encoder's vectors to another's, so that new queries search an index of old vectors.
 
-Replacing an encoder otherwise means that every row is embedded and indexed again. A few thousand texts that both models
-embedded are enough to learn the map (Drift-Adapter, EMNLP 2025).
+Replacing an encoder otherwise means that every item is embedded and indexed again. A few thousand texts that both
+models embedded are enough to train the map (Drift-Adapter, EMNLP 2025).
 """
 
 from typing import Self
@@ -24,11 +24,11 @@ _METRICS = ("cosine", "ip", "l2")
 
 
 class Bridge(SavedEstimator):
-    """Learn a map from new vectors to old ones from rows that both encoders embedded.
+    """Train a map from new vectors to old ones from texts that both encoders embedded.
 
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
     correction by ridge regression, "low-rank" its leading part. All maps preserve the variance of the vectors. Held-out
-    pairs decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old rows is
+    pairs decide: the kind whose mapped vectors find most of the new encoder's ten neighbours among the old vectors is
     fitted on all pairs, the simpler one within a standard error.
 
     Parameters
@@ -64,9 +64,9 @@ class Bridge(SavedEstimator):
         self.random_state = random_state
 
     def fit(self, old: ArrayLike, new: ArrayLike) -> Self:
-        """Learn from paired rows: row i of `old` (n, d_old) and of `new` (n, d_new) embed the same thing.
+        """Train on paired vectors: row i of `old` (n, d_old) and of `new` (n, d_new) embed the same thing.
 
-        ValueError for fewer pairs than columns, for unequal numbers of rows and for values that cannot be used.
+        ValueError for fewer pairs than columns, for unequal numbers of vectors and for values that cannot be used.
         """
         check_choice(self.kind, "kind", ("auto", *_KINDS))
         check_choice(self.metric, "metric", _METRICS)
@@ -75,7 +75,7 @@ class Bridge(SavedEstimator):
         new = validate_vectors(self, new, reset=True).astype(np.float32, copy=False)
         n, least = len(old), max(2, old.shape[1], new.shape[1])
         if len(new) != n:
-            raise ValueError(f"old has {counted(n, 'row')} and new {len(new)}; row i of both must embed the same thing")
+            raise ValueError(f"old has {counted(n, 'vector')} and new {len(new)}; vector i of both must embed the same")
         if n < least:
             raise ValueError(
                 f"{counted(n, 'pair is', 'pairs are')} too few for {old.shape[1]} and "

@@ -13,7 +13,7 @@ KIND = "two-tower"
 
 
 class SavedTowers(NamedTuple):
-    """Embeddings (m, k) and (n, k), and the pairs that were learned from, with the ids of both sides."""
+    """Embeddings (m, k) and (n, k), and the pairs that they were trained on, with the ids of both sides."""
 
     left: np.ndarray
     right: np.ndarray

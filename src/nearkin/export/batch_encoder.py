@@ -24,9 +24,9 @@ class BatchEncoder:
     """Codes of a batch of vectors, by the quantizer in `model`: the folder of a saved index or quantizer.
 
     A call takes a batch of columns and returns them with the column `vectors` replaced by `codes` (n, bytes) uint8
-    (uint16 for more than 256 centroids); if the index has norms, the number of the row's norm comes last. The model is
-    read with the first batch. A pickled encoder holds only the name of the folder, which other processes and machines
-    must see. Rows of an index by cosine are normalised first.
+    (uint16 for more than 256 centroids); if the index has norms, the number of the vector's norm comes last. The model
+    is read with the first batch. A pickled encoder holds only the name of the folder, which other processes and
+    machines must see. Vectors of an index by cosine are normalised first.
 
     ray.data:  dataset.map_batches(BatchEncoder("idx"), batch_size=8192)
     Spark:     frame.mapInArrow(BatchEncoder("idx").arrow_batches, schema="id long, codes binary")
@@ -50,7 +50,7 @@ class BatchEncoder:
         return {**rest, self.codes: self.encode(rows)}
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
+        """Codes (n, width) of vectors X (n, d); a vector's code does not depend on its batch."""
         X = check_vectors(X, n_features=self.n_features, finite=False)  # the quantizer's `encode` refuses NaN
         codes = self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
         return codes if self._norms is None else np.column_stack([codes, self._norms.named(X)])
@@ -108,7 +108,7 @@ class BatchEncoder:
 
 
 def binary_column(codes: np.ndarray) -> pa.FixedSizeBinaryArray:
-    """Codes (n, width) as an Arrow array of fixed-size binaries, one per row."""
+    """Codes (n, width) as an Arrow array of fixed-size binaries, one per vector."""
     codes = np.ascontiguousarray(codes)
     width = codes.shape[1] * codes.itemsize
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(codes), [None, pa.py_buffer(codes)])

@@ -1,7 +1,7 @@
 """Lance: the index as an IVF-PQ of our rotation, centroids and codebooks, in a folder that object storage can hold.
 
-Lance has no rotation: its table holds rotated rows and needs rotated queries, `Q @ rotation_`; `open_lance(...).search`
-rotates them. Distances do not change under a rotation.
+Lance has no rotation: its table holds rotated vectors and needs rotated queries, `Q @ rotation_`;
+`open_lance(...).search` rotates them. Distances do not change under a rotation.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _TABLE = "vectors.lance"
 class Lance(Target):
     """A folder: `vectors.lance` with the columns id and vector (rotated) under an IVF_PQ index, and our quantizer.
 
-    Vectors are the exact rows if the index keeps them, else the decoded codes. Plain product quantization
+    Vectors are the exact vectors if the index keeps them, else the decoded codes. Plain product quantization
     becomes one partition around the origin. A folder that exists is refused without `overwrite`.
     """
 
@@ -90,7 +90,7 @@ def _product(source: Source) -> ProductQuantizer:
     """The product codes of the index; ValueError for other codes, and for norms, which Lance would not read."""
     quantizer = source.index.quantizer
     if source.index.norms is not None and source.index.norms.n_bytes:
-        raise ValueError("lance does not read the rows' norms in this index; compress with --method procrustes")
+        raise ValueError("lance does not read the vectors' norms in this index; compress with --method procrustes")
     if not isinstance(quantizer, ProductQuantizer):
         raise ValueError(
             "lance takes product quantization alone; compress with --method procrustes (or another rotation), "

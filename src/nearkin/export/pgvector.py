@@ -33,9 +33,9 @@ EF_SEARCH = 100  # rows that HNSW visits; pgvector's default, 40, is 2.5 times a
 class Pgvector(Target):
     """A table (id bigint or text primary key) with codes or vectors under an HNSW index.
 
-    form: "bit" for code bit(n), searched by Hamming distance, and vector vector(d) if it keeps its rows; "vector"
+    form: "bit" for code bit(n), searched by Hamming distance, and vector vector(d) if it keeps its vectors; "vector"
         or "halfvec" (half as large) for vector vector(d) or halfvec(d), searched by the index's own metric: the exact
-        rows if the index has them (of length 1 for "cosine"), else the decoded codes. None is "bit" for an index of
+        vectors if the index has them (of norm 1 for "cosine"), else the decoded codes. None is "bit" for an index of
         bits, else "vector".
     dsn: "postgresql://user@host:5432/db" or libpq's key=value form; "" for the PG... variables of the environment.
 
@@ -155,11 +155,11 @@ def search(
     connection: Extra, table: str, asked: np.ndarray, k: int = 10, *, form: str = "bit", metric: str = "hamming",
     n_bits: int = 0, ef_search: int = EF_SEARCH,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Scores and ids (q, k) of the rows nearest to packed codes (q, bytes) of `n_bits`, or in a table of another form
-    to vectors (q, d), by the HNSW index.
+    """Scores and ids (q, k) of the vectors nearest to packed codes (q, bytes) of `n_bits`, or in a table of another
+    form to vectors (q, d), by the HNSW index.
 
     Scores are PostgreSQL's: the distance for "hamming" and "l2", the negative inner product for "ip", 1 - the cosine
-    for "cosine". ef_search: rows that HNSW looks at, at least k: more find more and take longer.
+    for "cosine". ef_search: vectors that HNSW looks at, at least k: more find more and take longer.
     """
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(ef_search, k))}")
     far = f"{'code' if form == 'bit' else 'vector'} {_OPERATORS[metric]} %s"

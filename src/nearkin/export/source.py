@@ -1,4 +1,4 @@
-"""The source of an export: an index's rows in batches, test queries, and checks of the engine's answers."""
+"""The source of an export: an index's vectors in batches, test queries, and checks of the engine's answers."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, cast
@@ -22,7 +22,7 @@ BATCH = 8_192  # rows handed over at a time
 
 
 class RowBatch(NamedTuple):
-    """Some rows: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
+    """Some vectors: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
 
     ids: np.ndarray
     codes: np.ndarray | None
@@ -30,14 +30,14 @@ class RowBatch(NamedTuple):
 
 
 class Source:
-    """A finished index, read only; ValueError for one without rows.
+    """A finished index, read only; ValueError for one without vectors.
 
     d: columns of the vectors. n_bits: bits of a code, None where the index does not search by Hamming distance.
     """
 
     def __init__(self, index: Index) -> None:
         if not len(index):
-            raise ValueError("the index has no rows; add some first")
+            raise ValueError("the index has no vectors; add some first")
         self.index, self.d, self._kept = index, index.n_features, Kept()
         quantizer = index.quantizer if index.metric == "hamming" else None  # others stay unopened
         self.n_bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
@@ -56,7 +56,7 @@ class Source:
         return self.n_bits
 
     def ids(self, first: int = 0, last: int | None = None) -> np.ndarray:
-        """Ids of the rows first..last, int64 or text."""
+        """Ids of the vectors first..last, int64 or text."""
         if self.index.ids is None:
             return np.arange(first, len(self) if last is None else min(last, len(self)))
         return self.index.ids[first:last]
@@ -78,13 +78,13 @@ class Source:
         return rows_at_norms(cast(faiss.Index, self.index.faiss_index), self.index.norms, positions, self._kept)
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
-        """Exact rows if the index keeps them, else decoded codes; None for bits alone."""
+        """Exact vectors if the index keeps them, else decoded codes; None for bits alone."""
         if self.index.kept is not None:
             return self.as_compared(self.index.kept.rows(positions))
         return None if self.n_bits is not None else self.decoded(positions)
 
     def batches(self, rows: int = BATCH, callback: Callback = ignore) -> Iterator[RowBatch]:
-        """All rows in order, `rows` at a time; `callback(rows_done, {"total": n})` is called after each batch."""
+        """All vectors in order, `rows` at a time; `callback(rows_done, {"total": n})` is called after each batch."""
         for first in range(0, len(self), rows):
             positions = np.arange(first, min(first + rows, len(self)))
             codes = None if self.n_bits is None else self.codes[first : first + rows]
@@ -92,14 +92,14 @@ class Source:
             callback(first + len(positions), {"total": len(self)})
 
     def fingerprint(self) -> str:
-        """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
+        """A name for the contents, 16 hex digits: equal for equal codes (or decoded vectors), ids, and kept vectors."""
         about, norms = f"{self.index.metric} {self.d} {self.n_bits} {len(self)}", self.index.norms
         parts = (part for batch in self.batches() for part in (batch.ids, batch.codes, batch.vectors))
         return digest(about, None if norms is None else norms.codes, parts)
 
     def questions(self, n: int) -> np.ndarray:
-        """Queries near the rows, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
-        or mixtures (n, d) of nine parts of one row and one of another."""
+        """Queries near the vectors, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
+        or mixtures (n, d) of nine parts of one vector and one of another."""
         rng = np.random.default_rng(0)
         positions = rng.integers(0, len(self), (2, n))
         if self.n_bits is not None:
@@ -126,8 +126,9 @@ class Source:
         )
 
     def hits(self, asked: np.ndarray, nearest: np.ndarray, found: np.ndarray, rounding: float = 0.0) -> np.ndarray:
-        """How many (q,) of the `nearest` rows (q, k) of queries are `found` (q, c), both positions, -1 for none. A row
-        as near as the farthest of these, up to a relative `rounding`, counts too; one that is named twice, once."""
+        """How many (q,) of the `nearest` vectors (q, k) of queries are `found` (q, c), both positions, -1 for none. A
+        vector as near as the farthest of these, up to a relative `rounding`, counts too; one that is named twice,
+        once."""
         own = self.distances(asked, nearest)
         there = np.isfinite(own)
         limit = np.where(there, own, -np.inf).max(axis=1)
@@ -136,7 +137,7 @@ class Source:
         return np.minimum((far <= (limit + rounding * np.abs(limit))[:, None]).sum(axis=1), there.sum(axis=1))
 
     def lists(self) -> np.ndarray | None:
-        """The list (n,) of the inverted file that holds each row, None without one."""
+        """The list (n,) of the inverted file that holds each vector, None without one."""
         found = inverted_file(self.index.faiss_index)
         return None if found is None else self._kept.places(found)[:, 0]
 
@@ -145,11 +146,11 @@ class Source:
         return RowIds(self.index.ids, len(self)).positions(np.asarray(ids))
 
     def as_compared(self, X: np.ndarray) -> np.ndarray:
-        """Rows or queries (b, d) as the metric compares them: of length 1 for "cosine"."""
+        """Vectors or queries (b, d) as the metric compares them: of norm 1 for "cosine"."""
         return normalised(X) if self.index.metric == "cosine" else np.ascontiguousarray(X, np.float32)
 
     def exact(self) -> "Source":
-        """The kept rows in exact search, under the same ids; those of bits by L2 distance."""
+        """The kept vectors in exact search, under the same ids; those of bits by L2 distance."""
         exact = Index.empty(self.d, None, "l2" if self.index.metric == "hamming" else self.index.metric)
         for first in range(0, len(self), BATCH):
             exact.add(cast(KeptVectors, self.index.kept).rows(np.arange(first, min(first + BATCH, len(self)))))

@@ -1,7 +1,6 @@
 """Export an index into an engine: write, compare its answers with `nearkin search`, publish.
 
-A target takes an index whole or not at all. Packages of other engines are loaded when a target needs them.
-"""
+A target takes an index whole or not at all. Packages of other engines are loaded when a target needs them."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -58,7 +57,7 @@ class RecallTooLowError(RuntimeError):
 
 @dataclass
 class Written:
-    """A written export before publication: its search, facts, and a judge other than the index's codes, or None."""
+    """A written export before publication: its search, facts, and a second measure of its recall, or None."""
 
     search: Search
     facts: Record = field(default_factory=dict)
@@ -72,7 +71,7 @@ class Target(ABC):
 
     @abstractmethod
     def writing(self, source: Source, callback: Callback) -> AbstractContextManager[Written]:
-        """Write all rows, yield them for the self-check, and publish when the block ends without an error.
+        """Write all vectors, yield them for the self-check, and publish when the block ends without an error.
 
         An error at any point (of ours, of the engine, of the network) leaves what was there before.
         `callback(rows, {"total": n})` follows the writing. Raises ValueError for an index that the engine cannot hold,
@@ -96,7 +95,7 @@ def make_target(to: str, /, **options: Any) -> Target:
 
 
 def padded_ids(found: list[list[Any]], k: int) -> np.ndarray:
-    """Ids (q, k) of the rows that an engine found for each query, -1 or "" where it found fewer than k."""
+    """Ids (q, k) of the vectors that an engine found for each query, -1 or "" where it found fewer than k."""
     missing = "" if any(isinstance(name, str) for names in found for name in names) else -1
     return np.array([names + [missing] * (k - len(names)) for names in found])
 
@@ -113,7 +112,7 @@ def export_index(
     """Write `index` to `target`, compare the neighbours of 100 queries (or of `queries` (q, d)), publish.
 
     recall_target: the share of the index's k neighbours that the engine must name; None for the target's own.
-    Returns the record: rows, the outcome of the check, facts of the target. Raises RecallTooLowError, with nothing
+    Returns the record: vectors, the outcome of the check, facts of the target. Raises RecallTooLowError, with nothing
     published, where the engine's recall is below the target, and what the target raises.
     """
     goal = target.recall_target if recall_target is None else check_real(recall_target, "recall_target", low=0, high=1)
@@ -137,9 +136,9 @@ def export_index(
 def self_check(
     source: Source, search: Search, target: float, *, k: int = 10, queries: ArrayLike | None = None
 ) -> Check:
-    """Compare the engine's answers with the index's on 100 questions, or on the rows of `queries` (q, d). A neighbour
-    counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named twice, or is not
-    in the index, is a miss."""
+    """Compare the engine's answers with the index's on 100 questions, or on the vectors of `queries` (q, d). A
+    neighbour counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named twice,
+    or is not in the index, is a miss."""
     asked = source.questions(100) if queries is None else source.asked(queries)
     k = min(k, len(source))
     nearest = source.index.faiss_index.search(asked, k)[1]

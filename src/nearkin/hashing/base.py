@@ -38,7 +38,7 @@ class AbstractHasher(CodesTransformer, ABC):
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d); `y` is ignored; `callback` is called after each iteration, counted from 1."""
+        """Train on X (n, d); `y` is ignored; `callback` is called after each iteration, counted from 1."""
 
     @abstractmethod
     def _project(self, X: np.ndarray) -> np.ndarray:
@@ -69,13 +69,13 @@ class AbstractHasher(CodesTransformer, ABC):
         return np.concatenate([self._project(rows) for rows in row_blocks(validate_vectors(self, X), ENCODED)])
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); a row's code does not depend on its batch."""
+        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); a vector's code does not depend on its batch."""
         check_is_fitted(self)
         X = validate_vectors(self, X)  # a block of values at a time: they take 32 times the memory of the codes
         return np.concatenate([pack_signs(self._project(rows)) for rows in row_blocks(X, ENCODED)])
 
     def quantization_error(self, X: ArrayLike) -> float:
-        """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
+        """Return the mean of (sign - value)^2 over vectors of X and bits: the loss per bit of SCQ, Table 3."""
         return float(np.mean((1 - np.abs(self.project(X))) ** 2))
 
     def search(

@@ -1,7 +1,6 @@
 """The loop that ITQ, OnE and OgE share: codes for fixed columns, then columns for fixed codes (SCQ, section 2.2).
 
-Also here: the steps over columns, the secular equation that they solve, and sums of rows under their signs.
-"""
+Also here: the steps over columns, the secular equation that they solve, and sums of vectors under their signs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -32,7 +31,7 @@ class AbstractColumnStep(ABC):
         """Return the method's new columns for fixed codes; they may fit the codes worse than V does."""
 
     def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """|B - X V|^2 / n + mu |V|^2 (SCQ, eq. 1, 2 and 19), by L - 2 tr(V^T W) + tr(V^T C V): no pass over rows."""
+        """|B - X V|^2 / n + mu |V|^2 (SCQ, eq. 1, 2 and 19), by L - 2 tr(V^T W) + tr(V^T C V): no pass over vectors."""
         error = W.shape[1] - 2 * (V * W).sum() + (self.c[:, None] * V * V).sum()
         return float(error) + self.mu * float((V * V).sum())
 
@@ -95,7 +94,8 @@ class OrthogonalColumns(AbstractColumnStep):
         """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
 
         v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An
-        orthonormal basis of that span grows by one vector per column, as the paper's A_k grows by a row and a column.
+        orthonormal basis of that span grows by one vector per column, as the paper's A_k grows by a row and a
+        column.
         """
         V = np.empty_like(W)
         basis = np.zeros((W.shape[1], len(W)))  # rows, filled one by one
@@ -223,8 +223,8 @@ BLOCK = 1024  # rows and their projections stay in the cache between the two pro
 class CentredRows:
     """Centred data; a fit needs only its sign moments in principal coordinates.
 
-    `blocks()` yields rows in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the spectrum's
-    `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.
+    `blocks()` yields vectors in principal coordinates: an iteration costs 2 n m L multiply-adds. Or, with the
+    spectrum's `axes`, it yields centred rows (b, d), which may come from a stream: 2 n d L.
     """
 
     spectrum: Spectrum
@@ -233,7 +233,7 @@ class CentredRows:
     group: Group = ALONE
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
+        """Return Z^T sign(Z V) / n (m, L) float64 for vectors Z (n, m) in principal coordinates and V (m, L)."""
         P = V if self.axes is None else self.axes @ V
         moment = RowMean(*P.shape)
         for block in self.blocks():
@@ -245,7 +245,7 @@ class CentredRows:
 
 
 def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
-    """Rows X (n, d), rotated into the axes of their spectrum, (n, m)."""
+    """Vectors X (n, d), rotated into the axes of their spectrum, (n, m)."""
     mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
     coordinates = np.empty((len(X), spectrum.rank), X.dtype)
     for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
@@ -254,7 +254,7 @@ def principal_coordinates(X: np.ndarray, spectrum: Spectrum) -> np.ndarray:
 
 
 def centred(blocks: Blocks, mean: np.ndarray) -> Iterable[np.ndarray]:
-    """Rows less their mean, a few at a time."""
+    """Vectors less their mean, a few at a time."""
     for block in blocks():
         for rows in row_blocks(block, BLOCK):
             yield rows - mean.astype(block.dtype)

@@ -1,4 +1,4 @@
-"""Hashers whose code is the sign of a linear map; most of them learn in principal coordinates."""
+"""Hashers whose code is the sign of a linear map; most of them train in principal coordinates."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -79,16 +79,16 @@ class AbstractLinearHasher(AbstractHasher):
 
 
 class AbstractSpectralHasher(AbstractLinearHasher):
-    """A linear hasher that learns from second moments and sign moments only, so in memory or from a stream."""
+    """A linear hasher that trains on second moments and sign moments only, so in memory or from a stream."""
 
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d), n > n_bits; `callback(step, record)` runs after each iteration. Labels `y` (n,) choose
+        """Train on X (n, d), n > n_bits; `callback(step, record)` runs after each iteration. Labels `y` (n,) choose
         the scale of OnE and OgE, unless it is given; others ignore them.
 
-        Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError
-        if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
+        Among several processes X is this one's part of the vectors, and all end with the same columns. Raises
+        ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
         """
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
@@ -98,10 +98,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback, y)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
-        """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
+        """Train on vectors that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
 
         Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
-        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row.
+        concatenated vectors up to rounding. Several processes give their own blocks each, with at least one vector.
         """
         self._check_params()
         source = _checked_blocks(blocks)
@@ -109,7 +109,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         d = len(spectrum.mean)
         if spectrum.n_rows <= self.n_bits:
             raise ValueError(
-                f"blocks hold {counted(spectrum.n_rows, 'row')}; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
+                f"{counted(spectrum.n_rows, 'vector')} in blocks; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
             )
         spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
@@ -151,7 +151,7 @@ def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
             width = block.shape[1]
             yield block
         if width is None:
-            raise ValueError("blocks is empty; give at least one array of rows")
+            raise ValueError("blocks is empty; give at least one array of vectors")
 
     return read
 
@@ -177,7 +177,7 @@ class PCAHash(AbstractSpectralHasher):
 
 @dataclass(eq=False, repr=False)
 class Signs(AbstractLinearHasher):
-    """Bit k is the sign of column k; nothing is learned.
+    """Bit k is the sign of column k; nothing is trained.
 
     sentence-transformers' precisions "binary" and "ubinary", but for entries of exactly 0, which are 1 here and 0
     there. Packed bits in a file, opened as `codes.npy@ubinary`, come back unchanged.
@@ -211,9 +211,9 @@ MOST_BITS = 2**20  # 128 KiB a row; the hyperplanes of more would not fit in mem
 class RandomHyperplanes(AbstractLinearHasher):
     """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
 
-    The share of equal bits of two rows estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in groups
-    of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits up
-    to 2^20 will do, also more than d.
+    The share of equal bits of two vectors estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in
+    groups of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits
+    up to 2^20 will do, also more than d.
 
     Parameters: `n_bits` L; `orthogonal`; `random_state`.
     """

@@ -1,8 +1,7 @@
 """SCQ's two encoders: OnE, with orthonormal columns, and OgE, with orthogonal ones.
 
 The scale decides what the codes are good for. A larger one flattens the spectrum, which on features of a network brings
-rows of one class together at the price of neighbours. Neighbours cannot choose it for labels, so labels do.
-"""
+vectors of one class together at the price of neighbours. Neighbours cannot choose it for labels, so labels do."""
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -113,10 +112,10 @@ class OnE(AbstractEncoder):
     n_bits : code length L.
     scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
         chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
-        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): rows that share a label are alike.
+        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): vectors that share a label are alike.
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
         our own, all columns at once by majorise-minimise, with `n_inner` steps per update of the codes.
-    n_components : principal components to learn in (n_bits if that is more), 512 as in the paper; None for all. An
+    n_components : principal components to train in (n_bits if that is more), 512 as in the paper; None for all. An
         iteration costs n * n_components * L, so skipping PCA on 4096 columns makes it 8 times dearer.
     tol, max_iter : stop at a relative change of the loss of at most `tol`, or after `max_iter` iterations.
     random_state : of the first, random orthonormal V.
@@ -150,7 +149,7 @@ class OgE(AbstractEncoder):
     Parameters
     ----------
     n_bits, scale, n_components, tol, max_iter, random_state : as in `OnE`.
-    mu : penalty on the length of the columns, 0.02 in the paper.
+    mu : penalty on the norm of the columns, 0.02 in the paper.
     ridge : None, or mu / s^2 as a share of the mean variance of the top L principal components: it replaces mu, and
         then the result does not depend on `scale`. With "eq25" the two are the same number.
     """

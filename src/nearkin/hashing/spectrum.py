@@ -1,4 +1,4 @@
-"""The principal axes of the data, in which linear hashers learn, because X^T X is diagonal there (SCQ, eq. 15)."""
+"""The principal axes of the data, in which linear hashers train, because X^T X is diagonal there (SCQ, eq. 15)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Blocks = Callable[[], Iterable[np.ndarray]]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Mean and principal axes of n rows, largest variance first; directions without variance are left out."""
+    """Mean and principal axes of n vectors, largest variance first; directions without variance are left out."""
 
     mean: np.ndarray  # (d,) float64
     variances: np.ndarray  # (m,) float64, eigenvalues of the covariance X^T X / n
@@ -30,7 +30,7 @@ class Spectrum:
     def check_rank(self, n_bits: int, n_features: int) -> None:
         """ValueError that names the rank unless `n_bits` independent directions have variance."""
         if self.rank == 0:
-            raise ValueError(f"X is constant: all rows are equal, {self.n_rows} of them; give data that vary")
+            raise ValueError(f"X is constant: all vectors are equal, {self.n_rows} of them; give data that vary")
         if self.rank < n_bits:
             raise ValueError(
                 f"n_bits is {n_bits}; it must be at most {self.rank}, the rank of the centred X "
@@ -40,7 +40,7 @@ class Spectrum:
 
 
 def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
-    """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes. The rank
+    """Return the `Spectrum` of the vectors that `blocks()` yields on all processes of `group`, in two passes. The rank
     counts variances above (4 eps)^2 of the largest, eps that of the input's type. All sums are float64."""
     sums, eps = _sums(blocks)
     mean, n_rows = group.merge(sums).finalize(), int(sums.count[0])
@@ -78,7 +78,7 @@ def _sums(blocks: Blocks) -> tuple[RowMean, float]:
         sums = (sums or RowMean(block.shape[1])).merge(row_mean(block))
         eps = np.finfo(block.dtype).eps
     if sums is None:
-        raise ValueError("blocks is empty; give at least one array of rows")
+        raise ValueError("blocks is empty; give at least one array of vectors")
     return sums, float(eps)
 
 

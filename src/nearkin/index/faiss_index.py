@@ -1,12 +1,11 @@
-"""The FAISS index inside an `Index`: its file, and its rows by position.
+"""The FAISS index inside an `Index`: its file, and its vectors by position.
 
 FAISS (from 1.15.1 on) checks lengths while it reads. Three checks are left to `read_faiss`: a file may name lists on
 disk, which a later `add` would write to; it may hold kinds of indexes that nearkin does not write; and its parts may
 contradict each other, so that a search reads outside its memory.
 
-Positions count rows in the order in which they were added. Inverted lists of FAISS store positions, so they are
-renumbered after a removal.
-"""
+Positions count vectors in the order in which they were added. Inverted lists of FAISS store positions, so they are
+renumbered after a removal."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportAttributeAccessIssue=false
@@ -42,8 +41,8 @@ _reading = threading.Lock()  # FAISS's limits are global to the process
 def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
     """The FAISS index in a file; `binary` is for packed bits.
 
-    The lists of an inverted file must name each row once. ValueError for a file that is not a regular one, is damaged,
-    or holds anything that nearkin does not write.
+    The lists of an inverted file must name each vector once. ValueError for a file that is not a regular one, is
+    damaged, or holds anything that nearkin does not write.
     """
     with open_file(path) as file:
         try:
@@ -138,12 +137,12 @@ def check_parts(index: FaissIndex) -> None:
     downcast: Any = faiss.downcast_IndexBinary if isinstance(index, faiss.IndexBinary) else faiss.downcast_index
     rows, part = index.ntotal, downcast(index)
     if isinstance(part, faiss.IndexIDMap | faiss.IndexBinaryIDMap):
-        _need(part.id_map.size() == rows == part.index.ntotal, "it has another number of ids than of rows")
+        _need(part.id_map.size() == rows == part.index.ntotal, "it has another number of ids than of vectors")
         part = downcast(part.index)
     if isinstance(part, faiss.IndexPreTransform):
         part = _behind_rotation(part)
     _need(type(part) in _KINDS, f"nearkin does not write a {type(part).__name__}")
-    _need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other rows than its parts")
+    _need(part.is_trained and part.ntotal == rows, "it is not trained, or counts other vectors than its parts")
     if isinstance(part, faiss.IndexBinary):
         _need(part.xb.size() == rows * part.code_size and part.d == 8 * part.code_size, "it has lost codes")
         return
@@ -153,10 +152,10 @@ def check_parts(index: FaissIndex) -> None:
     elif isinstance(part, faiss.IndexFastScan):
         _check_blocks(part)
         padded = -(-rows // part.bbs) * part.bbs
-        _need(part.ntotal2 == padded, f"it has blocks of {part.ntotal2} rows, not {padded}")
+        _need(part.ntotal2 == padded, f"it has blocks of {part.ntotal2} vectors, not {padded}")
         _need(part.codes.size() == padded * part.M2 // 2, "it has another number of codes")
     else:
-        _need(part.codes.size() == rows * part.code_size, f"of {rows} rows it has {part.codes.size()} bytes of codes")
+        _need(part.codes.size() == rows * part.code_size, f"{rows} vectors have {part.codes.size()} bytes of codes")
 
 
 def _behind_rotation(index: Any) -> Any:
@@ -173,7 +172,7 @@ def _behind_rotation(index: Any) -> Any:
 def _check_blocks(index: Any) -> None:
     """The settings of a fast scan: 4-bit codes, in blocks of 32 rows or a multiple."""
     _need(index.bbs > 0 and index.bbs % 32 == 0 and index.nbits == 4, "it has blocks of an unknown size")
-    _need(0 < index.M <= index.M2 <= index.M + 1, f"it has {index.M2} codes a row, not {index.M}")
+    _need(0 < index.M <= index.M2 <= index.M + 1, f"it has {index.M2} codes a vector, not {index.M}")
 
 
 def _check_lists(index: Any) -> None:
@@ -190,13 +189,13 @@ def _check_lists(index: Any) -> None:
     else:
         _need(lists.code_size == index.code_size and index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
-    _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'row')}, not {index.ntotal}")
+    _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
     seen = np.zeros(index.ntotal, bool)
     for number in np.flatnonzero(sizes).tolist():
         ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number])
-        _need(bool(((ids >= 0) & (ids < len(seen))).all()), "a list names a row that does not exist")
+        _need(bool(((ids >= 0) & (ids < len(seen))).all()), "a list names a vector that does not exist")
         seen[ids] = True
-    _need(bool(seen.all()), "a row is in two lists")
+    _need(bool(seen.all()), "a vector is in two lists")
 
 
 def _need(good: bool, what: str) -> None:
@@ -212,13 +211,13 @@ def flat_codes(index: FaissIndex) -> np.ndarray:
 
 
 def cut(index: FaissIndex, n_rows: int) -> None:
-    """Leave the first `n_rows` rows."""
+    """Leave the first `n_rows` vectors."""
     if innermost(index).ntotal > n_rows:
         _remove(index, faiss.IDSelectorRange(n_rows, np.iinfo(np.int64).max))
 
 
 def remove(index: FaissIndex, positions: np.ndarray) -> None:
-    """Take out the rows at sorted `positions` (m,); those behind them move up."""
+    """Take out the vectors at sorted `positions` (m,); those behind them move up."""
     bitmap = np.zeros(-(-index.ntotal // 8), np.uint8)
     np.bitwise_or.at(bitmap, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
     _remove(index, faiss.IDSelectorBitmap(index.ntotal, faiss.swig_ptr(bitmap)))
@@ -242,7 +241,7 @@ def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
 
 
 def move(source: FaissIndex, target: FaissIndex) -> None:
-    """Move all rows of `source`, an index of the same kind and quantizer, behind those of `target`."""
+    """Move all vectors of `source`, an index of the same kind and quantizer, behind those of `target`."""
     if isinstance(target, faiss.IndexBinary):  # which FAISS cannot merge
         target.add(flat_codes(source).copy())
         source.reset()
@@ -261,7 +260,7 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
 
 
 def same_codes(one: FaissIndex, other: FaissIndex) -> bool:
-    """Whether two indexes of floats learned the same: a code means the same row in both."""
+    """Whether two indexes of floats trained the same: a code means the same vector in both."""
     mine, theirs = trained_arrays(one), trained_arrays(other)
     return mine.keys() == theirs.keys() and all(
         (_close if name == "lists" else _equal)(array, theirs[name]) for name, array in mine.items()
@@ -269,7 +268,7 @@ def same_codes(one: FaissIndex, other: FaissIndex) -> bool:
 
 
 def trained_arrays(index: FaissIndex) -> dict[str, np.ndarray]:
-    """The arrays that FAISS learned and decodes with: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
+    """The arrays that FAISS trained and decodes with: "rotation" (d', d), "bias" (d',), "lists" (L, d') and the flat
     "codebooks" or "ranges", those of them that the index has."""
     found: dict[str, np.ndarray] = {}
     inner, lists = cast(Any, innermost(index)), inverted_file(index)

@@ -1,4 +1,4 @@
-"""The answers of a search as a table: a row for each query and place, best first."""
+"""The results of a search as a table: a row for each query and place, best first."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +15,7 @@ _BACKENDS = ("pyarrow", "polars", "pandas")
 
 
 def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
-    """Queries, ranks from 1, ids and scores, (rows,) each, of answers (q, k); without empty places."""
+    """Queries, ranks from 1, ids and scores, (rows,) each, of results (q, k); without empty places."""
     rows, places = np.nonzero(answered(scores))
     return [np.asarray(queries)[rows], places + 1, ids[rows, places], scores[rows, places]]
 

@@ -1,4 +1,4 @@
-"""The users' own names for rows: integers or strings, next to FAISS's positions."""
+"""The users' own names for vectors: integers or strings, next to FAISS's positions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
         way = "np.int64" if check_exact(values, "ids").dtype.kind == "f" else "str"
         raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype({way})")
     if values.ndim != 1 or n not in (None, len(values)):
-        raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one for each row")
+        raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one a vector")
     return values if values.dtype.kind == "U" else values.astype(np.int64)
 
 
@@ -63,7 +63,7 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     if len(old) and len(there := new[np.isin(new, old)]):
         raise ValueError(
             f"{counted(len(there), 'id is', 'ids are')} in the index already, the first is {there[0].item()!r}; "
-            "`update` replaces their rows, `upsert` (nearkin add --upsert) also adds the others"
+            "`update` replaces their vectors, `upsert` (nearkin add --upsert) also adds the others"
         )
     return np.concatenate([old, new]) if len(old) else new
 

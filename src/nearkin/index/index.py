@@ -44,7 +44,7 @@ class Defaults:
     """Inverted lists that a search visits where `n_probe` is None.
 
     Recall 10@10 in 8, 16, 32 and 64 of 256 lists, SIFT, product codes of 16 bytes: .636 .661 .669 .669 (2026-11).
-    In 16 of 128 lists in place of 8, of 100,000 rows of SIFT and 39,000 sentences: .649 to .663 and .595 to .612.
+    In 16 of 128 lists in place of 8, of 100,000 vectors of SIFT and 39,000 sentences: .649 to .663 and .595 to .612.
     """
 
     least_probed: int = 16
@@ -55,17 +55,17 @@ DEFAULTS = Defaults()
 
 
 class Index:
-    """Rows under ids, searched exactly or through the codes of a quantizer; made by `Index.build` or `Index.load`.
+    """Vectors under ids, searched exactly or through the codes of a quantizer; made by `Index.build` or `Index.load`.
 
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
-    normalised rows, for "cosine", and numbers of differing bits for "hamming".
+    normalised vectors, for "cosine", and numbers of differing bits for "hamming".
 
-    Decoded rows are too short, which biases scores. FAISS finds candidates by its own scores, and they are ranked again
-    at their `norms`: one for all rows that have the same (1 for "cosine"), or a byte a row in an index built with
-    `norms`. None: FAISS's scores stand.
+    Decoded vectors are too short, which biases scores. FAISS finds candidates by its own scores, and they are rescored
+    at their `norms`: one for all vectors that have the same (1 for "cosine"), or a byte a vector in an index
+    built with `norms`. None: FAISS's scores stand.
 
-    `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
-    users' ids or None for 0, 1, 2, ...; `kept` the rows kept for rescoring or None.
+    `faiss_index` is the FAISS index itself, whose positions count vectors in the order they were added; `ids` (n,) the
+    users' ids or None for 0, 1, 2, ...; `kept` the vectors kept for rescoring or None.
 
     Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
     raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
@@ -113,10 +113,10 @@ class Index:
         n_probe: int | None = None,
         norms: Norms | None = None,
     ) -> Self:
-        """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted and the
-        levels of `norms` learned.
+        """An index without vectors, for vectors of width d; arguments as in `build`, the quantizer already fitted and
+        the levels of `norms` trained.
 
-        The index keeps a copy of the quantizer: codes of later rows must not change when the caller fits it again.
+        The index keeps a copy of the quantizer: codes of later vectors must not change when the caller fits it again.
         """
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = inverted_file(inner)
@@ -145,26 +145,27 @@ class Index:
         norms: bool | Norms | None = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Index the rows X (n, d).
+        """Index the vectors X (n, d).
 
-        quantizer: None for exact search; bytes a row, for product codes of that size, or of one byte less and a
-            byte for the row's norm where that finds more (`norms`); a ProductQuantizer for bytes; a hasher (with
+        quantizer: None for exact search; bytes a vector, for product codes of that size, or of one byte less and a
+            byte for the vector's norm where that finds more (`norms`); a ProductQuantizer for bytes; a hasher (with
             metric="hamming") for bits, which are searched by Hamming distance always. One that is not fitted is cloned
-            and fitted on X (on its normalised rows for "cosine"). `index.quantizer` is the index's own copy, which must
-            not be fitted again.
+            and fitted on X (on its normalised vectors for "cosine"). `index.quantizer` is the index's own copy, which
+            must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
-        keep_vectors: keep the rows too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
-            "float16" (half the bytes) or "int8" (a quarter, and four bytes a row). True takes the shorter of the first
-            two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
+        keep_vectors: keep the vectors too, so that `search(..., oversample=...)` can re-rank by them: as "float32",
+            "float16" (half the bytes) or "int8" (a quarter, and four bytes a vector). True takes the shorter of the
+            first two that holds X exactly: float16 if X is of float16 or of 8-bit integers.
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
-        norms: add a byte to each row for its norm, for rows of different norms by "l2" and "ip"; True learns the levels
-            of the byte from X. None: where `quantizer` is a number of bytes and held-out queries find more by it.
+        norms: add a byte to each vector for its norm, for vectors of different norms by "l2" and "ip"; True trains the
+            levels of the byte from X. None: where `quantizer` is a number of bytes and held-out queries find more by
+            it.
         callback(rows_done, {"total": n}) follows the adding.
 
-        ValueError for rows that float32 cannot hold, and for a quantizer that was fitted on normalised rows where X are
-        others, or the other way round.
+        ValueError for vectors that float32 cannot hold, and for a quantizer that was fitted on normalised vectors where
+        X are others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
         given, X = X, check_magnitude(check_vectors(X, small=True), metric=metric)
@@ -189,11 +190,12 @@ class Index:
             return bool(self._rows().positions(np.array(id)) >= 0)
 
     def __repr__(self) -> str:
-        return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
+        return f"Index({len(self)} vectors of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
 
     def view(self, ids: ArrayLike | None = None, vectors: np.ndarray | KeptVectors | None = None) -> Self:
-        """The same rows in the same memory, to be searched only: under other `ids` (n,), None for 0, 1, 2, ..., and
-        rescored by `vectors` (n, d), the rows in their order, None for no rescoring. ValueError for another shape."""
+        """The same vectors in the same memory, to be searched only: under other `ids` (n,), None for 0, 1, 2, ..., and
+        rescored by `vectors` (n, d), the vectors in their order, None for no rescoring. ValueError for another
+        shape."""
         if isinstance(vectors, np.ndarray):
             if vectors.shape != (len(self), self.n_features):
                 raise ValueError(
@@ -226,7 +228,7 @@ class Index:
 
     @property
     def row_ids(self) -> np.ndarray:
-        """The ids of the rows (n,), or their numbers."""
+        """The ids of the vectors (n,), or their numbers."""
         return np.arange(len(self)) if self.ids is None else self.ids
 
     def _rows(self) -> RowIds:
@@ -241,9 +243,9 @@ class Index:
         return self._parts().bytes_per_vector
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
-        """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
+        """Add vectors X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
 
-        All rows are encoded before any is added.
+        All vectors are encoded before any is added.
         """
         X = self._checked(X)
         if self.metric in ("l2", "ip"):
@@ -254,8 +256,8 @@ class Index:
         """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them, unless
         `missing` is "ignore".
 
-        The ids of the other rows stay. Where rows are numbered 0, 1, 2, ..., numbering continues after the highest
-        number ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
+        The ids of the other vectors stay. Where vectors are numbered 0, 1, 2, ..., numbering continues after the
+        highest number ever given. Kept vectors of removed vectors leave the memory when the index is saved and loaded.
         """
         ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
         with self._guard.writing(), uninterrupted():
@@ -266,33 +268,33 @@ class Index:
         return self
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
+        """Put vectors X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
         X = self._checked(X)
         names = identifiers.given_ids(ids, len(X))
         return self._put(X, lambda rows: rows.with_others(names, rows.known(names)), callback)
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Put rows X (m, d) in the place of those of ids (m,), and add the rows whose ids the index lacks.
+        """Put vectors X (m, d) in the place of those of ids (m,), and add the vectors whose ids the index lacks.
 
         All or nothing: ValueError, and nothing changes, for an id given twice, and for a new id in an index that counts
-        its rows 0, 1, 2, ...; TypeError for ids of another type than the index's.
+        its vectors 0, 1, 2, ...; TypeError for ids of another type than the index's.
         """
         X = self._checked(X)
         names = identifiers.given_ids(ids, len(X))
         return self._put(X, lambda rows: rows.with_others(names, rows.replaced(names)), callback)
 
     def recode(self, quantizer: Quantizer, X: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Encode all rows by another fitted quantizer; X (n, d) are the most exact rows that you have, in the index's
-        order.
+        """Encode all vectors by another fitted quantizer; X (n, d) are the most exact vectors that you have, in the
+        index's order.
 
-        Ids and kept vectors stay. ValueError, and no change, for another number of rows.
+        Ids and kept vectors stay. ValueError, and no change, for another number of vectors.
         """
         fresh = type(self).empty(self.n_features, quantizer, self.metric, norms=self.norms)
         if self.n_lists is not None and self.n_lists == fresh.n_lists:
             fresh.n_probe = cast(int, self.n_probe)
         if len(check_vectors(X, n_features=self.n_features)) != len(self):
             raise ValueError(
-                f"X has {counted(len(np.asarray(X)), 'row')} and the index {len(self)}; give every row, in its order"
+                f"X has {counted(len(np.asarray(X)), 'vector')} and the index {len(self)}; give all, in its order"
             )
         fresh.add(X, callback=callback)
         with self._guard.writing(), uninterrupted():
@@ -320,7 +322,7 @@ class Index:
         return X
 
     def merge(self, other: Self) -> Self:
-        """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
+        """Add the vectors of another index of the same quantizer behind these; `other` is empty afterwards.
 
         For indexes without given ids, such as the parts that several processes make. ValueError for an index
         of another kind, metric, width or quantizer.
@@ -372,7 +374,7 @@ class Index:
         asymmetric: bool = False,
         callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
+        """The k nearest vectors of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
         among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or one for each
             query, as a list of q of these or a mask (q, len(self)). An inverted file compares as many of them as
@@ -477,7 +479,7 @@ class Index:
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
-        quantizer's own folder and the kept rows in vectors.npy.
+        quantizer's own folder and the kept vectors in vectors.npy.
 
         It appears whole or not at all. A folder that this index was loaded from or saved to is replaced; any other that
         exists is a ValueError without `overwrite`. `index.faiss` opens with plain `faiss.read_index`

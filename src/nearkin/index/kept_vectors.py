@@ -1,4 +1,4 @@
-"""The rows that an index keeps in addition to their codes, and candidates ranked again by them."""
+"""The vectors that an index keeps in addition to their codes, and candidates rescored by them."""
 
 from pathlib import Path
 
@@ -12,13 +12,13 @@ from nearkin.index.searching import Found, best_of, compared, normalised
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
 _CHUNK = 65_536  # rows written at a time
-_QUERIES, _RESCORED = 256, 1 << 24  # queries ranked again at a time, and numbers of their candidates
+_QUERIES, _RESCORED = 256, 1 << 24  # queries rescored at a time, and numbers of their candidates
 
 
 class KeptVectors:
-    """The rows of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
-    numbers of the rows that the index has, None for all. Removed rows stay until the index is saved. All blocks are
-    float32, float16, or int8 (n, d + 4): whole steps of each row, then the bytes of the step as float32."""
+    """The vectors of an index, in the blocks in which they were added; a block may be a mapped file. `order` (n,): the
+    numbers of the vectors that the index has, None for all. Removed vectors stay until the index is saved. All blocks
+    are float32, float16, or int8 (n, d + 4): whole steps of each vector, then the bytes of the step as float32."""
 
     def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
         self.blocks = blocks
@@ -26,8 +26,9 @@ class KeptVectors:
 
     @classmethod
     def wanted(cls, keep_vectors: bool | str, d: int, given: DTypeLike = np.float32) -> "KeptVectors | None":
-        """None, or no rows of width d yet. True keeps rows `given` as float16 or as 8-bit integers as float16, which
-        holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a type."""
+        """None, or no vectors of width d yet. True keeps vectors `given` as float16 or as 8-bit integers as float16,
+        which holds them, and others as float32. TypeError or ValueError unless `keep_vectors` is a bool or names a
+        type."""
         if isinstance(keep_vectors, str):
             kind = check_choice(keep_vectors, "keep_vectors", KEPT_TYPES)
         elif check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int, str):
@@ -43,26 +44,26 @@ class KeptVectors:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, that of its step included."""
+        """Bytes of a vector, that of its step included."""
         return self.dtype.itemsize * self.blocks[0].shape[1]
 
     def __len__(self) -> int:
         return self._stored() if self.order is None else len(self.order)
 
     def check(self, X: np.ndarray) -> None:
-        """ValueError for rows that float16 cannot hold."""
+        """ValueError for vectors that float16 cannot hold."""
         if self.dtype == np.float16 and (largest := np.abs(X).max(initial=0)) > np.finfo(np.float16).max:
             raise ValueError(
-                f"keep_vectors is 'float16', which holds numbers up to 65,504, and the rows have {largest:,.0f}; type "
+                f"keep_vectors is 'float16', which holds numbers up to 65,504, and X has {largest:,.0f}; type "
                 "keep_vectors='float32' or 'int8' (--keep-vectors=int8)"
             )
 
     def stored(self, X: np.ndarray) -> np.ndarray:
-        """A copy of rows X (m, d) in the form that is kept."""
+        """A copy of vectors X (m, d) in the form that is kept."""
         return _narrowed(X, self.dtype)
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
-        """These rows followed by a copy of X (m, d): the caller may change X afterwards."""
+        """These vectors followed by a copy of X (m, d): the caller may change X afterwards."""
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
@@ -73,11 +74,11 @@ class KeptVectors:
         return self.take(np.delete(np.arange(len(self)), positions))
 
     def take(self, positions: np.ndarray) -> "KeptVectors":
-        """The rows at positions (m,), not copied."""
+        """The vectors at positions (m,), not copied."""
         return KeptVectors(self.blocks, positions if self.order is None else self.order[positions])
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Rows (..., d) float32 at positions of any shape; reads each block once."""
+        """Vectors (..., d) float32 at positions of any shape; reads each block once."""
         rows = self._raw(positions.ravel())
         if self.dtype == np.int8:
             rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
@@ -97,8 +98,8 @@ class KeptVectors:
         return out
 
     def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
-        """All rows (n, d) float32 where they lie as one array, None where they do not; of a mapped file the rows at
-        `positions`, of any shape, are verified."""
+        """All vectors (n, d) float32 where they lie as one array, None where they do not; of a mapped file the vectors
+        at `positions`, of any shape, are verified."""
         if self.order is not None or len(self.blocks) != 1:
             return None
         block = self.blocks[0]
@@ -115,7 +116,7 @@ class KeptVectors:
 
     @classmethod
     def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
-        """Map the file; ValueError unless it holds rows (n_rows, d)."""
+        """Map the file; ValueError unless it holds vectors (n_rows, d)."""
         rows = MappedRows(path)
         width = d + _STEP * (rows.dtype == np.int8)
         if rows.dtype.name not in KEPT_TYPES or rows.shape != (n_rows, width):

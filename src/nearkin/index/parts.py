@@ -1,7 +1,6 @@
 """The parts of an index: quantizer and FAISS index of a new one; those of a saved one, which must belong together.
 
-scikit-learn is loaded where a quantizer is fitted: an index that is loaded and searched needs none.
-"""
+scikit-learn is loaded where a quantizer is fitted: an index that is loaded and searched needs none."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
@@ -48,7 +47,7 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 
 def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quantizer, Norms | None]:
     """The quantizer, or its copy fitted on X, or product codes of that many bytes, and the levels of norms that it
-    chose; ValueError for one that was fitted on rows of another length."""
+    chose; ValueError for one that was fitted on vectors of another norm."""
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
@@ -65,14 +64,14 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quan
         return fitted_code(cast(Fittable, clone(quantizer)), normalised(X) if metric == "cosine" else X)
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
-            "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
+            "quantizer was fitted on normalised vectors, and those of X have other norms; type metric='cosine', "
             "or give a quantizer that is not fitted"
         )
     return quantizer, None
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
-    """An empty FAISS index for rows of width d; ValueError or TypeError for a quantizer that does not fit them."""
+    """An empty FAISS index for vectors of width d; ValueError or TypeError for a quantizer that does not fit them."""
     check_integer(d, "d", low=1)
     check_choice(metric, "metric", METRICS)
     inner_metric = "l2" if metric == "l2" else "ip"
@@ -106,7 +105,7 @@ def _check_quantizer(quantizer: Quantizer, name: str, d: int, metric: str) -> No
         )
     if metric == "cosine" and isinstance(quantizer, VectorCodes) and quantizer.normalized_ is False:
         raise ValueError(
-            "metric='cosine' normalises rows, and quantizer was fitted on rows that are not; fit it on "
+            "metric='cosine' normalises vectors, and quantizer was fitted on others; fit it on "
             "X / np.linalg.norm(X, axis=1, keepdims=True), or give Index.build one that is not fitted"
         )
 
@@ -218,9 +217,7 @@ def read_parts(path: Path) -> Parts:
         if arrays:
             ids = identifiers.join_ids(np.empty(0, np.int64), identifiers.check_ids(unpack_ids("row", arrays), n_rows))
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        text = (
-            f"{path / 'arrays.safetensors'} does not hold the ids of the rows or their norms ({error}); it is damaged"
-        )
+        text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
     inner = found
@@ -229,7 +226,7 @@ def read_parts(path: Path) -> Parts:
     elif isinstance(found, faiss.IndexIDMap):
         inner = faiss.clone_index(faiss.downcast_index(found.index))
     if inner.ntotal != n_rows:
-        raise ValueError(f"{path} holds {counted(inner.ntotal, 'row')}, config.json lists {n_rows}; it is damaged")
+        raise ValueError(f"{path} holds {counted(inner.ntotal, 'vector')}, config.json lists {n_rows}; it is damaged")
     if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
         raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
     quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None

@@ -23,11 +23,11 @@ _QUERIES = 4096  # searched at a time
 
 @dataclass
 class FullSearch:
-    """A search for k by queries Q (q, d) that leaves no order to the numbers of rows with equal scores.
+    """A search for k by queries Q (q, d) that leaves no order to the numbers of vectors with equal scores.
 
-    Answers reach down to the last row of the k-th one's score; candidates to rescore are drawn among those of equal
-    scores. `own` (q,) are the ids of queries that are rows of the index, which do not count as answers. `seconds` are
-    those that the search for k alone took, known at the end.
+    Answers reach down to the last vector of the k-th one's score; candidates to rescore are drawn among those of equal
+    scores. `own` (q,) are the ids of queries that are vectors of the index, which do not count as answers. `seconds`
+    are those that the search for k alone took, known at the end.
     """
 
     index: Index
@@ -97,10 +97,10 @@ def probing_curve(
     """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
 
     neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
-        or as `nearkin.metrics.retrieval` has them, where rows may lie at one distance.
+        or as `nearkin.metrics.retrieval` has them, where vectors may lie at one distance.
     n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
     oversample: as in `Index.search`.
-    own: ids (q,) of the queries, if they are rows of the index, which do not count as answers.
+    own: ids (q,) of the queries, if they are vectors of the index, which do not count as answers.
 
     The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
     without an inverted file.

@@ -1,20 +1,20 @@
-"""The nearest rows by their codes, ranked again after rescaling to their norm, or by exact vectors if the index keeps
+"""The nearest vectors by their codes, rescored after rescaling to their norm, or by exact vectors if the index keeps
 them.
 
-FAISS searches. Where it would decode every row for every query (sums of centroids without a norm, by "l2"), few queries
-are answered from tables, `SumTables`, and many by one decoding of the rows.
+FAISS searches. Where it would decode every vector for every query (sums of centroids without a norm, by "l2"), few
+queries are answered from tables, `SumTables`, and many by one decoding of the vectors.
 
-Of a query q and a row that is a list's centre c plus the sum r of its centroids, the squared distance is
+Of a query q and a vector that is a list's centre c plus the sum r of its centroids, the squared distance is
 |q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
-brackets is the same for all queries and is cached: four bytes a row. A flat index has one list.
+brackets is the same for all queries and is cached: four bytes a vector. A flat index has one list.
 
-Decoded rows are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
-candidates, which are ranked again here at their norms, if the index knows these (`Norms`). Where a row y becomes
+Decoded vectors are too short, each by a different factor, which biases their scores. FAISS compares with them: it finds
+candidates, which are rescored here at their norms, if the index knows these (`Norms`). Where a vector y becomes
 c + (1 + e)(y - c), with a further column of square r, the score follows from FAISS's: with d = |q - y|^2,
 
     |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2 + r,
 
-so that e, |y - c| and r, once known for a row, replace decoding it: twelve bytes a row that was ever a candidate.
+so that e, |y - c| and r, once known for a vector, replace decoding it: twelve bytes a vector that was ever a candidate.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded numbe
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
 _CHUNK = 65_536  # rows decoded at a time for their norm
-_QUERIES = 256  # queries ranked again at a time
+_QUERIES = 256  # queries rescored at a time
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
@@ -45,9 +45,9 @@ SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuant
 
 @dataclass(frozen=True)
 class Defaults:
-    """How many candidates are ranked again at their norm.
+    """How many candidates are rescored at their norm.
 
-    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): rows of one norm by l2, SIFT
+    Recall 10@10 of 16 bytes with 0, 10, 30, 60 and 200 candidates beyond k (2026-11): vectors of one norm by l2, SIFT
     .674 .690 .690 .690 .690, by ip .468 .609 .665 .683 .690; codes with norms by ip, GIST .330 .429 .538 .576 .577.
     """
 
@@ -79,8 +79,8 @@ class Scan:
 
 
 class SumTables:
-    """Tables for the rows of one index, cached between searches; rebuilt when rows change. To save digits, the first
-    centroid is subtracted from its codebook, the centres' mean from centres and queries."""
+    """Tables for the vectors of one index, cached between searches; rebuilt when vectors change. To save digits, the
+    first centroid is subtracted from its codebook, the centres' mean from centres and queries."""
 
     def __init__(self, inner: SumIndex) -> None:
         self._inner, self._bits = inner, int(faiss.vector_to_array(inner.aq.nbits)[0])
@@ -96,7 +96,8 @@ class SumTables:
         self._rest: dict[int, np.ndarray] = {}
 
     def search(self, Q: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances and positions (q, k) of the nearest rows to queries (q, d), nearest first; -1 for none."""
+        """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
+        none."""
         from nearkin.index.sum_tables import table_sums  # numba: only residual codes need it
 
         inner, asked = self._inner, Q - self._middle
@@ -145,13 +146,13 @@ class SumTables:
 
 
 class Kept:
-    """Cached values of searches of one index; `forget` them when rows change."""
+    """Cached values of searches of one index; `forget` them when vectors change."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
     def once(self, name: str, index: faiss.Index, make: Callable[[], Made]) -> Made:
-        """The cached result of `make` for this index and its number of rows; made again if FAISS's index was changed
+        """The cached result of `make` for this index and its number of vectors; made again if FAISS's index was changed
         outside."""
         key, known = (int(index.this), int(index.ntotal)), self._made.get(name)
         if known is None or known[0] != key:
@@ -159,11 +160,11 @@ class Kept:
         return known[1]
 
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
-        """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
+        """List and place in the list (n, 2) of every vector, made when they are first needed: 8 bytes a vector."""
         return self.once("places", inner, lambda: _places(inner))
 
     def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
-        """Decoded rows (n, d') behind the rotation, without the bias there and the columns that no query has."""
+        """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
         if not isinstance(index, faiss.IndexPreTransform):
             return rows
         shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
@@ -199,8 +200,8 @@ def nearest(
     *,
     rescored: bool = False,
 ) -> Found:
-    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first; of rows
-    at their `norms`. `allowed` (m,): the sorted positions of the rows to compare, None for all. What an
+    """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
+    at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
     inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
     scan, asked = Scan(index), np.ascontiguousarray(Q, np.float32)
     ranking = None if norms is None else Ranking.of(scan, norms, kept)
@@ -220,7 +221,7 @@ def nearest(
 
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
-    """Search all rows; `ranked` if they will be ranked again."""
+    """Search all rows; `ranked` if they will be rescored."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(scan, Q, k, kept) if scan.without_norm else None
         if ranked and scan.products and not scan.lists and _decoding_pays(len(Q), scan):
@@ -358,7 +359,7 @@ def _flat_codes(inner: faiss.Index) -> np.ndarray:
 
 
 def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
+    """Vectors (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
     inner = scan.inner
     if not scan.lists:
         if scan.blocks:
@@ -387,7 +388,7 @@ def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: boo
 
 
 def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
-    """Squared distances, or inner products, of queries (q, d) to the rows (n, d) that `numbers` (q, c) names."""
+    """Squared distances, or inner products, of queries (q, d) to the vectors (n, d) that `numbers` (q, c) names."""
     queries, ids = np.ascontiguousarray(Q, np.float32), np.ascontiguousarray(numbers, np.int64)
     scores = np.empty(ids.shape, np.float32)
     measure = faiss.fvec_L2sqr_by_idx if by_distance else faiss.fvec_inner_products_by_idx
@@ -397,14 +398,14 @@ def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: 
 
 
 def normalised(X: ArrayLike) -> np.ndarray:
-    """Rows divided by their norms, as float32; rows of zeros stay."""
+    """Vectors divided by their norms, as float32; vectors of zeros stay."""
     rows = np.asarray(X)
     return unit_rows(rows if rows.dtype == np.float64 else rows.astype(np.float32, copy=False)).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, ranked again by rows at their `norms` behind the rotation."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation."""
 
     scan: Scan
     norms: Norms
@@ -412,17 +413,17 @@ class Ranking:
 
     @classmethod
     def of(cls, scan: Scan, norms: Norms, kept: Kept) -> "Ranking":
-        """The ranking by the norms of rows before the rotation."""
+        """The ranking by the norms of vectors before the rotation."""
         index = scan.index
         return cls(scan, norms.turned(matrix(index)) if isinstance(index, faiss.IndexPreTransform) else norms, kept)
 
     def candidates(self, k: int) -> int:
-        """How many rows to find by their codes, of which the k best are wanted."""
+        """How many vectors to find by their codes, of which the k best are wanted."""
         most = k + max(DEFAULTS.spare, int(DEFAULTS.share * k))
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Rows (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
+        """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
         rows = self.kept.real(self.scan.index, decoded(self.scan, positions, self.kept)[0])
         return self.norms.applied(rows, self.norms.of(positions))
 
@@ -477,7 +478,7 @@ def decoded_rows(index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.nd
 
 
 def rows_at_norms(index: faiss.Index, norms: Norms, positions: np.ndarray, kept: Kept) -> np.ndarray:
-    """Rows (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
+    """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
     rows = Ranking.of(Scan(index), norms, kept).rows(positions)
     return np.hstack([_turned_back(index, rows[:, :-1]), rows[:, -1:]])
 

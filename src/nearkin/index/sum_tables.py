@@ -1,4 +1,4 @@
-"""Entries of a query's tables, added up for every row by a compiled loop."""
+"""Entries of a query's tables, added up for every vector by a compiled loop."""
 
 import numpy as np
 

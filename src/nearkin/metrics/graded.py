@@ -1,4 +1,5 @@
-"""Measures of rankings by graded relevance: people's judgements of rows for queries, as in TREC's and BEIR's qrels."""
+"""Measures of rankings by graded relevance: people's judgements of vectors for queries, as in TREC's and BEIR's
+qrels."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
@@ -19,9 +20,9 @@ def graded_values(
 ) -> Mapping[str, np.ndarray]:
     """NDCG@10, Recall@100 and MRR@10 (q,) of rankings `found` (q, K), best first, each as trec_eval defines it.
 
-    found: numbers of rows, -1 for none. grades (q, n): one at least above 0 for each query. Rows of such a grade are
-    relevant, and it is their gain; others gain 0. Rows of equal `scores` (q, K) are in random order, so that values are
-    expected ones. Places from `depth` on do not count, but complete groups of equal scores.
+    found: numbers of vectors, -1 for none. grades (q, n): one at least above 0 for each query. Vectors of such a grade
+    are relevant, and it is their gain; others gain 0. Vectors of equal `scores` (q, K) are in random order, so that
+    values are expected ones. Places from `depth` on do not count, but complete groups of equal scores.
     """
     grades = sp.csr_matrix(grades.multiply(grades > 0))
     gains = np.where(found < 0, 0, grades[np.arange(len(found))[:, None], np.maximum(found, 0)].toarray())

@@ -1,8 +1,9 @@
-"""Measures of packed codes by Hamming distance that do not depend on row order.
+"""Measures of packed codes by Hamming distance that do not depend on vector order.
 
-Hamming distances of L bits take L + 1 values, so most rows of a ranking are tied, and a measure that breaks ties by row
-number depends on the order of the file. Every measure here is the expectation over all orders of equal distances. It
-needs only two histograms per query, rows and relevant rows at each distance, which one popcount pass over the codes
+Hamming distances of L bits take L + 1 values, so most vectors of a ranking are tied, and a measure that breaks ties by
+vector number depends on the order of the file. Every measure here is the expectation over all orders of equal
+distances. It needs only two histograms per query, vectors and relevant vectors at each distance, which one popcount
+pass over the codes
 gives: 10,000 queries against 60,000 codes of 64 bits take about three seconds.
 """
 
@@ -20,24 +21,26 @@ from nearkin.metrics.retrieval import tie_groups
 
 @dataclass(frozen=True)
 class RankHistograms:
-    """For each query, how many rows and how many relevant rows lie at each distance, nearest first."""
+    """For each query, how many vectors and how many relevant vectors lie at each distance, nearest first."""
 
     total: np.ndarray  # (q, D) int64
     relevant: np.ndarray  # (q, D) int64
 
     @classmethod
     def of(cls, scores: np.ndarray, hits: np.ndarray) -> "RankHistograms":
-        """Those of rankings (q, K) by `scores`, best first, each equal score a distance, with relevant rows `hits`."""
+        """Those of rankings (q, K) by `scores`, best first, each equal score a distance, with relevant vectors
+        `hits`."""
         group, _ = tie_groups(np.column_stack([np.ones(len(scores), bool), scores[:, 1:] != scores[:, :-1]]))
         counts = (np.bincount(group.ravel(), weights, scores.size) for weights in (None, hits.ravel()))
         return cls(*(count.astype(np.int64).reshape(scores.shape) for count in counts))
 
     def average_precision(self) -> np.ndarray:
-        """Return the expected average precision (q,) over all orders of tied rows; 0 for queries without relevant rows.
+        """Return the expected average precision (q,) over all orders of tied vectors; 0 for queries without relevant
+        vectors.
 
-        In a group of t rows with r relevant ones, after n rows with R relevant ones, the row at place i is relevant
-        with probability r / t and has then R + 1 + (i - 1)(r - 1)/(t - 1) relevant rows up to itself on average. The
-        sum over i is a difference of harmonic numbers (McSherry & Najork 2008, section 3.2).
+        In a group of t vectors with r relevant ones, after n vectors with R relevant ones, the vector at place i is
+        relevant with probability r / t and has then R + 1 + (i - 1)(r - 1)/(t - 1) relevant vectors up to itself on
+        average. The sum over i is a difference of harmonic numbers (McSherry & Najork 2008, section 3.2).
         """
         t, r = self.total.astype(np.float64), self.relevant.astype(np.float64)
         rows_before, relevant_before = np.cumsum(t, axis=1) - t, np.cumsum(r, axis=1) - r
@@ -50,7 +53,7 @@ class RankHistograms:
         return _divide((share * expected).sum(axis=1), r.sum(axis=1))
 
     def precision_at(self, k: int) -> np.ndarray:
-        """Return the expected share (q,) of relevant rows among the first k (all rows, if they are fewer)."""
+        """Return the expected share (q,) of relevant vectors among the first k (all vectors, if they are fewer)."""
         k = check_integer(k, "k", low=1)
         before = np.cumsum(self.total, axis=1) - self.total
         taken = np.clip(k - before, 0, self.total)  # of each group of ties
@@ -58,7 +61,7 @@ class RankHistograms:
         return _divide((taken * share).sum(axis=1), taken.sum(axis=1))
 
     def precision_within(self, radius: int) -> np.ndarray:
-        """Return the share (q,) of relevant rows among those within `radius`; 0 without any."""
+        """Return the share (q,) of relevant vectors among those within `radius`; 0 without any."""
         radius = check_integer(radius, "radius", low=0)
         return _divide(self.relevant[:, : radius + 1].sum(axis=1), self.total[:, : radius + 1].sum(axis=1))
 
@@ -73,8 +76,8 @@ def hamming_histograms(
 ) -> RankHistograms:
     """Return the `RankHistograms` of packed codes queries (q, bytes) and database (n, bytes).
 
-    A row is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); if they share a
-    label, given as rows of 0 and 1, (q, c) and (n, c); or, with `neighbours` (q, k), if its number is among the
+    A vector is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); if they share
+    a label, given as rows of 0 and 1, (q, c) and (n, c); or, with `neighbours` (q, k), if its number is among the
     query's exact neighbours.
     """
     queries, database = np.asarray(queries), np.asarray(database)
@@ -116,7 +119,8 @@ def hamming_radius_precision(
 def relevant_rows(
     query_labels: ArrayLike | None, database_labels: ArrayLike | None, q: int, n: int
 ) -> Iterable[np.ndarray]:
-    """For each of q queries, whether each of n rows has its label or shares one, (n,) bool, as `hamming_histograms`."""
+    """For each of q queries, whether each of n vectors has its label or shares one, (n,) bool, as
+    `hamming_histograms`."""
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
     left, right = check_labels(query_labels, "query_labels", q), check_labels(database_labels, "database_labels", n)
@@ -148,7 +152,7 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
-    """Mean squared L2 distance between the rows of X (n, d) and their reconstructions (n, d), summed in float64."""
+    """Mean squared L2 distance between the vectors of X (n, d) and their reconstructions (n, d), summed in float64."""
     X = check_vectors(X)
     reconstructed = check_vectors(reconstructed, name="reconstructed")
     if X.shape != reconstructed.shape:

@@ -10,7 +10,7 @@ from nearkin.records import Answers, Comparisons, as_indices, nearer
 def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
     """The share of comparisons that X (n, p) violates: those without d(i, j) < d(l, k); ties and NaN are violations.
 
-    `comparisons` is a `Comparisons` whose object r is row r of X, or an integer array (m, 3) / (m, 4). Votes weigh.
+    `comparisons` is a `Comparisons` whose object r is vector r of X, or an integer array (m, 3) / (m, 4). Votes weigh.
     Raises ValueError for indices outside X, and if there are no comparisons.
 
     >>> triplet_error([[0.0], [1.0], [3.0]], [[0, 1, 2], [2, 0, 1]])
@@ -30,7 +30,7 @@ def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error})") from error
     if points.ndim != 2:
-        raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one row per object")
+        raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one vector per object")
     indices = as_indices(comparisons.indices if isinstance(comparisons, Comparisons) else comparisons, "comparisons")
     if len(indices):
         _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(points) - 1)

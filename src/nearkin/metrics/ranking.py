@@ -1,6 +1,6 @@
 """Ranking metrics: recall, precision, NDCG and MRR at k over left entities, without seen pairs.
 
-Of rights with equal scores (integers, equal vectors, rights without pairs) no order is better than another, and that of
+Of items with equal scores (integers, equal vectors, items without pairs) no order is better than another, and that of
 their numbers would be a property of the file. Metrics of scores are expected values over all orders of equal scores.
 """
 
@@ -37,14 +37,14 @@ def recommend(
     rows: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k right entities of largest inner product for each left row: scores and numbers, both (rows, k), best first.
+    """The k items of largest inner product for each user: scores and numbers, both (m, k), best first.
 
     `right` (n, d) are vectors, or a `faiss.Index` of them by inner product, such as a coded one, which is then what
-    ranks. `seen` (m, n) holds the pairs that must not be returned; `rows` chooses left rows, default all; `candidates`
-    are the numbers of the rights that may be returned, default all (of vectors only). Where fewer than k rights are
-    left the number is -1 and the score -inf. FAISS searches in blocks, k + the block's largest number of seen rights,
-    and the seen ones are struck out, so memory stays bounded. For many left rows product codes are decoded first, up to
-    1 GiB: three times as fast as tables of distances, with the same ranking.
+    ranks. `seen` (m, n) holds the pairs that must not be returned; `rows` chooses users, default all;
+    `candidates` are the numbers of the items that may be returned, default all (of vectors only). Where fewer than k
+    items are left the number is -1 and the score -inf. FAISS searches in blocks, k + the block's largest number of seen
+    items, and the seen ones are struck out, so memory stays bounded. For many users product codes are decoded
+    first, up to 1 GiB: three times as fast as tables of distances, with the same ranking.
     """
     k = check_integer(k, "k", low=1)
     index, left, numbered = _searched(left, right, candidates)
@@ -88,11 +88,11 @@ def ranking_metrics(
     metrics: Iterable[str] = METRICS,
     rows: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Mean ranking metrics over the left rows that have `relevant` pairs, as {"recall@20": ..., "ndcg@100": ...}.
+    """Mean ranking metrics over the users that have `relevant` pairs, as {"recall@20": ..., "ndcg@100": ...}.
 
     left (m, d), right (n, d); the score of a pair is the inner product; `seen` pairs are left out of the rankings, and
-    `rows` restricts the left rows. Equal scores are in random order: metrics are expected values over their orders
-    (McSherry & Najork 2008). ValueError if no left row has a relevant pair.
+    `rows` restricts the users. Equal scores are in random order: metrics are expected values over their orders
+    (McSherry & Najork 2008). ValueError if no user has a relevant pair.
 
     >>> ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
     0.2
@@ -111,7 +111,7 @@ def ranking_values(
     metrics: Iterable[str] = METRICS,
     rows: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
-    """The values of `ranking_metrics` for each left row that has `relevant` pairs."""
+    """The values of `ranking_metrics` for each user that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
     shape = len(left), len(right)
@@ -119,7 +119,7 @@ def ranking_values(
     rows = _rows(rows, len(left))
     rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
-        raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
+        raise ValueError("relevant has no pair of the users asked for; there is nothing to measure")
     depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, shape, "seen")
     scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, rows=rows)
     hits = _holds(pairs, rows, ranked)
@@ -200,7 +200,7 @@ def list_metrics(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
-    """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none. Lists
+    """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are items' numbers, -1 for none. Lists
     must have equal scores in random order, as those of `nk.embedding.popularity` have."""
     found = list_values(ranked, relevant, k=k, metrics=metrics)
     return {name: float(values.mean()) for name, values in found.items()}
@@ -213,7 +213,7 @@ def list_values(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, np.ndarray]:
-    """The values of `list_metrics` for each left row that has `relevant` pairs."""
+    """The values of `list_metrics` for each user that has `relevant` pairs."""
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
     n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
     pairs = _structure(relevant, (len(ranked), n), "relevant")
@@ -264,7 +264,7 @@ def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
 def _searched(
     left: ArrayLike, right: ArrayLike | faiss.Index, candidates: ArrayLike | None
 ) -> tuple[faiss.Index, np.ndarray, np.ndarray]:
-    """The searched index or vectors, the left vectors, and the numbers of the right entities in the index."""
+    """The searched index or vectors, the left vectors, and the numbers of the items in the index."""
     if isinstance(right, faiss.Index):
         if candidates is not None:
             raise ValueError("candidates works with right as vectors (n, d); an index is searched as a whole")
@@ -307,5 +307,5 @@ def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: 
         pairs.sort_indices()
     found = tuple(pairs.shape or ())
     if found != shape:
-        raise ValueError(f"{name} has shape {found}; it must be {shape}, the rows of left and of right")
+        raise ValueError(f"{name} has shape {found}; it must be {shape}, the vectors of left and of right")
     return sp.csr_matrix((np.ones(len(pairs.indices), bool), pairs.indices, pairs.indptr), shape)

@@ -5,10 +5,10 @@ order of nearness where the order matters. Ids are integers or strings; lists of
 unpadded, or padded with -1 (strings: ""), which never counts as found or relevant. Every measure is the mean over the
 queries that have something relevant, in [0, 1].
 
-Copies of a row, integers and one-hot rows tie: if forty rows have the distance of the tenth neighbour, each of them is
-correct. Counting by row number would give a lossless code a recall below 1 (.90 of ten neighbours on rows of 0, 1, 2).
-`ExactNeighbours` counts each of them. Rows of equal code scores are in random order: recalls are expected values.
-"""
+Copies of a vector, integers and one-hot vectors tie: if forty vectors have the distance of the tenth neighbour, each of
+them is correct. Counting by row number would give a lossless code a recall below 1 (.90 of ten neighbours on vectors of
+0, 1, 2). `ExactNeighbours` counts each of them. Vectors of equal code scores are in random order: recalls are expected
+values."""
 
 # pyright: reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -41,7 +41,7 @@ def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     retrieved, relevant = _as_lists(retrieved, "retrieved"), _as_lists(relevant, "relevant")
     if len(retrieved) != len(relevant):
         raise ValueError(
-            f"retrieved has {counted(len(retrieved), 'row')} and relevant {len(relevant)}; one row is one query"
+            f"retrieved has {counted(len(retrieved), 'list')} and relevant {len(relevant)}; one row is one query"
         )
     if (retrieved.dtype.kind == "U") != (relevant.dtype.kind == "U"):
         raise TypeError(f"retrieved holds {retrieved.dtype} and relevant {relevant.dtype}; ids must be of one type")
@@ -58,7 +58,7 @@ def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
 
 
 def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarray:
-    """Which retrieved rows have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,).
+    """Which retrieved vectors have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,).
 
     Rows of 0 and 1, (n, K, c) and (n, c), have several labels each, and are alike if they share one.
     """
@@ -100,7 +100,7 @@ def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
 def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
     """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection").
 
-    Ids are compared. Where rows lie at one distance (copies, integers) see `neighbours_kept`.
+    Ids are compared. Where vectors lie at one distance (copies, integers) see `neighbours_kept`.
     """
     return recall(retrieved, neighbors, k, n_relevant=k)
 
@@ -149,10 +149,10 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
 def label_mean_average_precision(
     retrieved_labels: ArrayLike, labels: ArrayLike, n_relevant: ArrayLike | None = None
 ) -> float:
-    """mAP where a row is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,),
+    """mAP where a vector is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,),
     or rows of 0 and 1 as in `label_relevance`.
 
-    `n_relevant` as in `average_precision`: give it unless every row of the database was ranked.
+    `n_relevant` as in `average_precision`: give it unless every vector of the database was ranked.
     """
     return float(average_precision(label_relevance(retrieved_labels, labels), n_relevant).mean())
 
@@ -232,12 +232,12 @@ _BLOCK = 2**24  # entries of the rows that are gathered at once
 _TIED, _FURTHER = 4096, 64  # most rows down to the end of a group of equal scores, also as a multiple of the depth
 
 Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""(numbers of queries (m,), ids (m, c)) to exact distances (m, c) float64: smaller is nearer, inf for no row."""
+"""(numbers of queries (m,), ids (m, c)) to exact distances (m, c) float64: smaller is nearer, inf for no vector."""
 
 
 @dataclass(frozen=True)
 class ExactNeighbours:
-    """The k nearest rows of each query; `tied` (q,) marks queries with rows of equal distance.
+    """The k nearest vectors of each query; `tied` (q,) marks queries with vectors of equal distance.
 
     `ids` (q, k), nearest first, are row numbers or whatever `distances` takes.
     """
@@ -255,7 +255,7 @@ class ExactNeighbours:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> "ExactNeighbours":
-        """The neighbours among rows (n, d) in memory, by Euclidean distance or inner product ("ip")."""
+        """The neighbours among vectors (n, d) in memory, by Euclidean distance or inner product ("ip")."""
         rows, queries = np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(queries, np.float32)
         k = min(k, len(rows))
         if not len(queries):
@@ -277,7 +277,7 @@ class ExactNeighbours:
         return replace(self, ids=self.ids[queries], tied=self.tied[queries], distances=distances)
 
     def ranked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and ids (q, k), best first: distances for queries with rows of equal distance, else places."""
+        """Scores and ids (q, k), best first: distances for queries with vectors of equal distance, else places."""
         ids, scores = self.ids.copy(), np.tile(np.arange(self.ids.shape[1], dtype=np.float64), (len(self.ids), 1))
         scores[_is_padding(ids)] = np.inf
         for block in self._tied_blocks(ids.shape[1]):
@@ -291,8 +291,8 @@ class ExactNeighbours:
     ) -> dict[tuple[int, int], np.ndarray]:
         """{(n, depth): share (q,) of the n nearest among the first `depth` of `found` (q, c)}.
 
-        Of rows at one distance each is correct. Rows of equal `scores` (q, c), those of `found`, best first, are in
-        random order, and shares are expected ones; the last group of equal scores must be complete.
+        Of vectors at one distance each is correct. Vectors of equal `scores` (q, c), those of `found`, best first, are
+        in random order, and shares are expected ones; the last group of equal scores must be complete.
         """
         own, far = self.ranked()[0], places_of(found, self.ids).astype(np.float64)
         far[far < 0] = np.inf
@@ -358,8 +358,9 @@ Part: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def with_ties(search: Search, q: int, depth: int, n: int, block: int = sys.maxsize) -> Iterator[Part]:
-    """The answers of q queries to `depth` and on to the last row of equal score, of n rows, for a `block` of queries at
-    a time. A larger group than 64 times `depth`, and 4,096, is cut off, as k of it hold few neighbours in any order."""
+    """The answers of q queries to `depth` and on to the last vector of equal score, of n vectors, for a `block` of
+    queries at a time. A larger group than 64 times `depth`, and 4,096, is cut off, as k of it hold few neighbours in
+    any order."""
     asked, wide, most = np.arange(q), min(depth + 1, n), min(max(_FURTHER * depth, _TIED), n)
     while len(asked):
         step, further = max(1, min(block, _BLOCK // (4 * wide))), [asked[:0]]
@@ -373,8 +374,8 @@ def with_ties(search: Search, q: int, depth: int, n: int, block: int = sys.maxsi
 
 
 def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Row numbers (m, k) with those of equal scores (m, k) in an order drawn for each of the `queries` (m,), the same
-    at every depth."""
+    """Vector numbers (m, k) with those of equal scores (m, k) in an order drawn for each of the `queries` (m,), the
+    same at every depth."""
     mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ queries[:, None].astype(np.uint64) << np.uint64(32)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):  # splitmix64
         mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
@@ -402,7 +403,7 @@ def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
 
 
 def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: np.ndarray) -> np.ndarray:
-    """Squared distances, or minus products, (m, c) float64 of (m, d) and rows (m, c, d); inf if not `there`."""
+    """Squared distances, or minus products, (m, c) float64 of (m, d) and vectors (m, c, d); inf if not `there`."""
     X, Q = rows.astype(np.float64), queries.astype(np.float64)[:, None, :]
     found = np.square(X - Q).sum(axis=2) if metric == "l2" else -(X * Q).sum(axis=2)
     return np.where(there, found, np.inf)
@@ -411,12 +412,12 @@ def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: n
 def neighbours_kept(
     retrieved: ArrayLike, X: ArrayLike, Q: ArrayLike, metric: str = "l2", *, ids: ArrayLike | None = None
 ) -> float:
-    """The share of the k nearest rows of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
+    """The share of the k nearest vectors of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
 
-    `retrieved` are row numbers or, with `ids` (n,), ids of the rows: what `Index.search` returns for an index that was
-    built with these ids. -1, or "" among strings, means no row. `metric`: "l2", "ip" or "cosine".
+    `retrieved` are row numbers or, with `ids` (n,), ids of the vectors: what `Index.search` returns for an index that
+    was built with these ids. -1, or "" among strings, means no vector. `metric`: "l2", "ip" or "cosine".
 
-    Exact neighbours are computed here; of rows at equal distance each is correct.
+    Exact neighbours are computed here; of vectors at equal distance each is correct.
     Raises ValueError or TypeError for what cannot be compared.
 
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows
@@ -444,12 +445,12 @@ def neighbours_kept(
 def _row_numbers(found: np.ndarray, n: int) -> np.ndarray:
     """`found` (q, k) int64; ValueError for what cannot be numbers of n rows."""
     if found.dtype.kind not in "iu":
-        raise ValueError(f"retrieved has dtype {found.dtype}, not row numbers; give the ids of the rows of X as ids=")
+        raise ValueError(f"retrieved has dtype {found.dtype}, not row numbers; give the ids of X as ids=")
     wrong = (found < -1) | (found >= n)
     if wrong.any():
         raise ValueError(
-            f"retrieved holds {found[wrong][0]}, and X has the rows 0 to {n - 1}; if these are ids, give those of the "
-            "rows of X as ids="
+            f"retrieved holds {found[wrong][0]}, and X has the vectors 0 to {n - 1}; if these are ids, give "
+            "those of X as ids="
         )
     return found.astype(np.int64)
 
@@ -459,7 +460,7 @@ def _rows_of_ids(found: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
     if (found.dtype.kind == "U") != (ids.dtype.kind == "U"):
         raise TypeError(f"retrieved has dtype {found.dtype} and ids {ids.dtype}; both must be integers or both strings")
     if ids.shape != (n,) or len(place := dict(zip(ids.tolist(), range(n), strict=True))) != n:
-        raise ValueError(f"ids has shape {ids.shape}; it must be ({n},), one id for each row of X, each once")
+        raise ValueError(f"ids has shape {ids.shape}; it must be ({n},), one id for each vector of X, each once")
     place.setdefault("" if found.dtype.kind == "U" else -1, -1)
     if unknown := set(found.ravel().tolist()) - place.keys():
         raise ValueError(f"retrieved holds {min(unknown)!r}, which ids lacks; ids must be those of the index")

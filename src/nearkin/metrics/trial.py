@@ -1,8 +1,7 @@
 """Choice among candidates by their values for the same held-out queries: one rule, for every choice of the library.
 
 Differences are paired by query, which removes the differences between queries. Of the candidates that no other leads by
-more than one standard error the cheapest wins, of equally cheap ones the one with the largest mean.
-"""
+more than one standard error the cheapest wins, of equally cheap ones the one with the largest mean."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
@@ -77,7 +76,7 @@ ROUNDING = 1e-9  # equal values may differ by rounding
 def held_out(
     X: np.ndarray, queries: np.ndarray | None = None, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries (q, d), `most` of them, and the rows (n, d) left to learn from and to find: of rows X in random order the
+    """Queries (q, d), `most` of them, and the vectors (n, d) left to train on and to find: of X in random order the
     first, a quarter at most, are the queries, unless some (m, d) are given, of which evenly spaced ones are taken."""
     most = DEFAULTS.queries if most is None else most
     if queries is not None:
@@ -88,9 +87,9 @@ def held_out(
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query.
+    """Vectors (n, d), queries (q, d) and their exact neighbours: the recall of a candidate for each query.
 
-    Rows that a candidate cannot tell apart are in random order, and recalls are expected values.
+    Vectors that a candidate cannot tell apart are in random order, and recalls are expected values.
     """
 
     rows: np.ndarray
@@ -100,19 +99,19 @@ class HeldOut:
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray, metric: str = "l2", k: int | None = None) -> "HeldOut":
-        """Compute the k nearest rows, 10 by default, by "l2" or "ip"."""
+        """Compute the k nearest vectors, 10 by default, by "l2" or "ip"."""
         k = NEIGHBOURS if k is None else k
         return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
 
     @classmethod
     def split(cls, X: np.ndarray, queries: np.ndarray | None = None, metric: str = "l2") -> "HeldOut":
-        """The queries that `held_out` takes; of the rows left 4,096 at most are to be found."""
+        """The queries that `held_out` takes; of the vectors left 4,096 at most are to be found."""
         asked, rows = held_out(X, queries)
         return cls.of(rows[:ROWS].astype(np.float32), asked.astype(np.float32), metric)
 
     @property
     def k(self) -> int:
-        """Neighbours that count, fewer than asked for if there are fewer rows."""
+        """Neighbours that count, fewer than asked for if there are fewer vectors."""
         return self.truth.ids.shape[1]
 
     def found(self, search: Search) -> np.ndarray:
@@ -123,7 +122,7 @@ class HeldOut:
         return values
 
     def recall(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
-        """The recall (q,) of decoded rows (n, d'), with `queries` (q, d') or the held-out ones."""
+        """The recall (q,) of decoded vectors (n, d'), with `queries` (q, d') or the held-out ones."""
         rows, Q = (np.ascontiguousarray(X, np.float32) for X in (decoded, self.queries if queries is None else queries))
         return self.found(lambda some, depth: faiss.knn(Q[some], rows, depth, metric=METRIC_TYPES[self.metric]))
 

@@ -2,8 +2,7 @@
 
 Of Qiu et al., "Controlling Text-to-Image Diffusion by Orthogonal Finetuning" (2023), with the blocks that PEFT's OFT
 has: R = (I + Q)(I - Q)^-1 (Cayley), Q skew. PEFT cuts the series of that inverse after Q^4, so its R is not orthogonal.
-Here R is exact: one solve. Its derivative is dR = (R + I) dQ (R + I) / 2, so the gradient costs two products.
-"""
+Here R is exact: one solve. Its derivative is dR = (R + I) dQ (R + I) / 2, so the gradient costs two products."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -21,7 +20,7 @@ SIDES = ("inputs", "outputs")
 
 
 class BlockRotation(nn.Module):
-    """Rotate vectors (..., d) by a learned block-diagonal rotation, initially the identity: x -> x R.
+    """Rotate vectors (..., d) by a trained block-diagonal rotation, initially the identity: x -> x R.
 
     Before a linear layer, `layer(rotation(x))`, it is the layer with weight W R^T; after it, `rotation(layer(x))`, with
     R^T W. Train `rotation.weight` by any optimizer and freeze the layer. `merge` writes R into the layer's weight.
@@ -31,7 +30,7 @@ class BlockRotation(nn.Module):
 
     Parameters
     ----------
-    d: length of the vectors.
+    d: width of the vectors.
     block_size: side of a block, from 2 to d, that divides d.
     dtype, device: of the weight. R is computed in float32 at least and used in the type of x.
 

@@ -2,9 +2,8 @@
 
 `orthogonal_parametrization` makes the weight the polar factor X = P (P^T P)^(-1/2) of an ordinary parameter P, by
 matrix products alone. When P has been moved, it is replaced by its own polar factor, which does not change the weight;
-at such a point the derivative of the polar factor is the projection onto the tangent space, dX = dP - X sym(X^T dP).
-So a step costs a few products and no factorisation, and optimizers copy, average, interpolate and save P itself.
-"""
+at such a point the derivative of the polar factor is the projection onto the tangent space, dX = dP - X sym(X^T dP). So
+a step costs a few products and no factorisation, and optimizers copy, average, interpolate and save P itself."""
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 

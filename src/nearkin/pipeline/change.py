@@ -1,4 +1,4 @@
-"""`nearkin add`, `remove`, `update` and `check`: the rows and the files of a saved folder."""
+"""`nearkin add`, `remove`, `update` and `check`: the vectors and the files of a saved folder."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -47,9 +47,9 @@ def change_rows(
 ) -> Record:
     """Load, change and save an index, with the folder locked; returns the record to print.
 
-    how: "add" the rows of a file, with `ids` if the index has ids; "remove" the rows of ids; "update" them to the rows
+    how: "add" the rows of a file, with `ids` if the index has ids; "remove" the vectors of ids; "update" them to the
     of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
-    evaluation of the old rows is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
+    evaluation of the old vectors is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
     """
     path, steps, missing = Path(folder), steps or Steps(), 0
     metric = read_config(path, "index")["metric"]
@@ -85,7 +85,7 @@ def change_rows(
 def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
     """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs.
 
-    `before` (n,) are the ids that the rows had, in the old order.
+    `before` (n,) are the ids that the vectors had, in the old order.
     """
     with replacing_folder(path, overwrite=True) as fresh:
         index.save(fresh)
@@ -154,10 +154,11 @@ _OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures o
 def watch(
     folder: StrPath, file: VectorFile, *, k: int = 10, random_state: int = 0, steps: Steps | None = None
 ) -> Record:
-    """Measure the codes of a saved index on new rows (n, d), and the gain of `refresh`: half of the rows are learned
-    from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100 rows.
+    """Measure the codes of a saved index on new vectors (n, d), and the gain of `refresh`: half of the vectors are
+    trained from, the others are queries and neighbours. ValueError for an index without codes and for fewer than 100
+    vectors.
 
-    Returns the record to print: recall by the present codes, "now", and by codes learned "again", and the "gain",
+    Returns the record to print: recall by the present codes, "now", and by codes trained "again", and the "gain",
     paired over the queries, each with its 95 % interval. It is a "drift" if the gain is above .005, the chance gain of
     a new fit, with 97.5 % confidence.
     """
@@ -165,7 +166,7 @@ def watch(
     check_integer(k, "k", low=1)
     file.check_finite(metric=index.metric)
     if len(file) < FEWEST:
-        raise ValueError(f"{file.name} has {counted(len(file), 'row')}; give at least {FEWEST} to judge codes by")
+        raise ValueError(f"{file.name} has {counted(len(file), 'vector')}; give at least {FEWEST} to evaluate codes by")
     X = np.random.default_rng(random_state).permutation(file.sample(MOST, random_state))
     X = normalised(X) if index.metric == "cosine" else X
     q = min(_QUERIES, len(X) // 5)
@@ -186,9 +187,9 @@ def watch(
 
 
 def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: Steps | None = None) -> Record:
-    """Learn the codes of a saved index again, from its rows and those of a file, and encode its rows. Without
-    kept vectors its rows are decoded from the old codes. The rows of the file are not added. ValueError, and no change,
-    for an index without codes, or of bits without vectors."""
+    """Train the codes of a saved index again, from its vectors and those of a file, and encode its vectors. Without
+    kept vectors its vectors are decoded from the old codes. The rows of the file are not added. ValueError, and no
+    change, for an index without codes, or of bits without vectors."""
     steps = steps or Steps()
     file.check_finite(metric=read_config(folder, "index")["metric"])
     with ExitStack() as locked:
@@ -211,7 +212,7 @@ def refresh(folder: StrPath, file: VectorFile, *, random_state: int = 0, steps: 
 def _rows(index: nk.Index) -> np.ndarray:
     """The rows (n, d) of an index, decoded where it keeps none."""
     if index.quantizer is None:
-        raise ValueError("the index holds exact vectors, which no drift can spoil; there are no codes to learn")
+        raise ValueError("the index holds exact vectors, which no drift can spoil; there are no codes to train")
     if index.kept is not None:
         return index.kept.rows(np.arange(len(index)))
     return decoded(index)

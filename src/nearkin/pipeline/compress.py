@@ -1,12 +1,11 @@
 """`nearkin compress`: a file of vectors to an index of codes, by one process or by several, and resumable.
 
-Memory holds the codes and ids, the training sample a few times over while the quantizer learns, and then a few chunks
-of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, learns from and
-encodes its own rows, and rank 0 writes the index.
+Memory holds the codes and ids, the training sample a few times over while the quantizer trains, and then a few chunks
+of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, trains on and
+encodes its own vectors, and rank 0 writes the index.
 
-Several processes, and one with a checkpoint, have a work folder: the trained index without rows, and a saved index per
-block of rows.
-"""
+Several processes, and one with a checkpoint, have a work folder: the trained index without vectors, and a saved index
+per block of vectors."""
 
 import copy
 import sys
@@ -64,12 +63,13 @@ def compress_file(
     checkpoint: StrPath | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
+    """Fit `quantizer` on a sample of `train` (default: of `file`), encode all vectors of `file`, save the index to
+    `out`.
 
     Options as of `nearkin compress`. Returns the record that is saved as run.json, with `about`; its figures are of
-    rows that were not learned from, if there are any. `judged_by` (q, d) are the queries that measure recall, else
+    vectors that were not trained on, if there are any. `judged_by` (q, d) are the queries that measure recall, else
     `queries`, else rows of the file. ValueError before any work if widths differ, `ids` has another length or repeats
-    itself, a row cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have
+    itself, a vector cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have
     nothing to choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
@@ -169,12 +169,12 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
     if not rotated and not isinstance(quantizer, BestCode):
         raise ValueError(
             "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "
-            "without --lists) or between codes (--method best), and this method learns in one way; leave --queries out"
+            "without --lists) or between codes (--method best), and this method trains in one way; leave --queries out"
         )
     if rotated and metric == "ip":
         raise ValueError(
             "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
-            "take --method best, which judges codes by inner product"
+            "take --method best, which compares codes by inner product"
         )
     queries = check_queries(queries, d, min_rows=FEWEST_QUERIES, metric=metric)
     return normalised(queries) if metric == "cosine" else queries
@@ -253,8 +253,8 @@ def _record(
         "variance_kept": None,
     }
     if index.norms is not None:
-        common = f"{index.norms.levels[0]:.4g} of every row, without a byte"
-        record["lengths"] = "in a byte of each row" if index.norms.n_bytes else common
+        common = f"{index.norms.levels[0]:.4g} of every vector, without a byte"
+        record["lengths"] = "in a byte of each vector" if index.norms.n_bytes else common
     with steps.step("judge") as callback:
         if isinstance(fitted, VectorCodes):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))

@@ -42,7 +42,7 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def save_demo(
     out: StrPath, random_state: Seed = 0, steps: Steps | None = None, *, overwrite: bool = False
 ) -> tuple[list[Record], str]:
-    """Judge exact search and every method at every size, in seconds, and save the folder `out`: the trials, the
+    """Evaluate exact search and every method at every size, in seconds, and save the folder `out`: the trials, the
     distortion by round of the methods at 4 bytes, an index of such codes, the labels and the images.
 
     Returns the trials, rows of the printed table, and the command that shows the index. ValueError before any work if

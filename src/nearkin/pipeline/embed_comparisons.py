@@ -92,7 +92,7 @@ def embed_comparisons(
             )
     notes.append(
         f"held-out error {error:.3f}, 90 % interval {low:.3f} to {high:.3f}, on {len(test)} answers to questions that "
-        f"were not learned from; {floor_note}"
+        f"were not trained on; {floor_note}"
     )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
         notes.append(f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not")

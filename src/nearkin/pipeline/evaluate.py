@@ -57,7 +57,7 @@ def evaluate_folder(
     """Measure the saved index with queries Q (q, d); returns the record, which its folder keeps as evaluation.json.
 
     Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; with `base` they are found by exact
-    search, and rows at equal distance are all correct. "searches" has one record without and, with `oversample`,
+    search, and vectors at equal distance are all correct. "searches" has one record without and, with `oversample`,
     one with rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are
     people's grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths
     that disagree, and if the index is changed meanwhile.
@@ -71,7 +71,7 @@ def evaluate_folder(
     run, rows = read_record(folder, RUN) or {}, None
     if Q is None:
         if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
-            raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
+            raise ValueError("queries are missing; give QUERIES, or --base alone, whose vectors are then the queries")
         rows = rows_as_queries(base, run)
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
@@ -124,9 +124,9 @@ def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.nd
     if (given["labels"] is None) != (given["query_labels"] is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
     for name, values in given.items():
-        n, what = (len(index), "rows of the index") if name == "labels" else (q, "queries")
+        n, what = (len(index), "vectors of the index") if name == "labels" else (q, "queries")
         if values is not None and len(values) != n:
-            found = counted(len(values), "row" if name == "truth" else "value")
+            found = counted(len(values), "list" if name == "truth" else "value")
             raise ValueError(f"{name} has {found} and there are {n:,} {what}; give one for each")
 
 
@@ -146,7 +146,7 @@ def exact_neighbors(
     queries_are: np.ndarray | None = None,
 ) -> ExactNeighbours:
     """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
-    `queries_are` (q,): numbers of the rows that are the queries, none of which is its own neighbour."""
+    `queries_are` (q,): numbers of the vectors that are the queries, none of which is its own neighbour."""
     kind, start, largest = "l2" if metric == "l2" else "ip", 0, 0.0
     nearest = faiss.ResultHeap(len(Q), min(k + 1, len(file)), keep_max=kind == "ip")
     for chunk in file.chunks(callback=callback):
@@ -171,8 +171,8 @@ def exact_neighbors(
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
-    """Numbers of up to `count` rows of a file, in order; rows that the index was not trained on, if there are 20. By
-    its record `run` it learned from "trained_on" rows drawn with the "seed", or from other vectors, "train"."""
+    """Numbers of up to `count` rows of a file, in order; vectors that the index was not trained on, if there are 20. By
+    its record `run` it trained on "trained_on" vectors drawn with the "seed", or from other vectors, "train"."""
     drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
     trained_on, seed = run.get("trained_on", 0), run.get("seed")
     if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
@@ -184,7 +184,7 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
 def judge_codes(
     index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, callback: Callback = ignore
 ) -> Record:
-    """10-recall@10 of the codes of a file's rows, as `evaluate` measures it.
+    """10-recall@10 of the codes of a file's vectors, as `evaluate` measures it.
 
     The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
     """
@@ -201,7 +201,7 @@ def judge_codes(
     by = (
         f"{counted(len(Q), 'query', 'queries')}"
         if rows is None
-        else f"{counted(len(Q), 'row')} of {file.name}, each without itself"
+        else f"{counted(len(Q), 'vector')} of {file.name}, each without itself"
     )
     own = None if rows is None else index.row_ids[rows]
     found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
@@ -247,9 +247,9 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
 def judge_by_label(
     index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
-    """mAP and precision at every cut: an answer is right if its row has the query's label, or shares one. `labels`
+    """mAP and precision at every cut: an answer is right if its vector has the query's label, or shares one. `labels`
     (len(index),) or (len(index), c), `query_labels` (q,) or (q, c), as `hamming_histograms` takes them. Measures are
-    expected values over the orders of rows with equal scores."""
+    expected values over the orders of vectors with equal scores."""
     judge = _judge_bits if index.metric == "hamming" else _judge_ranking
     rows = max(1, _RANKED // len(index))
     parts: list[dict[str, np.ndarray]] = []
@@ -290,9 +290,9 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
 
 
 class Relevance(NamedTuple):
-    """Judgements of rows that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
+    """Judgements of vectors that an index holds: positions (q,) of the judged queries, and grades (q, n or more).
 
-    Columns from n on are judged rows that the index lacks, which no answer can be. `notes` describe what is left out.
+    Columns from n on are judged vectors that the index lacks, which no answer can be. `notes` describe the rest.
     """
 
     queries: np.ndarray
@@ -301,9 +301,10 @@ class Relevance(NamedTuple):
 
     @classmethod
     def of(cls, judged: Judgements, query_ids: np.ndarray, row_ids: np.ndarray | None, n: int) -> "Relevance":
-        """Join judgements with the ids of queries (q,) and of n rows, None for 0, 1, 2, ...; they are compared as text.
+        """Join judgements with the ids of queries (q,) and of n vectors, None for 0, 1, 2, ...; they are compared as
+        text.
 
-        ValueError if over 1 % of the judged queries or rows are unknown, and if no query has a relevant row.
+        ValueError if over 1 % of the judged queries or vectors are unknown, and if no query has a relevant vector.
         """
         notes: list[str] = []
         asked = _places(judged.queries, query_ids, "queries", "QUERIES", "--query-ids FILE", notes)
@@ -318,7 +319,7 @@ class Relevance(NamedTuple):
         if not len(queries):
             raise ValueError("qrels have no query with a grade above 0; without one there is nothing to find")
         if left_out:
-            notes.append(f"{counted(left_out, 'judged query', 'judged queries')} without a relevant row left out")
+            notes.append(f"{counted(left_out, 'judged query', 'judged queries')} without a relevant vector left out")
         shape = len(queries), n + int(unknown.max(initial=-1)) + 1
         return cls(queries, sp.csr_matrix((judged.grades[keep], (numbers, columns)), shape), notes)
 
@@ -340,8 +341,8 @@ def _places(judged: np.ndarray, ids: np.ndarray, what: str, where: str, option: 
 def judge_relevance(
     index: Index, Q: np.ndarray, judged: Relevance, base: VectorFile | None, oversample: int | None, steps: Steps
 ) -> Record:
-    """NDCG@10, Recall@100 and MRR@10 of the judged queries Q (q, d), by each search that the index allows. With `base`
-    or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
+    """NDCG@10, Recall@100 and MRR@10 of the evaluated queries Q (q, d), by each search that the index allows. With
+    `base` or kept vectors each search has the "change" from the exact neighbours in them: mean and 95 % interval."""
     n, searches, best = len(index), list[Record](), None
     if base is None and index.kept is not None:
         base = VectorFile("the index", array_rows(index.kept.rows(np.arange(n))))
@@ -379,7 +380,7 @@ def _exact_parts(base: VectorFile, Q: np.ndarray, metric: str, callback: Callbac
 
 
 def relevance_rows(record: Record) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows of a table of the searches that `judge_relevance` judged: a column each."""
+    """Columns and rows of a table of the searches that `judge_relevance` evaluated: a column each."""
     searches = record["searches"]
     names = [row["search"] + (f", {row['oversample']} × k" if row["oversample"] else "") for row in searches]
     rows = [[name, *(row[name] for row in searches)] for name in (NDCG, RECALL, MRR)]

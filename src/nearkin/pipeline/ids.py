@@ -1,4 +1,4 @@
-"""`nearkin ids`: semantic ids of a file's rows, files for language models, and the data of the report."""
+"""`nearkin ids`: semantic ids of a file's vectors, files for language models, and the data of the report."""
 
 import json
 from pathlib import Path
@@ -45,10 +45,10 @@ def make_ids(
 ) -> Record:
     """Give each row of a file its semantic id and save them in the folder `out`, with the files that others read.
 
-    `model` is fitted to the rows unless it has ids already. `items` (n,) are the rows' names, row numbers by default.
-    With `towers` ids are of rows joined with the vectors of the same items there, of which `alpha` is the share.
-    Returns the record, kept as run.json, with `about`. ValueError before any work for names that repeat and for a
-    folder that may not be written.
+    `model` is fitted to the vectors unless it has ids already. `items` (n,) are the vectors' names, row numbers by
+    default. With `towers` ids are of vectors joined with the vectors of the same items there, of which `alpha` is the
+    share. Returns the record, kept as run.json, with `about`. ValueError before any work for names that repeat and for
+    a folder that may not be written.
     """
     steps = steps or Steps()
     names = np.arange(len(file)) if items is None else join_ids(np.empty(0, np.int64), check_ids(items, len(file)))
@@ -89,7 +89,7 @@ def _joined(X: np.ndarray, names: np.ndarray, towers: GivenVectors, alpha: float
     if known is None:
         if len(T) != len(X):
             raise ValueError(
-                f"--towers has {counted(len(T), 'row')} without ids and there are {counted(len(X), 'item')}; give "
+                f"--towers has {counted(len(T), 'vector')} without ids and there are {counted(len(X), 'item')}; give "
                 "one for each"
             )
         known = names

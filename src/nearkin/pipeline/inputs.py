@@ -168,7 +168,7 @@ def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
 
 
 def decoded(index: nk.Index) -> np.ndarray:
-    """(n, d) float32, the decoded rows of an index; ValueError for bits, which have no decoder."""
+    """(n, d) float32, the decoded vectors of an index; ValueError for bits, which have no decoder."""
     if index.metric == "hamming":
         raise ValueError("the index holds bits, which have no vectors; give these, or compress with --keep-vectors")
     return nk.export.Source(index).decoded(np.arange(len(index)))

@@ -123,8 +123,8 @@ def _filled(name: str, codes: int) -> bool:
 
 
 def sizes_tried(d: int, *, norms: bool) -> dict[str, list[int]]:
-    """Bytes at which each of the `candidates` of `best` exists for rows of d columns, up to 512; `norms`: with those
-    that spend a byte on the norm of a row."""
+    """Bytes at which each of the `candidates` of `best` exists for vectors of d columns, up to 512; `norms`: with those
+    that spend a byte on the norm of a vector."""
     found = {name: [math.ceil(bits * d / 8)] for name, bits in SCALARS.items()}
     for n_bytes in range(1, _MOST_BYTES + 1):
         for name, *_ in candidates(n_bytes, d, 256, norms=norms):
@@ -165,7 +165,7 @@ def find_method(name: str) -> Method:
 
 
 def default_method(size: CodeSize, n_rows: int) -> str:
-    """`best`, unless the size is one of product codes, rows are too few, or several processes work."""
+    """`best`, unless the size is one of product codes, vectors are too few, or several processes work."""
     product = size.n_bits is not None or size.n_centroids != 256 or size.n_lists is not None
     return PRODUCT if product or n_rows < _COMPARED_FROM or current().size > 1 else BEST
 

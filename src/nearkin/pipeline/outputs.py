@@ -36,8 +36,8 @@ def check_input(given: str) -> None:
 
 
 def write_vectors(out: StrPath, chunks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Write rows of `shape` (n, d) that come in chunks, whole or not at all: .npy of float32, or .parquet with a column
-    "vector" of lists."""
+    """Write vectors of `shape` (n, d) that come in chunks, whole or not at all: .npy of float32, or .parquet with a
+    column "vector" of lists."""
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
             write_rows(fresh, chunks, shape, np.dtype(np.float32))
@@ -60,8 +60,9 @@ def write_answers(
 ) -> None:
     """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all.
 
-    Tables (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty
-    places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`.
+    Tables (.csv, .tsv, .parquet) have a vector per query and place: query, rank (from 1), id and score, best first.
+    Empty places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and
+    `queries`.
     """
     path = check_ending(path)
     ending = path.suffix.lower()

@@ -69,22 +69,22 @@ def index_page(folder: Path, run: Record) -> Page:
 
 
 def pairs_page(folder: Path, run: Record) -> Page:
-    """The report of pairs, as vectors of both sides or as an index learned with them: how well they rank, examples."""
+    """The report of pairs, as vectors of both sides or as an index trained with them: how well they rank, examples."""
     names, together = side_names(folder), (folder / LEFT).is_file()
     if together:
         n_bytes, smaller = run["bytes_per_vector"], f"{run['compression']:.3g}×"
         title = f"{run['vectors']:,} {names.right} in {n_bytes:g} bytes each"
         lead = (
-            f"Learned from {counted(run['pairs'], 'pair')} with {run['left']:,} {names.left}: towers and index at once."
+            f"Trained on {counted(run['pairs'], 'pair')} with {run['left']:,} {names.left}: towers and index at once."
         )
-        size = {f"bytes per {names.right}": n_bytes, "smaller than float32: the codes alone": smaller}
+        size = {f"bytes per {names.right}": n_bytes, "smaller than float32: without rescoring": smaller}
         size |= {"pairs": run["pairs"], "seconds": sum(run["seconds"].values())}
     else:
         towers = saved_towers.read_towers(folder)
         (m, n), count, d = towers.pairs.shape, len(towers.pairs), towers.left.shape[1]
         title = f"vectors of {m:,} {names.left} and {n:,} {names.right}"
         learned = f"{counted(count, 'pair')} of {names.left} and {names.right} in {counted(d, 'dimension')}"
-        lead = f"Learned from {learned}; ranked by product."
+        lead = f"Trained on {learned}; ranked by product."
         size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
     page = _report(folder, title, lead, Section("Size", facts(size)), _quality(run, together), _learning(run))
     if examples := run.get("examples"):
@@ -102,7 +102,7 @@ def map_page(folder: Path, run: Record) -> Page:
     record = config.get("record", {})
     title = f"a map of {counted(config['n_objects'], 'object')}"
     answers = counted(record.get("comparisons", 0), "answer")
-    lead = f"Learned from {answers} in {counted(config['n_components'], 'dimension')}."
+    lead = f"Trained on {answers} in {counted(config['n_components'], 'dimension')}."
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
     page = _report(folder, title, lead, _facts("Answers", {name.replace("_", " "): record.get(name) for name in names}))
     for title in ("Map", "Error"):
@@ -129,7 +129,7 @@ def ids_page(folder: Path, run: Record) -> Page:
     page = _report(
         folder,
         f"semantic ids of {counted(run['items'], 'item')}",
-        f"{run['levels']} codes of {counted(run['codes'], 'value')} each, learned from {run['data']}{towers}.",
+        f"{run['levels']} codes of {counted(run['codes'], 'value')} each, trained on {run['data']}{towers}.",
         Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."),
     )
     dead = (run["codes"] - used for used in run["used"])
@@ -156,13 +156,13 @@ def demo_page(folder: Path, run: Record) -> Page:
         eyebrow="nearkin demo",
         lead=(
             f"Each image is {d} numbers, {4 * d} bytes as float32. Product quantization codes it in {SHOWN} bytes; a "
-            "learned rotation decides which directions share a byte. Searching the codes still finds the right digits."
+            "trained rotation decides which directions share a byte. Searching the codes still finds the right digits."
         ),
         made_by="nearkin demo",
     )
     values = {
         f"smaller than float32: codes of {SHOWN} bytes": f"{best['code smaller']:.0f}×",
-        f"of the exact {K} neighbours kept ({best['method']})": f"{best[RECALL]:.0%}",
+        f"recall@{K} ({best['method']})": f"{best[RECALL]:.3f}",
         f"mAP by label; exact search has {trials[0][MAP_BY_LABEL]:.3f}": f"{best[MAP_BY_LABEL]:.3f}",
         "longest training of any method": f"{max(trial['train s'] for trial in trials):.2f} s",
     }
@@ -171,13 +171,13 @@ def demo_page(folder: Path, run: Record) -> Page:
     formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
     body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats, best=bold)
     lead = (
-        f"Distortion is the mean squared error on {N_QUERIES} queries that no method has learned from. Recall@{K} is "
+        f"Distortion is the mean squared error on {N_QUERIES} queries that no method was trained on. Recall@{K} is "
         f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size, by a difference "
         "that is not tested."
     )
     limits = (
         "1,500 images are few. A subspace has 16 centroids; with 256, the codebooks would be ten times larger than the "
-        "codes. The rotation takes 16 kB for any number of rows: little for a million vectors, much for these. The "
+        "codes. The rotation takes 16 kB for any number of vectors: little for a million vectors, much for these. The "
         "methods may rank differently on your vectors: measure it with nearkin compress and nearkin evaluate."
     )
     return page.add(
@@ -199,8 +199,8 @@ def _demo_curves(trials: list[Record], history: Mapping[str, Sequence[float]]) -
             ax.set_ylim(0, 0.8)  # from zero: the differences are below 0.02
         return to_svg(ax, re.sub(r"\W+", "-", measure)), caption
 
-    text = f"Distortion while rotation and codebooks are learned, {SHOWN} bytes."
-    unseen = "Distortion of images that the codebooks have not learned from."
+    text = f"Distortion while rotation and codebooks are trained, {SHOWN} bytes."
+    unseen = "Distortion of images that the codebooks have not trained on."
     by_label = "The same digit, ranked high; the line is exact search."
     drawn = (
         (to_svg(plot_convergence(history), "convergence"), text),
@@ -221,14 +221,14 @@ PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the 
 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
-    """Several indexes: sizes and recall, a row for each measured search."""
+    """Several indexes: sizes and recall, a vector for each measured search."""
     rows: list[list[object]] = []
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
         run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
         if not found or "searches" not in found:
-            raise ValueError(f"{folder} has not been judged; run nearkin evaluate {folder} QUERIES first")
+            raise ValueError(f"{folder} has not been evaluated; run nearkin evaluate {folder} QUERIES first")
         k = found["k"]
         for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
             rows.append([
@@ -255,7 +255,7 @@ def _size(run: Fields, folder: Path) -> Section | None:
     raw, on_disk = 4 * run["dimensions"] * run["vectors"], bytes_on_disk(folder)
     return _facts("Size", {
         "bytes of a code": run["bytes_per_vector"],
-        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
+        "smaller than float32: without rescoring": f"{run['compression']:.3g}×",
         "on disk: codes, codebooks, ids, kept vectors": decimal(on_disk),
         "the vectors as float32": decimal(raw),
         "the folder, compared with the vectors": times(raw / on_disk),
@@ -266,9 +266,9 @@ def _size(run: Fields, folder: Path) -> Section | None:
 
 def _answers(record: Fields | None) -> Section:
     if record is None:
-        return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
+        return Section("Results", "", "Not evaluated yet: `nearkin evaluate` adds recall, and mAP by label.")
     source = f" of {record['query_file']}" if record.get("query_file") else ""
-    queries = "rows, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
+    queries = "vectors, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
     options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
         f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
@@ -291,13 +291,13 @@ def _probing(record: Fields) -> Section | None:
     ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
     ax.set(xscale="log", xlabel="inverted lists searched (n_probe)", ylabel=columns[1])
     rows = [list(row.values()) for row in curve]
-    return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
+    return Section("Inverted lists", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 
 
 _CURVES = {  # quantities of a training's history, with the axis labels
-    "loss": "loss on the training rows",
+    "loss": "loss on the training vectors",
     "objective": "objective",
-    "distortion": "distortion on the training rows",
+    "distortion": "distortion on the training vectors",
     "metric": "held-out NDCG@100",
 }
 _PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"}  # of towers learned with an index
@@ -382,7 +382,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
         searches = {trial[1].method: (trial[1].method, 1) for trial in made.trials}
         if (found := sweep.chosen(rescored=True)) is not None:
             name, o = found.method, found.oversample
-            searches[f"{name}, best of {o} times {bench.k} ranked again"] = name, o
+            searches[f"{name}, best of {o} times {bench.k}, rescored"] = name, o
         curves = {
             name: {float(t[o].n_bytes): t[o].mean for t in made.trials if o in t and t[o].method == method}
             for name, (method, o) in searches.items()
@@ -390,7 +390,7 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
         wanted = f"{made.target:g} wanted", made.target
         ax = plot_against_bytes(curves, sweep.measure, new_axes(5.4, 3.4), reference=wanted)
         legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
-        text = "Neighbours kept by the codes alone, and by candidates ranked again by kept vectors."
+        text = "Recall without rescoring, and of candidates rescored by kept vectors."
         page.add(Section("Recall against bytes", figures((to_svg(ax, "bytes"), text))))
     return page.add(Section("All trained codes", table(*sweep.rows())))
 

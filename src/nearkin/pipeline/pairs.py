@@ -1,4 +1,4 @@
-"""`nearkin embed` and `nearkin train` on a table of pairs: vectors of both sides, or an index learned with them."""
+"""`nearkin embed` and `nearkin train` on a table of pairs: vectors of both sides, or an index trained with them."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,9 @@ _HELD_OUT = 0.1  # share of the pairs, for a table without a split
 MOST_WORK = 3e9  # products, half a minute; item-kNN with more is left out
 EXAMPLES = 8  # right entities with most pairs, whose neighbours the report shows
 RESULT, BEFORE, PLAIN = "two towers", "two towers before", "two towers without features"  # among the baselines
-LEARNED = "learned with the towers"  # an index
+LEARNED = "trained with the towers"  # an index
 _CUTS, _RANKED, _SHOWN = (20, 100), ("recall", "ndcg", "mrr"), ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
-_DEPTHS, _MEASURES = (10, 20, 100), ("recall", "precision", "ndcg")  # of an index learned with the towers
+_DEPTHS, _MEASURES = (10, 20, 100), ("recall", "precision", "ndcg")  # of an index trained with the towers
 _BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
 Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
 Values: TypeAlias = dict[str, dict[str, np.ndarray]]  # the same for each left entity with test pairs, by its id
@@ -86,7 +86,7 @@ def embed_pairs(
         judged["quality"] = _shown(judged["quality"])
         if len(kept) != len(pairs):
             rest = "the others are validation and test by the split"
-            notes = [f"{len(kept):,} of {len(pairs):,} pairs are learned from; {rest}"]
+            notes = [f"{len(kept):,} of {len(pairs):,} pairs are trained on; {rest}"]
     chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
     source = pairs.source
     record = {
@@ -113,7 +113,7 @@ def evaluate_pairs(folder: StrPath, path: StrPath) -> Record:
     pairs, names, _ = _read_as(path, folder, {})
     values, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
     if not values:
-        raise ValueError(f"{path} has no pair to judge {folder} by: {'; '.join(notes)}; give later pairs")
+        raise ValueError(f"{path} has no pair to evaluate {folder} by: {'; '.join(notes)}; give later pairs")
     return {
         "index": str(folder),
         "data": str(path),
@@ -140,7 +140,7 @@ def train_index(
     about: Fields | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side; or
+    """Train towers and index together and save the folder `out`: the index of the right side, and the left side; or
     unfitted `ids`, fitted with the towers, as `make_ids` does.
 
     Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
@@ -162,7 +162,7 @@ def train_index(
         return make_ids(file, out, made, model.right_ids_, steps=steps, about=named, overwrite=overwrite)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
-        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
+        "metric": "ip", "method": "trained with the towers", "solver": model.solver_, "loss": model.loss_.name,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
         **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
@@ -256,7 +256,7 @@ def _trained_further(
             judged |= {"quality": _shown(means(values)), "differences": differences(values)}
             judged |= {"held_out": about or None, "split": rule}
         except ValueError as error:  # no id is known
-            notes = [f"not judged: {error}"]
+            notes = [f"not evaluated: {error}"]
     return model.partial_fit(pairs, callback=callback), judged, notes
 
 
@@ -421,12 +421,12 @@ def _make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed)
     n_rights = pairs.shape[1]
     if n_rights < 16:
         raise ValueError(
-            f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
+            f"the table has {counted(n_rights, 'item')}; an index needs at least 16, use nearkin embed for vectors"
         )
     parts, n_centroids = _parts(n_bytes, n_rights)
     fitting = [str(size) for size in range(1, dim + 1) if dim % (parts // n_bytes * size) == 0]
     if str(n_bytes) not in fitting:
-        why = f", of two parts each, since {n_rights} rights are too few for 256 centroids" if n_centroids == 16 else ""
+        why = ", of two parts each, as 256 centroids need more items" if n_centroids == 16 else ""
         raise ValueError(
             f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; "
             + (f"give one of {', '.join(fitting)}" if fitting else "give an even dim")
@@ -447,7 +447,7 @@ def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
 
 
 def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
-    """Copy the left side of an index whose rows have moved: row i to positions[i], -1 if it was removed."""
+    """Copy the left side of an index whose vectors have moved: vector i to positions[i], -1 if it was removed."""
     arrays = _storage.read_arrays(old / LEFT)
     indptr, moved = arrays["indptr"], positions[arrays["indices"]]
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

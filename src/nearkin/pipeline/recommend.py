@@ -38,7 +38,7 @@ def recommend_folder(
     unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
-    """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
+    """The k best items for left ids (default: all), without seen pairs; written to the table `out`, or returned.
 
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
     before any work for unknown ids and for a folder without two sides.

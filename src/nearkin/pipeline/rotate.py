@@ -76,7 +76,7 @@ def rotate_file(
     steps: Steps | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
+    """Train the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
 
     Options as of `nearkin rotate`. The rotation is saved in the folder `out` with the ending .rotation, for
     `transform_file`. ValueError before any work for an engine in which a rotation gains nothing.
@@ -153,7 +153,7 @@ def make_bridge(
     steps: Steps | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Learn the map from `new` to `old`, whose rows embed the same things, and save it in the folder `out`."""
+    """Train the map from `new` to `old`, whose vectors embed the same things, and save it in the folder `out`."""
     steps = steps or Steps()
     check_target(out, overwrite, [old.name, new.name])
     with steps.step("read"):

@@ -58,7 +58,7 @@ def save_evaluation(folder: StrPath, record: Fields, judged: tuple[int, int]) ->
     """Write evaluation.json into an index's folder; ValueError unless its `version_of` is still the `judged` one."""
     with adding(Path(folder), EVALUATION) as fresh:
         if version_of(folder) != judged:
-            raise ValueError(f"{folder} was changed while it was judged; evaluate it again")
+            raise ValueError(f"{folder} was changed while it was evaluated; evaluate it again")
         write_record(fresh, record)
 
 

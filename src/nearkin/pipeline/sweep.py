@@ -1,6 +1,6 @@
 """`nearkin sweep`: find the code of fewest bytes that reaches a recall.
 
-Codes are trained one after the other on all rows and measured with all queries; the results choose the next size.
+Codes are trained one after the other on all vectors and measured with all queries; the results choose the next size.
 """
 
 import math
@@ -58,7 +58,7 @@ _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1, which a thous
 class Search:
     """One way to search the codes of a method at a size on the command line, measured with all queries.
 
-    oversample: 1 for the codes alone; else candidates, as a multiple of k, that vectors kept as `kept` rank again.
+    oversample: 1 without rescoring; else candidates, as a multiple of k, that vectors kept as `kept` rescore.
     recall: (q,) share of each query's k exact neighbours that are found.
     rate: queries per second, with vectors kept as float32; seconds: of training, encoding and searching.
     """
@@ -90,7 +90,7 @@ class Search:
         return f" --oversample {self.oversample}" if self.oversample > 1 else ""
 
     def vectors_bytes(self, d: int) -> int:
-        """Bytes per row of the vectors that must be kept on disk."""
+        """Bytes per vector of the vectors that must be kept on disk."""
         rows = KeptVectors.wanted(self.oversample > 1 and self.kept, d)
         return 0 if rows is None else rows.row_bytes
 
@@ -119,8 +119,8 @@ def lower_bound(values: np.ndarray) -> float:
 
 
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:
-    """The search of fewest bytes per row whose recall is above `target` with confidence, of equals the one with least
-    oversampling, of these the winner of a `Trial` in which simpler codes are cheaper; None if there is none.
+    """The search of fewest bytes per vector whose recall is above `target` with confidence, of equals the one with
+    least oversampling, of these the winner of a `Trial` in which simpler codes are cheaper; None if there is none.
     `rescored`: by kept vectors. `rate`: queries per second needed."""
     found = [s for t in trials for o, s in t.items() if (o > 1) == rescored and s.low >= target and s.rate >= rate]
     least = min(((s.n_bytes, s.oversample) for s in found), default=None)
@@ -145,9 +145,9 @@ def frontier(trials: Sequence[Searches]) -> list[Search]:
 class Bench:
     """The data that measure every code.
 
-    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: their k exact neighbours. Rows
-    and queries have length 1 already for "cosine". With people's `grades` (q, n) the "recall" of a trial is the share
-    of NDCG@10 that it keeps: of a query 1 and its change in units of the mean by exact search, so that means are
+    sample (s, d): vectors to train on; X (n, d): vectors to find; Q (q, d): queries; truth: their k exact neighbours.
+    Vectors and queries have norm 1 already for "cosine". With people's `grades` (q, n) the "recall" of a trial is the
+    share of NDCG@10 that it keeps: of a query 1 and its change in units of the mean by exact search, so that means are
     shares.
     """
 
@@ -164,7 +164,7 @@ class Bench:
         return self.truth.ids.shape[1]
 
     def measure(self, method: str, n_bytes: int, target: float = np.inf) -> Searches:
-        """Train a code, index all rows, and measure it. Vectors are kept in the fewest bytes by which the recall is
+        """Train a code, index all vectors, and measure it. Vectors are kept in the fewest bytes by which the recall is
         above `target` with confidence, as float32 if none is."""
         start = time.perf_counter()
         size = CodeSize(None if method in SCALARS else n_bytes)
@@ -218,7 +218,7 @@ class Bench:
         scores, ids = self.truth.ranked()
         gain = graded_values(ids, cast(sp.csr_matrix, self.grades), scores)[NDCG]
         if not gain.any():
-            text = "exact search finds no relevant row among ten for any query; qrels must be of these ids"
+            text = "exact search finds no relevant vector among ten for any query; qrels must be of these ids"
             raise ValueError(text)
         return gain
 
@@ -230,11 +230,11 @@ class Bench:
 
 
 class Comparison:
-    """Codes of rows of d columns, trained one after the other and measured by `bench`, to reach the recall `target` at
-    `rate` queries per second.
+    """Codes of vectors of d columns, trained one after the other and measured by `bench`, to reach the recall `target`
+    at `rate` queries per second.
 
     `trials` are the trained codes; `out_of_time`: codes were left out because their predicted `seconds` were over.
-    `norms`: rows have different norms, for which a byte may be spent.
+    `norms`: vectors have different norms, for which a byte may be spent.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ def _logit(shares: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A comparison that has ended, and what the rows and queries are taken from."""
+    """A comparison that has ended, and what the vectors and queries are taken from."""
 
     comparison: Comparison
     rows_in_file: int
@@ -343,7 +343,7 @@ class Sweep:
 
     @property
     def query_shift(self) -> float:
-        """The squared distance of the mean query from the mean row, as a share of the rows' variance."""
+        """The squared distance of the mean query from the mean vector, as a share of the vectors' variance."""
         X, Q = self.bench.X, self.bench.Q
         variance = float(X.var(axis=0, dtype=np.float64).sum())
         apart = float(np.square(X.mean(axis=0, dtype=np.float64) - Q.mean(axis=0, dtype=np.float64)).sum())
@@ -360,10 +360,10 @@ class Sweep:
         return self.comparison.best(rescored)
 
     def judged_by(self) -> str:
-        """The queries and the rows, in words."""
+        """The queries and the vectors, in words."""
         rows, queries = len(self.bench.X), len(self.bench.Q)
-        what = "rows held out of the file" if self.queries_are_rows else "queries"
-        among = counted(rows, "row")
+        what = "vectors held out of the file" if self.queries_are_rows else "queries"
+        among = counted(rows, "vector")
         if self.rows_in_file > rows + queries * self.queries_are_rows:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
         return f"{queries:,} {what}, among {among}, metric {self.bench.metric}"
@@ -431,12 +431,12 @@ class Sweep:
         text = []
         if self.query_shift > _SHIFTED:
             text.append(
-                f"The queries are of another kind than the rows: their means are {self.query_shift:.2f} of the "
-                "variance apart. Judge by real queries only."
+                f"The queries are of another kind than the vectors: their means are {self.query_shift:.2f} of the "
+                "variance apart. Measure by real queries only."
             )
         if self.queries_are_rows:
             text.append(
-                "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
+                "The queries are vectors held out of the file, which the index holds too; --queries FILE gives "
                 "figures that `nearkin evaluate` repeats."
             )
         if self.comparison.out_of_time:
@@ -492,7 +492,7 @@ def sweep(
 
     With `judged`, it keeps that share of the NDCG@10 of exact search, by people's grades.
 
-    Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all rows (200,000 of a larger file)
+    Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all vectors (200,000 of a larger file)
     close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for
     queries of another width, a target outside (0, 1), or a method whose codes do not rank by `metric`.
     """
@@ -532,7 +532,7 @@ def _rows_and_queries(
         Q = check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
         return X, Q if judged is None else Q[judged.queries], grades
     if len(X) < 20:
-        raise ValueError(f"{file.name} has {counted(len(X), 'row')}, too few to hold some out; give --queries")
+        raise ValueError(f"{file.name} has {counted(len(X), 'vector')}, too few to hold some out; give --queries")
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
     held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
     return X[~held], X[held], None

@@ -26,7 +26,7 @@ _MANY = 15  # points of a curve; with more, dashes replace the markers
 
 
 def plot_convergence(
-    curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training rows"
+    curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training vectors"
 ) -> Axes:
     """Draw one curve per method: a value (distortion) after every outer iteration."""
     check_instance(curves, "curves", Mapping)
@@ -140,7 +140,7 @@ def plot_map(
     """
     X = _of_shape(X, "X", "(n, p)", 2)
     if names is not None and len(names) != len(X):
-        raise ValueError(f"names has {counted(len(names), 'value')} and X {counted(len(X), 'row')}; give one for each")
+        raise ValueError(f"names has {counted(len(names), 'value')} and X {counted(len(X), 'vector')}; give one each")
     at = _plane(X)
     is_line = X.shape[1] == 1
     ax = _axes(ax, 6.4, 2.0 if is_line else 5.6)

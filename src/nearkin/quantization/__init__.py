@@ -1,4 +1,4 @@
-"""Vectors to bytes: product quantization with learned rotations."""
+"""Vectors to bytes: product quantization with trained rotations."""
 
 from typing import Any
 

@@ -1,19 +1,19 @@
-"""Additive quantization: a row is a sum of centroids, one from each codebook. FAISS's start and beam search; refits
+"""Additive quantization: a vector is a sum of centroids, one from each codebook. FAISS's start and beam search; refits
 here.
 
 Encoding and refitting alternate, as in k-means. Given the codes, all codebooks together solve a least squares problem,
-whose normal equations are sums over the rows. Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015
+whose normal equations are sums over the vectors. Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015
 (refitting a residual quantizer).
 
-Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 rows. Three measures reduce the
-error of unseen rows:
+Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 vectors. Three measures reduce
+the error of unseen vectors:
 
-- In each round a part of the rows is replaced by rows drawn between near ones (`Neighbourhoods`), and the sums of
+- In each round a part of the vectors is replaced by vectors drawn between near ones (`Neighbourhoods`), and the sums of
   earlier rounds are kept with fading weight.
 - Codebooks have only the principal axes that get bits.
 - The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
   1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
-  are too short, most for long rows, which then crowd among the neighbours of short ones.
+  are too short, most for long vectors, which then crowd among the neighbours of short ones.
 """
 
 from collections.abc import Iterator
@@ -60,8 +60,8 @@ DEFAULTS = Defaults()
 
 
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
-    """FAISS's codebooks (M, K, w) of rows X (n, w): k-means of the residuals of the earlier codebooks, on as many beam
-    candidates as there are rows."""
+    """FAISS's codebooks (M, K, w) of vectors X (n, w): k-means of the residuals of the earlier codebooks, on as many
+    beam candidates as there are vectors."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
     quantizer.train_type = faiss.ResidualQuantizer.Train_default
     quantizer.max_beam_size = min(DEFAULTS.beam, n_centroids**n_codebooks)
@@ -73,7 +73,7 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
 
 
 def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
-    """Codes (n, M) int32 of rows X (n, w) by FAISS's beam search, which keeps the `beam` best partial sums."""
+    """Codes (n, M) int32 of vectors X (n, w) by FAISS's beam search, which keeps the `beam` best partial sums."""
     M, K, width = codebooks.shape
     quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
     fill(quantizer, codebooks[None], beam)
@@ -89,7 +89,7 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
 
 
 def parts_of(quantizer: faiss.AdditiveQuantizer) -> list[faiss.AdditiveQuantizer]:
-    """The quantizers of the parts of a row, or the one of the whole row; `quantizer` owns them."""
+    """The quantizers of the parts of a vector, or the one of the whole vector; `quantizer` owns them."""
     if not isinstance(quantizer, faiss.ProductAdditiveQuantizer):
         return [quantizer]
     return [faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)) for m in range(quantizer.nsplits)]
@@ -115,8 +115,8 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
 
 
 def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:
-    """FAISS's numbers of centroids (n, codebooks) int32 for rows Z (n, d'), in blocks of one size: the rounding of its
-    products depends on the batch size. `quantizer` adds no norms."""
+    """FAISS's numbers of centroids (n, codebooks) int32 for vectors Z (n, d'), in blocks of one size: the rounding of
+    its products depends on the batch size. `quantizer` adds no norms."""
     padded = np.pad(Z.astype(np.float32, copy=False), ((0, -len(Z) % _BLOCK), (0, 0)))
     return _numbers(quantizer, padded, _BLOCK)[: len(Z)]
 
@@ -130,7 +130,8 @@ def _numbers(quantizer: faiss.AdditiveQuantizer, X: np.ndarray, n_rows: int) -> 
 
 
 def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
-    """FAISS's codes (n, bytes) uint8, with norms, if any, of the decoded rows plus their `centres` (n, d') or None."""
+    """FAISS's codes (n, bytes) uint8, with norms, if any, of the decoded vectors plus their `centres` (n, d') or
+    None."""
     numbers = np.ascontiguousarray(numbers, np.int32)
     codes, before = np.zeros((len(numbers), quantizer.code_size), np.uint8), None
     if centres is not None:
@@ -146,8 +147,8 @@ def _bits(n_centroids: int) -> int:
 
 @dataclass(frozen=True)
 class CodeSums:
-    """`sums` (M, K, w) and `counts` (M, K) of the rows that chose each centroid; `pairs` (M K, M K) float32: how many
-    rows chose each pair of centroids, B^T B for codes as indicators B; `n`: rows."""
+    """`sums` (M, K, w) and `counts` (M, K) of the vectors that chose each centroid; `pairs` (M K, M K) float32: how
+    many vectors chose each pair of centroids, B^T B for codes as indicators B; `n`: vectors."""
 
     sums: np.ndarray
     counts: np.ndarray
@@ -156,7 +157,7 @@ class CodeSums:
 
     @classmethod
     def of(cls, X: np.ndarray, codes: np.ndarray, n_centroids: int) -> Self:
-        """Sums of rows X (n, w) and their codes (n, M)."""
+        """Sums of vectors X (n, w) and their codes (n, M)."""
         cells = CellSums(codes.shape[1], n_centroids, X.shape[1]).update(X, codes)
         return cls(cells.sums, cells.counts, _pairs(codes, n_centroids), float(len(X)))
 
@@ -170,10 +171,10 @@ class CodeSums:
         """Codebooks (M, K, w) for these codes, of a smaller ||X - sum_m C_m[codes_m]||^2, by sweeps of Gauss-Seidel
         over the codebooks: B^T B C = B^T X, of which a codebook's own part is diagonal.
 
-        A centroid that n_k rows chose is then n_k / (n_k + `shrink` s_j / v_j) times that along axis j, s_j the
+        A centroid that n_k vectors chose is then n_k / (n_k + `shrink` s_j / v_j) times that along axis j, s_j the
         variance of the error (`error` (w,) is its mean square), v_j that of the codebook's centroids less what s_j
         explains of it: with 1 the posterior mean of a centroid from N(0, v_j) along principal axes. With 0 the error
-        cannot rise. A centroid that no row chose stays.
+        cannot rise. A centroid that no vector chose stays.
         """
         (M, K, _), n = codebooks.shape, self.n
         counts, flat = self.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
@@ -195,14 +196,14 @@ class CodeSums:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Rows X (n, d) float32 and the numbers (n, k) of rows near each, k = 8, or all others of fewer rows."""
+    """Vectors X (n, d) float32 and the numbers (n, k) of vectors near each, k = 8, or all others of fewer vectors."""
 
     X: np.ndarray = field(repr=False)
     near: np.ndarray = field(repr=False)
 
     @classmethod
     def of(cls, X: np.ndarray, n_axes: int, axes: np.ndarray, generator: np.random.Generator) -> Self:
-        """Near by the first `n_axes` columns of X `axes`; of many rows in groups drawn at random."""
+        """Near by the first `n_axes` columns of X `axes`; of many vectors in groups drawn at random."""
         Z, order = X @ axes[:, :n_axes], generator.permutation(len(X))
         near = np.empty((len(X), min(DEFAULTS.near, len(X) - 1)), np.int64)
         for group in np.array_split(order, -(-len(X) // DEFAULTS.group)):
@@ -211,7 +212,7 @@ class Neighbourhoods:
         return cls(X, near)
 
     def drawn(self, generator: np.random.Generator) -> np.ndarray:
-        """A new row (n, d) for each: rotated by a random angle, about its neighbourhood's mean, towards a neighbour.
+        """A new vector (n, d) for each: rotated by a random angle, about its neighbourhood's mean, towards a neighbour.
 
         m + cos(t) (x - m) + sin(t) (x' - m), t uniform up to a right angle: of independent x and x' of one
         covariance it keeps that covariance, where a mean of the two would have less: it loses .8 points of SIFT.
@@ -225,14 +226,14 @@ class Neighbourhoods:
         return mean + np.cos(angle) * (self.X - mean) + np.sin(angle) * (other - mean)
 
     def differences(self) -> np.ndarray:
-        """Second moment (d, d) of the differences between rows and their nearest."""
+        """Second moment (d, d) of the differences between vectors and their nearest."""
         between = self.X - self.X[self.near[:, 0]]
         return (between.T @ between).astype(np.float64) / len(between)
 
 
 @dataclass
 class Part:
-    """One part of a row. `turn` (w, w) multiplies rows before encoding; the r axes that get bits come first.
+    """One part of a vector. `turn` (w, w) multiplies vectors before encoding; the r axes that get bits come first.
 
     `codebooks` (M, K, r) are along those. With `column`, its weight, they have after the others the column of the
     error's norm, less `middle`.
@@ -247,8 +248,9 @@ class Part:
 
     @classmethod
     def start(cls, Z: np.ndarray, moment: np.ndarray | None, products: bool, shape: tuple[int, int], seed: int) -> Self:
-        """The start for centred rows Z (n, w) and (M, K) centroids. `moment` (w, w) weights the errors: with `products`
-        that of the queries of a search by inner product, else of the differences between near rows; None for none."""
+        """The start for centred vectors Z (n, w) and (M, K) centroids. `moment` (w, w) weights the errors: with
+        `products` that of the queries of a search by inner product, else of the differences between near vectors; None
+        for none."""
         spread, (M, K) = 0.0, shape
         if products and moment is not None:
             moments, vectors = np.linalg.eigh(moment)
@@ -272,7 +274,7 @@ class Part:
         return self.codebooks.shape[2] - bool(self.column)
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (n, r), or (n, r + 1) with the column, to fit codebooks to, and codes (n, M)."""
+        """Vectors (n, r), or (n, r + 1) with the column, to fit codebooks to, and codes (n, M)."""
         X = Z @ self.turn[:, : self.reach]
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
         codes = encode(X, plain, min(beam, DEFAULTS.beam) if self.column else beam)
@@ -283,7 +285,7 @@ class Part:
         return X, encode(X, self.codebooks, beam) if twice else codes
 
     def add_column(self, Z: np.ndarray) -> None:
-        """Fill the error's column, zero so far, from the residuals of rows Z (n, w)."""
+        """Fill the error's column, zero so far, from the residuals of vectors Z (n, w)."""
         error = self.errors(Z, self.code(Z, DEFAULTS.beam, False)[1])
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
         # if all rows are equal or encoded exactly, any weight works
@@ -293,19 +295,19 @@ class Part:
         self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
 
     def refit(self, X: np.ndarray, codes: np.ndarray, memory: float, shrink: float) -> None:
-        """Refit the codebooks to rows and codes as `code` gives them; sums of rounds before count `memory` times."""
+        """Refit the codebooks to vectors and codes as `code` gives them; sums of rounds before count `memory` times."""
         sums = CodeSums.of(X, codes, self.codebooks.shape[1])
         self.sums = sums if self.sums is None or not memory else sums.after(self.sums, memory)
         error = np.square(X - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
         self.codebooks = self.sums.refit(self.codebooks, error, shrink)
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
-        """Rows (n, w) of codes."""
+        """Vectors (n, w) of codes."""
         sums = decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
         return sums @ np.linalg.inv(self.turn)[: self.reach]
 
     def errors(self, Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Norms (n,) of what codes leave of rows Z (n, w)."""
+        """Norms (n,) of what codes leave of vectors Z (n, w)."""
         return np.linalg.norm(Z - self.decoded(codes), axis=1)
 
     def settled(self) -> tuple[np.ndarray, np.ndarray]:
@@ -325,9 +327,9 @@ class Part:
 class Settings:
     """Settings of a fit: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
-    The last round encodes by `beam_size`, as later rows are encoded: wider beams there lower the recall. Errors are
-    weighted by the differences of near rows, and a column holds their size; `query_moment` (d, d), the second moment of
-    the queries of a search by inner product, gives the weights instead, without a column.
+    The last round encodes by `beam_size`, as later vectors are encoded: wider beams there lower the recall. Errors are
+    weighted by the differences of near vectors, and a column holds their size; `query_moment` (d, d), the second moment
+    of the queries of a search by inner product, gives the weights instead, without a column.
     """
 
     n_splits: int
@@ -351,7 +353,7 @@ class AdditiveFit(NamedTuple):
 
 
 def query_moment(metric: str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
-    """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
+    """The second moment (d, d) float64 of the queries, or of vectors X (n, d); None where distances rank."""
     if metric != "ip":
         if queries is not None:
             raise ValueError(f"queries are for metric='ip'; metric is {metric!r}: leave them out")
@@ -363,7 +365,7 @@ def query_moment(metric: str, X: np.ndarray, queries: ArrayLike | None) -> np.nd
 def learn(
     X: np.ndarray, rotation: np.ndarray, turns: bool, settings: Settings, seed: int, callback: Callback
 ) -> AdditiveFit:
-    """Fit centred rows X (n, d) float32.
+    """Fit centred vectors X (n, d) float32.
 
     With `turns` the rotation is fitted to the codes (Procrustes) between refits. `callback(round, record)` is called
     with the distortion of each round before its refit.
@@ -439,7 +441,8 @@ def _weights(spread: np.ndarray) -> np.ndarray:
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Lengths (n,) float32 of errors E (n, w) made after rows were multiplied by `turn` (w, w), orthogonal columns."""
+    """Lengths (n,) float32 of errors E (n, w) made after vectors were multiplied by `turn` (w, w), orthogonal
+    columns."""
     return np.sqrt(np.square(E / np.sqrt(np.square(turn).sum(axis=0))).sum(axis=1))
 
 

@@ -1,8 +1,7 @@
 """Transform coding: principal axes, each rounded to a grid whose size depends on its variance.
 
 Several axes share a byte: with 5, 7 and 7 values they have 245 codes together. Such a code is a product code whose
-codebooks are products of grids, so FAISS searches it as one; learning takes a decomposition and no k-means.
-"""
+codebooks are products of grids, so FAISS searches it as one; training takes a decomposition and no k-means."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -33,8 +32,8 @@ class AxisQuantizer(ReconstructingTransformer):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
 
     Bits are dealt to axes by reverse water-filling (Cover & Thomas 2006, section 10.3), so an axis of small variance
-    may have none. Every grid is learned from the rows (Lloyd 1982). Fitting takes seconds; the recall is best from 1 to
-    4 bits a column. With fewer bits `ProductQuantizer` has a higher recall.
+    may have none. Every grid is trained on the vectors (Lloyd 1982). Fitting takes seconds; the recall is best from 1
+    to 4 bits a column. With fewer bits `ProductQuantizer` has a higher recall.
 
     Parameters
     ----------
@@ -43,9 +42,9 @@ class AxisQuantizer(ReconstructingTransformer):
     Attributes
     ----------
     rotation_ (d, d') float32: principal axes in the order of the codebooks; zero columns fill up.
-    codebooks_ (n_bytes, 256, w) float32: the values of each byte on its w columns of rotated rows; d' = n_bytes w.
+    codebooks_ (n_bytes, 256, w) float32: the values of each byte on its w columns of rotated vectors; d' = n_bytes w.
     levels_ (n_bytes, w) int64: values of each grid; their product is at most 256 in a byte.
-    normalized_: whether the rows that it was fitted on had length 1.
+    normalized_: whether the vectors that it was fitted on had norm 1.
     n_features_in_.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
@@ -58,7 +57,7 @@ class AxisQuantizer(ReconstructingTransformer):
     n_bytes: int = 32
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
-        """Learn axes and grids from rows X (n, d).
+        """Train axes and grids from vectors X (n, d).
 
         `callback(step, record)` is called at the end. ValueError or TypeError for data that cannot be used.
         """
@@ -82,12 +81,12 @@ class AxisQuantizer(ReconstructingTransformer):
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_bytes) uint8 of rows X (n, d)."""
+        """Codes (n, n_bytes) uint8 of vectors X (n, d)."""
         check_is_fitted(self)
         return self._coded(check_magnitude(validate_vectors(self, X)))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 of codes; ValueError for codes of another width."""
+        """Vectors (n, d) float32 of codes; ValueError for codes of another width."""
         check_is_fitted(self)
         codes = check_codes(codes, self.n_bytes)
         return self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), -1) @ self.rotation_.T

@@ -1,8 +1,7 @@
 """The code with the highest recall at a size: product, axis, residual and scalar codes compared on held-out queries.
 
-`candidates` lists them. Each is screened by a short fit on few rows, a `Trial` compares their recall query by query,
-and the winner alone is fitted in full.
-"""
+`candidates` lists them. Each is screened by a short fit on few vectors, a `Trial` compares their recall query by query,
+and the winner alone is fitted in full."""
 
 import time
 from dataclasses import dataclass
@@ -51,9 +50,9 @@ _KNOWN = 0.5  # if this share of the index's rows is learned from, codes are tra
 
 @dataclass
 class Budget:
-    """Predicted seconds for the short fits of candidates on `screened` rows of d columns, for the full fit of the
-    winner, and for encoding `encoded` rows. If rows are encoded, these are seconds beyond what the first candidate
-    takes."""
+    """Predicted seconds for the short fits of candidates on `screened` vectors of d columns, for the full fit of the
+    winner, and for encoding `encoded` vectors. If vectors are encoded, these are seconds beyond what the first
+    candidate takes."""
 
     seconds: float
     screened: int
@@ -61,7 +60,7 @@ class Budget:
     d: int
 
     def allows(self, one: Candidate, least: int, *, first: bool) -> bool:
-        """Whether the full fit of a candidate on `least` rows is within the seconds that its short fit leaves, which
+        """Whether the full fit of a candidate on `least` vectors is within the seconds that its short fit leaves, which
         are then the budget's; that of the first one always is."""
         short = _SHARE * one.seconds(self.screened, 0, self.d)
         full = one.seconds(least, self.encoded, self.d)
@@ -72,7 +71,7 @@ class Budget:
         return allowed
 
     def rows(self, winner: Candidate, most: int) -> int:
-        """Rows of the winner's full fit: as many as the seconds allow, at most `most`."""
+        """Vectors of the winner's full fit: as many as the seconds allow, at most `most`."""
         each = winner.seconds(1, 0, self.d)
         spare = self.seconds - winner.seconds(0, self.encoded, self.d)
         return most if spare >= each * most else max(self.screened, int(spare / each))
@@ -88,9 +87,9 @@ class Short(NamedTuple):
 
 @dataclass(frozen=True)
 class Screening:
-    """Rows to learn from, and the held-out queries that compare the codes. One half of given queries may decide between
-    starts within a fit. A share `known` of the rows to be found is learned from, as it will be in an index of `n_rows`
-    rows."""
+    """Vectors to train on, and the held-out queries that compare the codes. One half of given queries may decide
+    between starts within a fit. A share `known` of the vectors to be found is trained on, as it will be in an index
+    of `n_rows` vectors."""
 
     train: np.ndarray
     held: HeldOut
@@ -101,7 +100,7 @@ class Screening:
     def of(
         cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, metric: str, generator: np.random.Generator
     ) -> Self:
-        """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
+        """Of vectors X (n, d), of norm 1 already for "cosine", queries (q, d) or None for vectors held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
             chosen, order = held_out(order)
@@ -120,7 +119,7 @@ class Screening:
         return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
     def run(self, candidate: Candidate) -> Short:
-        """Fit on the training rows, and find the neighbours of the held-out queries by codes alone."""
+        """Fit on the training vectors, and find the neighbours of the held-out queries without rescoring."""
         started, held = time.perf_counter(), self.held
         fitted, norms = self.fitted(candidate.unfitted(**_SHORT), self.train)
         seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
@@ -136,7 +135,8 @@ class Screening:
         return Short(values, n_bytes, seconds)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
-        """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
+        """Fitted on vectors X (n, d); the given queries are passed on if the quantizer trains for the index's
+        metric."""
         if isinstance(code := without_norms(quantizer), AbstractAdditiveQuantizer):
             uses_queries = code.metric == "ip"
         else:
@@ -169,25 +169,26 @@ def best(
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
-    """Choose a codec, its rotation and start at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
+    """Choose a codec, its rotation and start at no more than `n_bytes` a vector for vectors X (n, d); at least 100
+    vectors.
 
-    `queries` (m, d) decide where rows will be searched by others than themselves. `n_rows` is how many rows the index
-    will hold, by default those of X. Codes keep more neighbours of rows that they were learned from than of others,
-    long sums above all; the rows to be found are therefore mixed as the index's: all learned from where X is all and
-    has at most 16,384 rows, hardly any where X is a small sample of `n_rows`.
+    `queries` (m, d) decide where vectors will be searched by others than themselves. `n_rows` is how many vectors the
+    index will hold, by default those of X. Recall is higher for vectors that codes were trained on than for
+    others, long sums above all; the vectors to be found are therefore mixed as the index's: all trained on where X is
+    all and has at most 16,384 vectors, hardly any where X is a small sample of `n_rows`.
 
-    `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as rows are seldom like
-    them) or "cosine", for which codes are learned from the rows at length 1, as `nk.Index` stores them.
+    `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as vectors are seldom
+    like them) or "cosine", for which codes are trained on the vectors at norm 1, as `nk.Index` stores them.
 
-    All `candidates` are screened by short fits on 4,096 rows at most. Of those that no other leads by more than one
+    All `candidates` are screened by short fits on 4,096 vectors at most. Of those that no other leads by more than one
     standard error, the one that adds up the fewest centroids wins, and it alone is fitted in full. Where half of the
-    index's rows or more are learned from, it is trained for these ("known" in `ResidualQuantizer`).
+    index's vectors or more are trained on, it is trained for these ("known" in `ResidualQuantizer`).
 
-    Within `seconds` the winner is to be fitted. These are predicted, for two cores, from the numbers of rows, columns
-    and centroids, so that the same seed gives the same codes on any machine however busy. A candidate whose full fit
-    would take longer is left out; the first one, the cheapest, is fitted in any case. If `n_encoded` rows are to be
-    encoded, the seconds are those beyond what the first one takes to learn and to encode them. Sums learn from as many
-    rows as the seconds allow, twice those of the screening at least, and from all that they are trained for.
+    Within `seconds` the winner is to be fitted. These are predicted, for two cores, from the numbers of vectors,
+    columns and centroids, so that the same seed gives the same codes on any machine however busy. A candidate whose
+    full fit would take longer is left out; the first one, the cheapest, is fitted in any case. If `n_encoded` vectors
+    are to be encoded, the seconds are those beyond what the first one takes to train and to encode them. Sums train on
+    as many vectors as the seconds allow, twice those of the screening at least, and from all that they are trained for.
 
     `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
     be used.
@@ -250,7 +251,7 @@ class BestCode(SizedCode):
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> VectorCodes:
-        """The fitted winner on rows X (n, d), chosen by `queries` (q, d) or by rows held out."""
+        """The fitted winner on vectors X (n, d), chosen by `queries` (q, d) or by vectors held out."""
         found = best(X, queries=queries, **self.get_params(), callback=callback)
         self.trials_, self.norms_ = found.trials, found.norms
         return found.quantizer

@@ -31,8 +31,8 @@ Made: TypeAlias = VectorCodes | SizedCode
 
 
 class Candidate(NamedTuple):
-    """A code: its name, how many centroids are added up in a part of a row, which is its cost, and what makes it; and
-    centroids that a part of a row is compared with, or as many as rounding to a grid takes the time of."""
+    """A code: its name, how many centroids are added up in a part of a vector, which is its cost, and what makes it;
+    and centroids that a part of a vector is compared with, or as many as rounding to a grid takes the time of."""
 
     name: str
     chain: int
@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
         return made
 
     def seconds(self, learned: int, encoded: int, d: int) -> float:
-        """Predicted seconds on two cores to learn from and to encode numbers of rows of d columns."""
+        """Predicted seconds on two cores to train on and to encode numbers of vectors of d columns."""
         learning = (self.chain + (self.name == PRODUCT)) * learned * _LEARNING  # a rotation takes as long again
         return (learning + self.chain * encoded * _ENCODING) * self.compared * (d + _OVERHEAD)
 
@@ -59,9 +59,9 @@ def without_norms(made: Made) -> Made:
 def candidates(
     n_bytes: int, d: int, n: int, *, metric: str = "l2", norms: bool = False, seed: Seed = None, **settings: object
 ) -> list[Candidate]:
-    """The codes of at most `n_bytes` a row of d columns that n rows suffice to learn, the cheapest first.
+    """The codes of at most `n_bytes` a vector of d columns that n vectors suffice to train, the cheapest first.
 
-    With `norms`, for rows of different norms, a byte may be the norm's. `settings` are those of sums of centroids.
+    With `norms`, for vectors of different norms, a byte may be the norm's. `settings` are those of sums of centroids.
     """
     K = 256 if n >= 256 else 16
     units, axes = 8 * n_bytes // code_bits(K), d <= 8 * n_bytes <= 8 * d  # axes: from a bit a column

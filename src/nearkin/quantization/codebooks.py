@@ -1,8 +1,7 @@
-"""Codebooks of a product quantizer, and the loop that learns them: assign, update the centroids, update the rotation.
+"""Codebooks of a product quantizer, and the loop that trains them: assign, update the centroids, update the rotation.
 
 M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M). FAISS does assignment and k-means; an
-update needs only sums over the rows.
-"""
+update needs only sums over the vectors."""
 
 import time
 import warnings
@@ -49,7 +48,7 @@ DEFAULTS = Defaults()
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """This process's rows X (n, d), with weights and queries."""
+    """This process's vectors X (n, d), with weights and queries."""
 
     X: np.ndarray
     shard: Shard  # their position among the rows of all processes
@@ -58,7 +57,8 @@ class TrainingRows:
 
     @classmethod
     def checked(cls, X: np.ndarray, shard: Shard, weights: ArrayLike | None, queries: ArrayLike | None) -> Self:
-        """Rows X as `statistics.training_rows` gives them; ValueError or TypeError for what cannot be learned from."""
+        """Vectors X as `statistics.training_rows` gives them; ValueError or TypeError for what cannot be trained
+        from."""
         check_magnitude(X)
         if queries is not None:
             queries = check_queries(queries, X.shape[1])
@@ -71,19 +71,19 @@ class TrainingRows:
         return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)
 
     def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Rows and queries after `change`."""
+        """Vectors and queries after `change`."""
         return replace(self, X=change(self.X), queries=None if self.queries is None else change(self.queries))
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows and weights of these numbers, counted over all processes, on every process."""
+        """Vectors and weights of these numbers, counted over all processes, on every process."""
         weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
         return self.shard.rows(self.X, numbers), weights
 
     def far(self) -> tuple[np.ndarray, float]:
-        """Mask (n,) of the rows too far from the middle to learn from, and the usual distance of rows from it.
+        """Mask (n,) of the vectors too far from the middle to train on, and the usual distance of vectors from it.
 
-        From about 2,000 rows of all processes, at most: the median of each column, and of the distances the quantile
-        below which 99 % lie. No row is far if that is 0.
+        From about 2,000 vectors of all processes, at most: the median of each column, and of the distances the quantile
+        below which 99 % lie. No vector is far if that is 0.
         """
         numbers = np.arange(0, self.shard.total, max(1, self.shard.total // _SAMPLE))
         sample = self.drawn(numbers)[0].astype(np.float64)
@@ -96,7 +96,7 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class State:
-    """The state of learning: rotation (d, d), codebooks (M, K, d/M), both float32."""
+    """The state of training: rotation (d, d), codebooks (M, K, d/M), both float32."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
@@ -117,7 +117,7 @@ def refine(
     beyond: float = 0.0,
     callback: Callback = ignore,
 ) -> State:
-    """Run up to `rounds` rounds of assignment, centroids and rotation on float32 rows; weights have mean 1.
+    """Run up to `rounds` rounds of assignment, centroids and rotation on float32 vectors; weights have mean 1.
 
     Each round reads the data once. `update=None` keeps the rotation (k-means alone). Stops when the distortion falls by
     less than `tol` of itself, averaged over three rounds. `callback(round, record)` gets the distortion before the
@@ -127,7 +127,7 @@ def refine(
     each step goes past the best rotation for the current codes, first by `beyond` times its length, by nothing in the
     last round. Plain alternation stops early, because the codes were chosen for the previous rotation.
 
-    The rows should be centred: a mean would dominate M and slow every update.
+    The vectors should be centred: a mean would dominate M and slow every update.
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = float(group.merge(squared_norm(X, weights)).finalize())
@@ -160,12 +160,12 @@ def refine(
 
 
 def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> np.ndarray:
-    """Nearest centroid in every subspace: codes (n, M) int32 for rotated rows Z (n, d), codebooks (M, K, d/M).
+    """Nearest centroid in every subspace: codes (n, M) int32 for rotated vectors Z (n, d), codebooks (M, K, d/M).
 
     For training: several times faster than the encoder of FAISS's own product quantizer, from which it may differ
-    where centroids tie to the last bits. Many rows go to one flat FAISS index a subspace, whose fused kernel is the
-    fastest; FAISS does not use it for few rows, which therefore go to one matrix product. `n_rows` is the number of all
-    rows, of which Z is a part: the kernel is chosen for all.
+    where centroids tie to the last bits. Many vectors go to one flat FAISS index a subspace, whose fused kernel is the
+    fastest; FAISS does not use it for few vectors, which therefore go to one matrix product. `n_rows` is the number of
+    all vectors, of which Z is a part: the kernel is chosen for all.
     """
     M, _, width = codebooks.shape
     nearest = _nearest_by_faiss if (n_rows or len(Z)) * width >= _FUSED_KERNEL else _nearest_by_product
@@ -197,12 +197,12 @@ def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
-    """Rows (n, d), in the rotated space, of codes (n, M)."""
+    """Vectors (n, d), in the rotated space, of codes (n, M)."""
     return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), -1)
 
 
 def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Mean over the rows, weighted if there are weights (n,), of ||z - decode(code)||^2."""
+    """Mean over the vectors, weighted if there are weights (n,), of ||z - decode(code)||^2."""
     difference = Z - decode(codes, codebooks)
     return float(np.average(np.einsum("ij,ij->i", difference, difference, dtype=np.float64), weights=weights))
 
@@ -218,7 +218,8 @@ def kmeans(
 ) -> np.ndarray:
     """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
 
-    `weights` (n,) say how often a row counts. The processes of a group, each given the same Z, deal out the subspaces.
+    `weights` (n,) say how often a vector counts. The processes of a group, each given the same Z, deal out the
+    subspaces.
     """
     width = Z.shape[1] // n_subspaces
     codebooks = np.zeros((n_subspaces, n_centroids, width), np.float32)
@@ -259,7 +260,7 @@ def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
 
 
 def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
-    """FAISS k-means of the rows of X (n, d), n >= K, on all of them; returns (K, d) float32."""
+    """FAISS k-means of the vectors of X (n, d), n >= K, on all of them; returns (K, d) float32."""
     clustering = faiss.Kmeans(
         X.shape[1],
         n_centroids,
@@ -273,8 +274,8 @@ def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.
 
 
 def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:
-    """Move each of the centroids (K, w) that at most `fewest` rows chose next to one of the most chosen, in place, so
-    that it gets rows in the next round; returns which moved (K,)."""
+    """Move each of the centroids (K, w) that at most `fewest` vectors chose next to one of the most chosen, in place,
+    so that it gets vectors in the next round; returns which moved (K,)."""
     dead = counts <= fewest
     if dead.any():
         donors = np.argsort(-counts, kind="stable")[: max(1, len(dead) - dead.sum())]
@@ -283,8 +284,8 @@ def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarr
 
 
 def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, group: Group = ALONE) -> np.ndarray:
-    """Codebooks (M, K, w) whose least used centroids, one in 32 at most, moved to the far rows (m, d) of all processes;
-    Z (n, d) are the usual ones. None moves in a subspace where the far rows are not far."""
+    """Codebooks (M, K, w) whose least used centroids, one in 32 at most, moved to the far vectors (m, d) of all
+    processes; Z (n, d) are the usual ones. None moves in a subspace where the far vectors are not far."""
     M, K, width = codebooks.shape
     codes, codebooks = assign(Z, codebooks), codebooks.copy()
     used = np.stack([np.bincount(codes[:, m], minlength=K) for m in range(M)])
@@ -301,7 +302,7 @@ def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, 
 
 
 class ClusterSums(CellSums):
-    """The sums of one update, which merge. The rows of subspace m's centroids are summed
+    """The sums of one update, which merge. The vectors of subspace m's centroids are summed
     *unrotated*, so centroids under any rotation, and M = X^T Y, follow without another pass."""
 
     @classmethod
@@ -318,14 +319,14 @@ class ClusterSums(CellSums):
         return self
 
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
-        """The sums of the centred rows, and their mean (d,) float32."""
+        """The sums of the centred vectors, and their mean (d,) float32."""
         mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
         return self.of(self.sums - self.counts[..., None] * mean, self.counts), mean
 
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
 
-        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to get rows.
+        A centroid that at most `fewest` vectors chose moves next to one of the most chosen, to get vectors.
         """
         M, K, d = self.sums.shape
         width = d // M
@@ -337,14 +338,14 @@ class ClusterSums(CellSums):
         return codebooks
 
     def cross_product(self, codebooks: np.ndarray) -> np.ndarray:
-        """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
+        """M = X^T Y (d, d), Y the decoded vectors: K d products for each subspace instead of n d."""
         sums = self.sums.astype(np.float32, copy=False)
         return np.concatenate([own.T @ books for own, books in zip(sums, codebooks, strict=True)], axis=1)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows (n, d') ready to be learned from, the far rows (m, d') of all processes, and how they were changed."""
+    """Vectors (n, d') ready to be trained from, the far vectors (m, d') of all processes, and how they were changed."""
 
     rows: TrainingRows
     apart: np.ndarray
@@ -353,10 +354,10 @@ class Prepared:
 
 
 def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, generator: np.random.Generator) -> Prepared:
-    """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, separate far rows, and rescale rows
-    whose squares overflow float32.
+    """Draw at most `most` vectors, pad their columns to a multiple of `n_subspaces`, separate far vectors, and rescale
+    vectors whose squares overflow float32.
 
-    No row is far if fewer than `fewest` would be left.
+    No vector is far if fewer than `fewest` would be left.
     """
     numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # row numbers of the user
     if rows.shard.total > most:
@@ -397,12 +398,12 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
 
 
 def warn_of(rows: np.ndarray, radius: float) -> None:
-    """Warn of the rows that are learned apart; `rows` (m,) are their numbers."""
+    """Warn of the vectors that are trained apart; `rows` (m,) are their numbers."""
     if len(rows):
-        which = f"row {rows[0]} lies" if len(rows) == 1 else f"row {rows[0]} and {len(rows) - 1} more lie"
+        which = f"vector {rows[0]} lies" if len(rows) == 1 else f"vector {rows[0]} and {len(rows) - 1} more lie"
         warnings.warn(
-            f"X has far rows: {which} more than {DEFAULTS.far:g} times as far from the middle as 99 rows in "
-            f"100 ({radius:.3g}). Rotation and codebooks are learned without them; remove them if they are "
+            f"X has far vectors: {which} more than {DEFAULTS.far:g} times as far from the middle as 99 in "
+            f"100 ({radius:.3g}). Rotation and codebooks are trained without them; remove them if they are "
             "errors or mark missing values",
             stacklevel=4,
         )
@@ -432,15 +433,15 @@ class CoarseQuantizer:
 
     @classmethod
     def train(cls, X: np.ndarray, n_lists: int, seed: int) -> Self:
-        """FAISS k-means on all rows of X (n, d)."""
+        """FAISS k-means on all vectors of X (n, d)."""
         return cls(centroids_of(X, n_lists, DEFAULTS.coarse_iterations, seed))
 
     def assign(self, X: np.ndarray) -> np.ndarray:
-        """Number (n,) int64 of each row's nearest centroid, the lowest of equals, the same alone and in a batch."""
+        """Number (n,) int64 of each vector's nearest centroid, the lowest of equals, the same alone and in a batch."""
         return nearest(X, self.centroids)
 
     def residuals(self, X: np.ndarray) -> np.ndarray:
-        """The residuals of rows X (n, d) to their centroids."""
+        """The residuals of vectors X (n, d) to their centroids."""
         return X - self.centroids[self.assign(X)]
 
     @staticmethod

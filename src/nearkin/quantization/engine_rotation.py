@@ -1,4 +1,5 @@
-"""One rotation for vectors that another engine codes: learned for its codec, never worse than none on held-out rows."""
+"""One rotation for vectors that another engine codes: trained for its codec, never worse than none on held-out
+vectors."""
 
 import re
 import warnings
@@ -52,7 +53,7 @@ def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
         except RuntimeError as error:
             centroids = re.search(r"number of clusters \((\d+)\)", str(error))
             more = f"{2 * int(centroids[1])} or more" if centroids else "more"  # a half and more are learned from
-            raise ValueError(f"X leaves {counted(len(Z), 'row')}, too few to learn this codec; give {more}") from error
+            raise ValueError(f"{counted(len(Z), 'vector')} are left, too few for this codec; give {more}") from error
         return _through(index)
 
     return train
@@ -126,12 +127,12 @@ NAMED: dict[str, Train] = {
     "rabitq": _rabitq,
 }
 CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are encoded as rows are
-ORDER = "learned for order"  # the candidate
+ORDER = "trained for order"  # the candidate
 HOLD_NORMS = ("rabitq",)  # engines store each row's norm with these codes
 
 
 def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
-    """The codec that `Rotation(codec=...)` names, for rows of d columns; ValueError or TypeError for none: a name in
+    """The codec that `Rotation(codec=...)` names, for vectors of d columns; ValueError or TypeError for none: a name in
     `NAMED`, "pq8" with a number that divides d, a FAISS index, or an object with encode and decode."""
     if isinstance(codec, str):
         if codec in NAMED:
@@ -153,31 +154,32 @@ def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Rotate vectors so that an engine's own codes have a higher recall; distances do not change.
 
-    Learning needs only the codec's reconstructions: decode the codes of X R, fit a rotation of X to them (Procrustes),
-    and repeat, as in OPQ and ITQ. Rotations learned from several starts are compared on held-out rows with no rotation,
-    a random one and the principal axes. For signs and RaBitQ the best of these is refined by gradients of the rank
-    correlation of scores and distances among near rows (`order.py`). The rotation of highest recall wins; if it was
-    learned, it is fitted further on all rows.
+    Training needs only the codec's reconstructions: decode the codes of X R, fit a rotation of X to them (Procrustes),
+    and repeat, as in OPQ and ITQ. Rotations trained from several starts are compared on held-out vectors with no
+    rotation, a random one and the principal axes. For signs and RaBitQ the best of these is refined by gradients of the
+    rank correlation of scores and distances among near vectors (`order.py`). The rotation of highest recall wins; if it
+    was trained, it is fitted further on all vectors.
 
     Parameters
     ----------
-    codec: how the engine encodes rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
+    codec: how the engine encodes vectors: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
         "int8", "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
-        in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that divides d), a
-        `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save` leaves out.
+        quantiles), "int8-all" (one scale for all columns), "int8-vector", "int4-vector" (from a vector's least to its
+        largest; in these three queries are coded too), "rabitq", "pq8" (product codes of 8 bytes; any number that
+        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode, which `save`
+        leaves out.
     max_iter: Procrustes rounds from each start.
-    center: subtract the mean of the rows first. It raises the recall of sign bits (SIFT: 0.43 of ten instead of 0.42).
-        Distances do not change; inner products and angles do.
+    center: subtract the mean of the vectors first. It raises the recall of sign bits (SIFT: 0.43 of ten instead of
+        0.42). Distances do not change; inner products and angles do.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
     ----------
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
-    chosen_: the name of the winner: "none", "random", "pca", "learned from ..." one of these, or "learned for order".
-    trials_: a record of each, of `metrics.trial.Trial`: its value is the recall of the 10 nearest held-out rows by
-        codes alone, on the queries that chose the winner.
-    gain_: the winner's recall minus that without rotation, on other queries, before the fit on all rows.
+    chosen_: the name of the winner: "none", "random", "pca", "trained from ..." one of these, or "trained for order".
+    trials_: a record of each, of `metrics.trial.Trial`: its value is the recall of the 10 nearest held-out vectors by
+        without rescoring, on the queries that chose the winner.
+    gain_: the winner's recall minus that without rotation, on other queries, before the fit on all vectors.
     gain_interval_: the ends of its 95 % interval, paired by query.
     n_iter_, n_features_in_.
 
@@ -202,11 +204,11 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> Self:
-        """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others measure recall.
+        """Train on vectors X (n, d), 18,384 of them at most: two thirds train, the others measure recall.
 
-        `queries` (m, d), at least 20, measure recall if later queries differ from the rows. `callback(step,
+        `queries` (m, d), at least 20, measure recall if later queries differ from the vectors. `callback(step,
         record)` is called with the record of each rotation that is tried. ValueError or TypeError, before any work, for
-        a codec or rows that cannot be used.
+        a codec or vectors that cannot be used.
         """
         check_integer(self.max_iter, "max_iter", low=1)
         check_choice(self.center, "center", (False, True))
@@ -239,8 +241,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         for name, R in starts.items():  # all cost the same to who asks for a rotation; of equals "none" is the first
             trial.add(name, held.recall(R, 0))
         for name, R in starts.items():
-            R = candidates[f"learned from {name}"] = self._learn(held.learned_from, R, train, draw_seed(generator))
-            trial.add(f"learned from {name}", held.recall(R, 0))
+            R = candidates[f"trained from {name}"] = self._learn(held.learned_from, R, train, draw_seed(generator))
+            trial.add(f"trained from {name}", held.recall(R, 0))
         if codec in SCORES:  # a goal that reconstructions miss: from the best so far
             R = candidates[ORDER] = _ordered(held.learned_from, candidates[trial.best()], codec, generator)
             trial.add(ORDER, held.recall(R, 0))
@@ -250,7 +252,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         gain = paired_difference(held.recall(R, 1), plain.recall(starts["none"], 1))
         self.gain_, self.gain_interval_ = gain.mean, (gain.low, gain.high)
         everything = X - self.mean_
-        if self.chosen_.startswith("learned from"):  # the choice is made: fit on all rows
+        if self.chosen_.startswith("trained from"):  # the choice is made: fit on all rows
             R = self._learn(everything, R, train, draw_seed(generator))
         elif self.chosen_ == ORDER:
             R = _ordered(everything, R, codec, generator)
@@ -285,7 +287,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         return ((X.astype(np.float64) - self.mean_) @ self.rotation_).astype(X.dtype)
 
     def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
-        """Rows (n, d) whose `transform` are Z (n, d)."""
+        """Vectors (n, d) whose `transform` are Z (n, d)."""
         check_is_fitted(self)
         Z = check_vectors(
             Z, name="Z", n_features=self.n_features_in_

@@ -29,9 +29,9 @@ def code_bits(n_centroids: int) -> int:
 
 
 def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
-    """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above. By FAISS's
-    own encoder where subspaces are narrow. For wide ones the rounding of its product depends on the batch, so ties
-    within float32's error are decided in float64."""
+    """Codes (n, M) of rotated vectors Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above. By
+    FAISS's own encoder where subspaces are narrow. For wide ones the rounding of its product depends on the batch, so
+    ties within float32's error are decided in float64."""
     M, K, width = codebooks.shape
     dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
     if size != 1:
@@ -117,7 +117,7 @@ def lists_of(index: faiss.Index, rotation: np.ndarray | None) -> np.ndarray | No
 
 
 def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
-    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
+    """The index of vectors X (n, d) whose rotated vectors X R, R (d, d'), less `origin` (d',), `index` holds.
 
     The result owns `index`.
     """
@@ -188,20 +188,20 @@ def _padded(codebooks: np.ndarray) -> np.ndarray:
 
 
 def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) -> HeldOut:
-    """What compares scans, from rows X (n, d) that a quantizer was fitted on. A scan rounds tables to 8 bits: with one
-    centroid far out it finds next to nothing."""
+    """What compares scans, from vectors X (n, d) that a quantizer was fitted on. A scan rounds tables to 8 bits: with
+    one centroid far out it finds next to nothing."""
     return HeldOut.split(X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]], queries, metric)
 
 
 def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
-    """Whether the fast scan of its codes wins over the exact one, by rows X (n, d) as `scanned_rows` takes them."""
+    """Whether the fast scan of its codes wins over the exact one, by vectors X (n, d) as `scanned_rows` takes them."""
     held = scanned_rows(X, metric, queries)
     exact, fast = (scan_recall(held, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
     return fast_scan_wins(exact, fast)
 
 
 def scan_recall(held: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> np.ndarray:
-    """The recall (q,) of an empty `index` of the quantizer, filled with the rows."""
+    """The recall (q,) of an empty `index` of the quantizer, filled with the vectors."""
     quantizer.add_to(index, held.rows)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):

@@ -1,9 +1,8 @@
-"""A rotation for sign codes, learned so that scores rank near rows by their true distances.
+"""A rotation for sign codes, trained so that scores rank near vectors by their true distances.
 
-The reconstruction error does not determine which of two near rows is nearer. Here lists of near rows are drawn, and
-gradients on O(d) raise the correlation of scores and distances within lists. Signs have no gradient; that of tanh
-replaces it ("straight-through", Bengio et al. 2013).
-"""
+The reconstruction error does not determine which of two near vectors is nearer. Here lists of near vectors are drawn,
+and gradients on O(d) raise the correlation of scores and distances within lists. Signs have no gradient; that of tanh
+replaces it ("straight-through", Bengio et al. 2013)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +63,7 @@ SCORES: dict[str, Scores] = {
 
 
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
-    """R (d, d) rotated so that scores by codes of X R follow the distances among near rows of X (n, d)."""
+    """R (d, d) rotated so that scores by codes of X R follow the distances among near vectors of X (n, d)."""
     drawn, places = np.unique(generator.integers(len(X), size=DEFAULTS.steps * DEFAULTS.lists), return_inverse=True)
     near = nearest_rows(X, X[drawn], min(64, len(X)))
     steps = iter(places.reshape(DEFAULTS.steps, DEFAULTS.lists))
@@ -119,8 +118,8 @@ def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
 
 def descend(R: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float) -> np.ndarray:
     """R (d, d) float32 after steps R <- R (I - a S), S skew, at rates that fall linearly from `rate` to 0.
-    `gradient(R)` (d, d) may be of other rows at every step. S = R^T G - G^T R by its running mean and size, so that the
-    spectral norm of a S is about `rate` at first. Newton and Schulz's product keeps R on O(d)."""
+    `gradient(R)` (d, d) may be of other vectors at every step. S = R^T G - G^T R by its running mean and size, so that
+    the spectral norm of a S is about `rate` at first. Newton and Schulz's product keeps R on O(d)."""
     d = len(R)
     mean, square, eps = np.zeros((d, d), np.float32), 0.0, float(np.finfo(np.float32).tiny)
     for step in range(steps):
@@ -142,11 +141,11 @@ def ordered(
     inner: bool,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Codebooks (splits, M, K, w) by which distances from rows X (n, splits w) to near rows, `inner`: inner products,
-    rank better.
+    """Codebooks (splits, M, K, w) by which distances from vectors X (n, splits w) to near vectors, `inner`: inner
+    products, rank better.
 
-    A row is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where there
-    are centres. The loss is `codebook_disagreement` of lists of near rows drawn at random, the steps Adam's.
+    A vector is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where
+    there are centres. The loss is `codebook_disagreement` of lists of near vectors drawn at random, the steps Adam's.
     """
     middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares lose the digits that rank
     middle = np.zeros_like(middle) if inner else middle  # inner products depend on the mean
@@ -178,7 +177,7 @@ def ordered(
 
 def codebook_disagreement(x: np.ndarray, y: np.ndarray, inner: bool) -> tuple[float, np.ndarray]:
     """The negative mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2, `inner`: x_i . y_j and x_i .
-    x_j, within lists of rows x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
+    x_j, within lists of vectors x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
     if inner:
         value, W = correlation(x @ y.mT, x @ x.mT)
         return -value, -W.mT @ x

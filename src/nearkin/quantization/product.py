@@ -1,4 +1,4 @@
-"""Product quantization with a learned rotation, as a scikit-learn transformer."""
+"""Product quantization with a trained rotation, as a scikit-learn transformer."""
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -52,9 +52,9 @@ DEFAULTS = Defaults()
 
 
 class RunningFit:
-    """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` rows. The rows are unrotated, so the
-    sums stay valid while the rotation moves; M = X^T Y follows from them under the newest codebooks. M of a batch alone
-    is too noisy for a rotation."""
+    """The state of `ProductQuantizer.partial_fit`: sums over the last `horizon` vectors. The vectors are unrotated, so
+    the sums stay valid while the rotation moves; M = X^T Y follows from them under the newest codebooks. M of a batch
+    alone is too noisy for a rotation."""
 
     def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
         self._update = update
@@ -82,16 +82,16 @@ class RunningFit:
 
 @dataclass(eq=False, repr=False)
 class ProductQuantizer(ReconstructingTransformer):
-    """Product quantization: `n_subspaces` codes for each row, after a learned rotation.
+    """Product quantization: `n_subspaces` codes for each vector, after a trained rotation.
 
     Parameters
     ----------
-    n_subspaces: M, the number of codes of a row, at most d. With 256 centroids it is the number of bytes. Where it
-        does not divide d, rows are padded to d' = M ceil(d / M) columns.
+    n_subspaces: M, the number of codes of a vector, at most d. With 256 centroids it is the number of bytes. Where it
+        does not divide d, vectors are padded to d' = M ceil(d / M) columns.
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
     rotation: None (plain PQ), "procrustes" (OPQ, overrelaxed), "givens-random" | "givens-greedy" | "givens-steepest"
         (GCD-R, GCD-G, GCD-S), or "cayley".
-    init: "auto" fits "identity", "pca" and "random" in short to a subsample, and learns from the one of highest recall.
+    init: "auto" fits "identity", "pca" and "random" in short to a subsample, and trains from the one of highest recall.
         "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first principal
         axes can be.
     n_lists: number of inverted lists; 0 for none. With lists, codes quantize the residual to the nearest of `n_lists`
@@ -100,26 +100,27 @@ class ProductQuantizer(ReconstructingTransformer):
         0.2 d / mean ||x||^2 is as large as is stable).
     n_blocks: Givens blocks for one update; None for d/8, at least 8 (5 for "givens-steepest", whose matchings are
         slow), and for four in `partial_fit`.
-    max_iter, tol: rounds of learning, at most; they stop when the distortion changes by less than `tol` a round.
-    max_points_per_centroid: rows used for training, at most, for each centroid; FAISS's default.
-    horizon: rows that `partial_fit` averages over; None for 64 rows for each centroid.
+    max_iter, tol: rounds of training, at most; they stop when the distortion changes by less than `tol` a round.
+    max_points_per_centroid: vectors used for training, at most, for each centroid; FAISS's default.
+    horizon: vectors that `partial_fit` averages over; None for 64 vectors for each centroid.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
     ----------
-    rotation_: (d, d') float32; rows are quantized as `X @ rotation_`; the identity for `rotation=None`. d' = d but
-        where rows are padded, and then its rows are orthonormal.
+    rotation_: (d, d') float32; vectors are quantized as `X @ rotation_`; the identity for `rotation=None`. d' = d but
+        where vectors are padded, and then its rows are orthonormal.
     codebooks_: (M, K, d'/M) float32; centroids in the rotated space.
     coarse_centroids_: (n_lists, d) float32 in the original space, or None.
-    history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
+    history_: for each round its distortion on the training vectors and the seconds spent in k-means and in the
+        rotation.
     trials_: a record of each start that was tried, of `metrics.trial.Trial`, none for a named `init`: its value is the
-        recall 10@10 of 1,000 rows among 4,000 others, or of the given queries.
+        recall 10@10 of 1,000 vectors among 4,000 others, or of the given queries.
     fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
-        scan's on the training rows; None if that is not known.
-    normalized_: whether the training rows had length 1, as in an index by cosine.
+        scan's on the training vectors; None if that is not known.
+    normalized_: whether the training vectors had norm 1, as in an index by cosine.
     n_iter_, n_features_in_.
 
-    The arithmetic is float32, FAISS's own. A row's code depends neither on its batch nor on the number of threads.
+    The arithmetic is float32, FAISS's own. A vector's code depends neither on its batch nor on the number of threads.
 
     References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1; Salakhutdinov and Roweis 2003
     (overrelaxation).
@@ -158,13 +159,14 @@ class ProductQuantizer(ReconstructingTransformer):
         queries: ArrayLike | None = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, n_lists).
+        """Train rotation and codebooks from vectors X (n, d), n >= max(n_centroids, n_lists).
 
-        `weights` (n,), greater than 0, weight the errors of rows, for example by how often queries find a row (the
-        coarse centroids do not use them). `queries` (m, d) compare the starts in place of held-out rows, if later
-        queries are unlike the rows (not with lists or weights). `callback(round, record)` is called after each round
-        with its entry of `history_`. Among several processes X is this one's part of the rows, and all end with the
-        same quantizer. Raises ValueError or TypeError, before any work, for parameters or data that cannot be used.
+        `weights` (n,), greater than 0, weight the errors of vectors, for example by how often queries find a vector
+        (the coarse centroids do not use them). `queries` (m, d) compare the starts in place of held-out vectors, if
+        later queries are unlike the vectors (not with lists or weights). `callback(round, record)` is called after each
+        round with its entry of `history_`. Among several processes X is this one's part of the vectors, and all end
+        with the same quantizer. Raises ValueError or TypeError, before any work, for parameters or data that cannot be
+        used.
         """
         X, shard = training_rows(self, X)
         self.normalized_ = all(shard.group.exchange(_check.has_unit_rows(X)))
@@ -184,9 +186,9 @@ class ProductQuantizer(ReconstructingTransformer):
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn from one more batch X (b, d) of a stream.
+        """Train on one more batch X (b, d) of a stream.
 
-        The first batch (at least `n_centroids` rows) is fitted as by `fit`, unless the estimator is already fitted.
+        The first batch (at least `n_centroids` vectors) is fitted as by `fit`, unless the estimator is already fitted.
         Each later one updates exponential averages of the cluster sums, the codebooks, and the rotation by a few exact
         blocks of disjoint Givens rotations, chosen by `rotation` ("procrustes" and "cayley" take their own step).
         """
@@ -202,7 +204,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, M) of rows X (n, d), uint8 or uint16; with `n_lists`, the list's number comes first, in as many
+        """Codes (n, M) of vectors X (n, d), uint8 or uint16; with `n_lists`, the list's number comes first, in as many
         little-endian bytes as it needs (FAISS's `sa_encode` layout)."""
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
@@ -213,7 +215,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return np.concatenate(parts)
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 in the original space of codes (n, M), as `encode` gives them."""
+        """Vectors (n, d) float32 in the original space of codes (n, M), as `encode` gives them."""
         check_is_fitted(self)
         lists, codes = self._checked_codes(codes)
         rows = decode(codes, self.codebooks_) @ self.rotation_.T
@@ -222,7 +224,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return rows + self.coarse_centroids_[lists]
 
     def distortion(self, X: ArrayLike) -> float:
-        """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
+        """Mean squared L2 distance between the vectors of X (n, d) and their reconstructions."""
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         total = 0.0
@@ -375,7 +377,7 @@ class ProductQuantizer(ReconstructingTransformer):
         if n < max(K, lists):
             name = "n_centroids" if n < K else "n_lists"
             raise ValueError(
-                f"X has n_samples={n} rows, fewer than {name}={max(K, lists)}; give at least that many rows or a "
+                f"X has n_samples={n} vectors, fewer than {name}={max(K, lists)}; give at least that many or a "
                 f"smaller {name}"
             )
         if lists and K > 256:

@@ -44,7 +44,7 @@ LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 
 @dataclass(eq=False, repr=False)
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
-    """Sums of centroids in `n_splits` parts of rotated rows; the two classes below have its parameters."""
+    """Sums of centroids in `n_splits` parts of rotated vectors; the two classes below have its parameters."""
 
     KIND: ClassVar[str]
     CODER: ClassVar[str]  # FAISS's name of the quantizer
@@ -72,12 +72,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback | None = None
     ) -> Self:
-        """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
+        """Train on vectors X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
 
-        `queries` (q, d), for `metric="ip"`, are a sample of later queries; without them the rows are used.
+        `queries` (q, d), for `metric="ip"`, are a sample of later queries; without them the vectors are used.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
-        each does all the work on the rows of all.
+        each does all the work on the vectors of all.
         """
         self._check_parameters()
         X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
@@ -184,7 +184,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     # ---- coding ----------------------------------------------------------------------------------------------------
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) uint8 of rows X (n, d) as FAISS packs them, with `n_lists` after the list's number."""
+        """Codes (n, bytes) uint8 of vectors X (n, d) as FAISS packs them, with `n_lists` after the list's number."""
         check_is_fitted(self)
         X = _check.check_magnitude(_check.validate_vectors(self, X))
         numbers, lists = self._chosen(X)
@@ -240,7 +240,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return coder
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
+        """Vectors (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
         check_is_fitted(self)
         codes = _check.check_codes(codes, self._inner().sa_code_size())
         if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
@@ -257,13 +257,13 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     @property
     def keeps_norms(self) -> bool:
-        """Whether codebooks are learned for the order of rows by FAISS's own scores (`known`)."""
+        """Whether codebooks are trained for the order of vectors by FAISS's own scores (`known`)."""
         return self.known
 
     def scans_fast(self, metric: str) -> bool:
         """Whether an index by `metric` uses FAISS's fast scan by default.
 
-        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows whose neighbours it keeps, to .005.
+        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and vectors whose neighbours it keeps, to .005.
         """
         return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
 
@@ -281,8 +281,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         fits = self.norm_tables_ is not None if metric == "l2" else not self.norm_bits
         if fast and not (fits and self.codebooks_.shape[2] == faiss_bridge.SCANNED):
             raise ValueError(
-                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and rows of "
-                f"which it keeps enough neighbours; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
+                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and vectors "
+                f"whose neighbours it keeps; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
                 f"norm_bits={self.norm_bits}"
             )
         if norms and not fast:
@@ -379,7 +379,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
 @dataclass(eq=False, repr=False)
 class ProductResidualQuantizer(AbstractAdditiveQuantizer):
-    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
+    """Cut rotated vectors into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
 
     Recall, training time and encoding time lie between those of product (`n_codebooks=1`) and residual codes
     (`n_splits=1`). The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to
@@ -399,7 +399,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
     coding_coding_metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
     coarse_centroids_ (n_lists, d) float32, or None.
-    norms_ (2,): the least and the largest squared norm of a decoded row, zeros without `norm_bits`.
+    norms_ (2,): the least and the largest squared norm of a decoded vector, zeros without `norm_bits`.
     norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
     norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
     norm_scale_: their divisor there.
@@ -419,28 +419,28 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
 
 @dataclass(eq=False, repr=False)
 class ResidualQuantizer(AbstractAdditiveQuantizer):
-    """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
+    """Code a vector by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
     At equal bytes its recall is higher than a product quantizer's, above all at few bytes. Encoding takes tens of times
-    longer, and so does search without `norm_bits`. FAISS learns the start and searches the codes by beams; all
+    longer, and so does search without `norm_bits`. FAISS trains the start and searches the codes by beams; all
     codebooks are then refitted together, a few rounds.
 
     Parameters
     ----------
     n_codebooks: M. With 256 centroids it is the number of bytes of a code.
     n_centroids: K of every codebook, a power of two.
-    beam_size: partial sums kept at each codebook while a row is encoded; more are slower and better.
-    norm_bits: 0, 4, 8 or 32 bits that are added to a code for the row's norm. FAISS then searches by "l2" from tables,
-        as fast as product codes, instead of decoding. 8 with `n_centroids=16` uses its fast scan, ten times faster,
-        unless that lowers the recall of the training rows, as it may if their norms differ much.
+    beam_size: partial sums kept at each codebook while a vector is encoded; more are slower and better.
+    norm_bits: 0, 4, 8 or 32 bits that are added to a code for the vector's norm. FAISS then searches by "l2" from
+        tables, as fast as product codes, instead of decoding. 8 with `n_centroids=16` uses its fast scan, ten times
+        faster, unless that lowers the recall of the training vectors, as it may if their norms differ much.
     max_iter: rounds of refitting.
-    smoothing: share of the rows, 0 to 1, that a round replaces by rows drawn between near ones. More is better for
-        unseen rows, less for training rows.
-    metric: "l2": errors are weighted by the differences between near rows, and one more column holds a row's distance
-        from its code, which searches by "l2" add. "ip", for searches by inner product or cosine: errors are weighted by
-        the spread of the queries given to `fit`, else of the rows.
-    known: for an index of the training rows. Codebooks are then trained until distances, or inner products, to those
-        rows rank correctly, which lowers the recall of other rows.
+    smoothing: share of the vectors, 0 to 1, that a round replaces by vectors drawn between near ones. More is better
+        for unseen vectors, less for training vectors.
+    metric: "l2": errors are weighted by the differences between near vectors, and one more column holds a vector's
+        distance from its code, which searches by "l2" add. "ip", for searches by inner product or cosine: errors are
+        weighted by the spread of the queries given to `fit`, else of the vectors.
+    known: for an index of the training vectors. Codebooks are then trained until distances, or inner products, to those
+        vectors rank correctly, which lowers the recall of other vectors.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
     random_state: seed, NumPy generator or RandomState.

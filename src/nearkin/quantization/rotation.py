@@ -1,8 +1,7 @@
 """Rotation updates for product quantization: each is a step towards a larger tr(R^T M), M = X^T Y / n.
 
 The exact maximum (OPQ) is in `codebooks`, whose loop calls it. Cayley updates the skew parameters of a rotation; GCD
-rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d, d) arrays.
-"""
+rotates pairs of axes chosen by a matching. All are functions (R, M) -> R on (d, d) arrays."""
 
 from collections.abc import Callable
 
@@ -43,8 +42,8 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
     With P = R^T M, rotating axes (i, j) by theta changes tr(R^T M) from a = P_ii + P_jj to a cos(theta) + b sin(theta),
     b = P_ji - P_ij. `step="exact"` rotates by the best angle atan2(b, a) and selects the pairs by their gain, hypot(a,
     b) - a; a number is the paper's lambda, theta = -lambda g_ij with g_ij = A_ij / sqrt(2) the normalised directional
-    derivative of the mean distortion, pairs selected by |g_ij|. A block rotates the rows of P too, so no matrix product
-    is needed between two blocks.
+    derivative of the mean distortion, pairs selected by |g_ij|. A block rotates the vectors of P too, so no matrix
+    product is needed between two blocks.
     """
 
     from nearkin.linalg.givens import rotate_rows  # loads torch

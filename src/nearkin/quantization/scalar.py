@@ -1,4 +1,4 @@
-"""Scalar quantization by FAISS: every column is rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
+"""Scalar quantization by FAISS: every column is rounded to 4, 6, 8 or 16 bits, for high recall without rescoring."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -35,11 +35,11 @@ DEFAULTS = Defaults()
 
 @dataclass(eq=False, repr=False)
 class ScalarQuantizer(ReconstructingTransformer):
-    """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
+    """Round every column to `n_bits` bits: n_bits * d / 8 bytes a vector.
 
-    Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values
-    beyond it are clipped. All columns use the same share of clipped rows, the one with the smallest distortion. With 16
-    bits the values are half-precision floats and nothing is learned.
+    Up to 8 bits a column's range, from one quantile of the training vectors to the other, is cut into equal steps;
+    values beyond it are clipped. All columns use the same share of clipped vectors, the one with the smallest
+    distortion. With 16 bits the values are half-precision floats and nothing is trained.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class ScalarQuantizer(ReconstructingTransformer):
     ----------
     ranges_ (2, d) float32: the ends of each column, as sentence-transformers takes them; empty (0,) with 16 bits.
     scale_ (2, d) float32: the least value and the width, as FAISS keeps them.
-    clipped_: the share of rows beyond either end.
-    normalized_: whether the training rows had length 1, as in an index by cosine.
+    clipped_: the share of vectors beyond either end.
+    normalized_: whether the training vectors had norm 1, as in an index by cosine.
     n_features_in_.
 
     >>> import numpy as np
@@ -65,9 +65,9 @@ class ScalarQuantizer(ReconstructingTransformer):
     n_bits: int = 8
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
-        """Learn the ranges of the columns from rows X (n, d).
+        """Train the ranges of the columns from vectors X (n, d).
 
-        `callback(step, record)` is called after each share of clipped rows with its "distortion". ValueError or
+        `callback(step, record)` is called after each share of clipped vectors with its "distortion". ValueError or
         TypeError for data that cannot be used; with 16 bits also for values outside half precision.
         """
         check_choice(self.n_bits, "n_bits", _TYPES)
@@ -78,7 +78,7 @@ class ScalarQuantizer(ReconstructingTransformer):
             if 0 < largest < _HALF.tiny:
                 raise ValueError(
                     f"n_bits is 16, and the largest value of X is {largest:.3g}; half precision has few digits below "
-                    f"{_HALF.tiny:.2g}: scale rows and queries alike, for example by {1 / largest:.0e}, or type "
+                    f"{_HALF.tiny:.2g}: scale vectors and queries alike, for example by {1 / largest:.0e}, or type "
                     "n_bits=8"
                 )
         X = X[:: -(-len(X) // 65_536)].astype(np.float32)
@@ -98,7 +98,7 @@ class ScalarQuantizer(ReconstructingTransformer):
     @property
     def keeps_norms(self) -> bool:
         """Rounding to 8 bits and more moves a norm less than the 0.5 % by which norms taken as one differ; 8 bits of
-        rows of norm 1 gain by that norm."""
+        vectors of norm 1 gain by that norm."""
         return self.n_bits == 16 or (self.n_bits == 8 and not self.normalized_)
 
     @property
@@ -107,7 +107,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self.scale_ if self.n_bits == 16 else np.stack([self.scale_[0], self.scale_.sum(0)])
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them.
+        """Codes (n, ceil(n_bits d / 8)) uint8 of vectors X (n, d), as FAISS packs them.
 
         ValueError for values beyond half precision, with 16 bits.
         """
@@ -118,7 +118,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self.to_faiss().sa_encode(np.ascontiguousarray(X, np.float32))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
+        """Vectors (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
         index = self.to_faiss()
         return index.sa_decode(check_codes(codes, index.sa_code_size()))
@@ -142,7 +142,7 @@ def _largest(X: np.ndarray) -> float:
     if largest > float(_HALF.max):
         raise ValueError(
             f"n_bits is 16, and the largest value of X is {largest:.6g}; half precision ends at {_HALF.max:.0f}: scale "
-            f"rows and queries alike, for example by {1 / largest:.0e}, or type n_bits=8"
+            f"vectors and queries alike, for example by {1 / largest:.0e}, or type n_bits=8"
         )
     return largest
 

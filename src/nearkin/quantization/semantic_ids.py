@@ -1,8 +1,7 @@
 """Semantic ids: a short tuple of codes for every item, unique, and alike for items that are alike.
 
 Generative retrieval uses such ids (TIGER, Rajput et al. 2023). The codes are residual codes, coarse to fine. If several
-items have the same nearest id, a minimum-cost assignment gives each a different one.
-"""
+items have the same nearest id, a minimum-cost assignment gives each a different one."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,25 +30,25 @@ _LONGEST = 62  # bits of an id
 
 @dataclass(eq=False)
 class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
-    """Give each row an id of `levels` codes that no other row has, near rows sharing their first codes.
+    """Give each vector an id of `levels` codes that no other vector has, near vectors sharing their first codes.
 
     Parameters
     ----------
     levels: codes of an id.
     codes: values of each code, a power of two; an id is one of codes^levels.
-    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the rows.
+    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the vectors.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
     ----------
-    ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
+    ids_ (n, levels) int64: the id of each vector of `fit`, then of `assign`; -1 for vectors that were removed.
     codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
-    shared_: the share of rows of `fit` that share their nearest id with another row, before ids are made unique.
-    distortion_ (2,): mean squared distance of the rows of `fit` to their nearest and to their assigned decoded ids.
-    retired_ (r, levels): ids of removed rows that are not given again.
+    shared_: the share of vectors of `fit` that share their nearest id with another vector, before ids are made unique.
+    distortion_ (2,): mean squared distance of the vectors of `fit` to their nearest and to their assigned decoded ids.
+    retired_ (r, levels): ids of removed vectors that are not given again.
     n_features_in_.
 
-    If learned with two towers, `distortion_` is the mean squared error of their scores.
+    If trained with two towers, `distortion_` is the mean squared error of their scores.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
     >>> made = SemanticIds(levels=2, codes=32, random_state=0).fit(X)
@@ -65,10 +64,10 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, weights: ArrayLike | None = None) -> Self:
-        """Learn the codes of rows X (n, d) and give each row its id.
+        """Train the codes of vectors X (n, d) and give each vector its id.
 
-        Among rows that compete for an id, those of larger `weights` (n,) keep nearer ones; equal weights by default.
-        ValueError for fewer rows than codes and for more rows than ids.
+        Among vectors that compete for an id, those of larger `weights` (n,) keep nearer ones; equal weights by default.
+        ValueError for fewer vectors than codes and for more vectors than ids.
         """
         del y
         X = validate_vectors(self, X, reset=True).astype(np.float32, copy=False)
@@ -99,13 +98,13 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         if n < codes:
             fewer = max(2, 2 ** (n.bit_length() - 1))
             raise ValueError(
-                f"X has {counted(n, 'row')} and codes is {codes}; give at least {counted(codes, 'row')}, or type "
+                f"X has {counted(n, 'vector')} and codes is {codes}; give at least {counted(codes, 'vector')}, or type "
                 f"codes={fewer}"
             )
         if n > codes**levels:
             needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
             raise ValueError(
-                f"{counted(n, 'row has', 'rows have')} {codes}^{levels} = {counted(codes**levels, 'id')} to share; "
+                f"{counted(n, 'vector has', 'vectors have')} {codes}^{levels} = {counted(codes**levels, 'id')}; "
                 f"type levels={needed}"
             )
 
@@ -124,14 +123,14 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return self
 
     def trainable(self, n: int) -> "IdsIndex":
-        """A copy for n rights of `TwoTower(index=SemanticIds(...))`, whose `index_.ids` are fitted with the towers."""
+        """A copy for n items of `TwoTower(index=SemanticIds(...))`, whose `index_.ids` are fitted with the towers."""
         from nearkin.quantization.layer.ids import IdsIndex
 
         self._check_settings(n)
         return IdsIndex(SemanticIds(self.levels, self.codes, self.balance, self.random_state))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""
+        """Return the nearest ids (n, levels) of vectors X (n, d), taken or not; vectors may share them."""
         check_is_fitted(self)
         warn_of_names(self, X)
         nearest = self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
@@ -147,13 +146,13 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return self.codebooks_[np.arange(self.levels), ids].sum(1)
 
     def assign(self, X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-        """Give new rows X (m, d) free ids (m, levels) near them; old ids stay. ValueError if too few are free."""
+        """Give new vectors X (m, d) free ids (m, levels) near them; old ids stay. ValueError if too few are free."""
         check_is_fitted(self)
         X = validate_vectors(self, X).astype(np.float32, copy=False)
         free = self.codes**self.levels - len(self._taken())
         if len(X) > free:
             raise ValueError(
-                f"X has {counted(len(X), 'row')}, and {counted(free, 'id is', 'ids are')} free; fit again with more "
+                f"X has {counted(len(X), 'vector')}, and {counted(free, 'id is', 'ids are')} free; fit again with more "
                 "levels"
             )
         weights = np.ones(len(X)) if weights is None else check_row_weights(weights, len(X))
@@ -162,7 +161,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return ids
 
     def remove(self, rows: ArrayLike, *, reuse: bool = True) -> None:
-        """Free the ids of rows; `assign` may use them again unless `reuse` is False. IndexError for other rows."""
+        """Free the ids of vectors; `assign` may use them again unless `reuse` is False. IndexError for other
+        vectors."""
         check_is_fitted(self)
         rows = np.unique(_whole(rows, "rows"))
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
@@ -173,7 +173,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         self.ids_[rows] = -1
 
     def item_of(self, ids: ArrayLike) -> np.ndarray:
-        """Return the row (m,) of each of ids (m, levels); -1 for one that no row has, such as -1 of a removed row."""
+        """Return the vector (m,) of each of ids (m, levels); -1 for one that no vector has, such as -1 of a removed
+        vector."""
         wanted = self._integers(ids)
         wanted[~_exist(wanted, self.codes)] = -1
         rows = np.flatnonzero(self.ids_[:, 0] >= 0)
@@ -182,7 +183,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return np.append(rows[order], -1)[_positions(keys[order], _numbered(wanted, self.codes))]
 
     def tokens(self, ids: ArrayLike) -> list[str]:
-        """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"; "" for -1 of a removed row."""
+        """Return ids (m, levels) as tokens for a language model: "<a_12><b_240><c_3>"; "" for -1 of a removed
+        vector."""
         words = [*self.vocabulary(), ""]
         return ["".join([words[number] for number in row]) for row in self.token_numbers(ids).tolist()]
 
@@ -204,12 +206,12 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
 
     def token_numbers(self, ids: ArrayLike, first: int = 0) -> np.ndarray:
         """Return the numbers (m, levels) of the words of ids in a vocabulary of `first` words before them, -1 for -1 of
-        a removed row."""
+        a removed vector."""
         found = self._checked(ids, gaps=True)
         return np.where(found < 0, -1, found + self._offsets(first))
 
     def from_token_numbers(self, numbers: ArrayLike, first: int = 0) -> np.ndarray:
-        """Return the ids (m, levels) of such numbers; -1 for rows with another number or a word of another level."""
+        """Return the ids (m, levels) of such numbers; -1 for vectors with another number or a word of another level."""
         ids = self._integers(numbers) - self._offsets(first)
         ids[~_exist(ids, self.codes)] = -1
         return ids
@@ -218,7 +220,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         return check_integer(first, "first", low=0) + self.codes * np.arange(self.levels)
 
     def trie(self) -> "Trie":
-        """The assigned ids as a prefix tree, for constrained decoding: only ids of rows can result."""
+        """The assigned ids as a prefix tree, for constrained decoding: only ids of vectors can result."""
         check_is_fitted(self)
         ids = self.ids_[self.ids_[:, 0] >= 0]
         depths = range(1, self.levels + 1)
@@ -348,7 +350,7 @@ class Trie:
 
     def allowed(self, ids: ArrayLike) -> np.ndarray:
         """Mask (m, codes) of the codes that may follow first codes `ids` (m, l), l below the levels; none after a
-        prefix that no row has."""
+        prefix that no vector has."""
         begun = _whole(ids, "ids")
         if begun.ndim != 2 or begun.shape[1] >= len(self.prefixes):
             raise ValueError(f"ids are of shape {begun.shape}; they must be (m, l) with l below {len(self.prefixes)}")

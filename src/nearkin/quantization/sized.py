@@ -1,4 +1,4 @@
-"""Codes of a size in bytes, of which the index may keep one for the norm of each row (`Norms`)."""
+"""Codes of a size in bytes, of which the index may keep one for the norm of each vector (`Norms`)."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -22,26 +22,26 @@ _ROUNDS, _LISTS = 4, 64  # of the short fits, at most
 
 class SizedCode(BaseEstimator):
     """What chooses a code of some bytes: `fit` returns a fitted quantizer. `norms_`: the levels of the index's byte for
-    each row's norm, None if all bytes are the code's."""
+    each vector's norm, None if all bytes are the code's."""
 
     norms_: Norms | None = None
 
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> Quantizer:
-        """The fitted quantizer of rows X (n, d); `queries` (q, d) decide instead of rows held out."""
+        """The fitted quantizer of vectors X (n, d); `queries` (q, d) decide instead of vectors held out."""
         raise NotImplementedError
 
 
 def fitted_code(quantizer: Fittable, X: ArrayLike, **options: object) -> tuple[Quantizer, Norms | None]:
-    """The quantizer fitted to rows X (n, d), and the levels of norms, if any; `options` are those of its `fit`."""
+    """The quantizer fitted to vectors X (n, d), and the levels of norms, if any; `options` are those of its `fit`."""
     found = quantizer.fit(X, **options)  # pyright: ignore[reportArgumentType]
     return found, quantizer.norms_ if isinstance(quantizer, SizedCode) else None
 
 
 @dataclass(eq=False, repr=False)
 class WithNorms(SizedCode):
-    """A quantizer to bytes, and one byte more for the norm of each row."""
+    """A quantizer to bytes, and one byte more for the norm of each vector."""
 
     quantizer: VectorCodes
 
@@ -55,11 +55,11 @@ class WithNorms(SizedCode):
 
 @dataclass(eq=False, repr=False)
 class ProductCode(SizedCode):
-    """A product code of `n_bytes` bytes, or of one less and the norm of each row.
+    """A product code of `n_bytes` bytes, or of one less and the norm of each vector.
 
-    Decoded rows are too short, each by another factor; at their true norm they are ranked better. Two short fits decide
-    on held-out queries: the byte must lead by more than a standard error of the paired differences. Rows of one norm,
-    as by "cosine", need none.
+    Decoded vectors are too short, each by another factor; at their true norm they are ranked better. Two short fits
+    decide on held-out queries: the byte must lead by more than a standard error of the paired differences. Vectors of
+    one norm, as by "cosine", need none.
 
     Parameters: `n_bytes`, with the norm; `n_centroids`, 256 or 16 (half a byte each); `n_lists`; `max_iter`; `metric`
     of the index; `random_state`. The codes are those of `ProductQuantizer`.
@@ -80,10 +80,10 @@ class ProductCode(SizedCode):
     def fit(
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> ProductQuantizer:
-        """The fitted product codes of rows X (n, d); of fewer rows than centroids, as many centroids.
+        """The fitted product codes of vectors X (n, d); of fewer vectors than centroids, as many centroids.
 
         `queries` and `callback` are those of `ProductQuantizer.fit`; the queries also decide about norms. Among several
-        processes X is this one's part of the rows, and all end with the same codes. ValueError or TypeError for what
+        processes X is this one's part of the vectors, and all end with the same codes. ValueError or TypeError for what
         cannot be used.
         """
         n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
@@ -127,5 +127,5 @@ class ProductCode(SizedCode):
                 decoded = short.decode(short.encode(held.rows))
                 decoded = decoded if norms is None else norms.restored(decoded, held.rows)
                 recall = held.recall(decoded, widened(held.queries, decoded.shape[1]))
-                trial.add(norms is not None, recall, cost=float(norms is not None))  # ranking again takes time
+                trial.add(norms is not None, recall, cost=float(norms is not None))  # rescoring takes time
         return bool(trial.winner())

@@ -1,4 +1,4 @@
-"""One fit of a product quantizer: centre the rows, choose a start, alternate, run the last k-means."""
+"""One fit of a product quantizer: centre the vectors, choose a start, alternate, run the last k-means."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -52,8 +52,8 @@ DEFAULTS = Defaults()
 
 
 class Space(NamedTuple):
-    """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are learned at
-    first. The codebooks along the other axes are learned in the last k-means. Without axes: the d columns themselves.
+    """Orthonormal axes (d, d); along the first `width`, the principal ones, a rotation and codebooks are trained at
+    first. The codebooks along the other axes are trained in the last k-means. Without axes: the d columns themselves.
     """
 
     width: int
@@ -61,7 +61,7 @@ class Space(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self:
-        """For centred rows X (n, d) and product codes; all columns where too few axes could be left out."""
+        """For centred vectors X (n, d) and product codes; all columns where too few axes could be left out."""
         d = X.shape[1]
         if d < 64:  # leaving out axes saves no time
             return cls(d)
@@ -71,12 +71,12 @@ class Space(NamedTuple):
         return cls(width, axes) if width <= DEFAULTS.space_share * d else cls(d)
 
     def rows(self, X: np.ndarray) -> np.ndarray:
-        """Rows X (n, d) along these axes, (n, width)."""
+        """Vectors X (n, d) along these axes, (n, width)."""
         return X if self.axes is None else np.ascontiguousarray(X @ self.axes[:, : self.width])
 
     @property
     def wider(self) -> "Space":
-        """The same axes, of which more are learned along."""
+        """The same axes, of which more are trained along."""
         return self if self.axes is None else Space(min(DEFAULTS.wider * self.width, len(self.axes)), self.axes)
 
     def grown(self, state: State) -> State:
@@ -115,8 +115,8 @@ class Learned:
 
 
 def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Learn coarse cells and the mean, then rotation and codebooks of the residuals; results are for the user's
-    original rows."""
+    """Train inverted lists and the mean, then rotation and codebooks of the residuals; results are for the user's
+    original vectors."""
     rows, apart, places, scale = prepared.rows, prepared.apart, prepared.places, np.float32(prepared.scale)
     shard, coarse = rows.shard, None
 
@@ -149,7 +149,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
 
 
 def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) -> Record:
-    """`squares` in which those of these names, default all, are squares of the rows as they were before `scale`."""
+    """`squares` in which those of these names, default all, are squares of the vectors as they were before `scale`."""
     names = set(squares if names is None else names)
     return {name: value / scale**2 if name in names else value for name, value in squares.items()}
 
@@ -233,8 +233,8 @@ def _joined(state: State, axes: np.ndarray) -> State:
 
 @dataclass(frozen=True)
 class Start:
-    """rotation (w, w) of the rows along the w axes of `space`; with `widens` the last rounds should learn along more of
-    the same axes."""
+    """rotation (w, w) of the vectors along the w axes of `space`; with `widens` the last rounds should train along more
+    of the same axes."""
 
     rotation: np.ndarray
     space: Space
@@ -242,7 +242,7 @@ class Start:
 
 
 def start_rotation(plan: Plan, rows: TrainingRows, generator: np.random.Generator, space: Space) -> dict[str, Start]:
-    """The starts that `plan.init` names, for centred rows, in `space`."""
+    """The starts that `plan.init` names, for centred vectors, in `space`."""
     narrow, starts = space.rows(rows.X), dict[str, Start]()
     for name in STARTS if plan.init == "auto" else (plan.init,):
         if name == "identity":

@@ -80,8 +80,8 @@ def table(
 ) -> str:
     """A table that scrolls sideways on a narrow screen; text is set left, numbers right.
 
-    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group; `best` maps
-    a column to "min" or "max", and its best cell of every group is set in bold.
+    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group; `best`
+    maps a column to "min" or "max", and its best cell of every group is set in bold.
     """
     bold, formats = _best_cells(rows, best or {}), formats or {}
     text = {j for j in range(len(columns)) if any(is_text(row[j]) for row in rows)}

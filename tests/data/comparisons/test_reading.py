@@ -246,7 +246,7 @@ def test_split_errors():
     answers = comparisons_from_array([[0, 1, 2], [1, 2, 0]])
     with pytest.raises(ValueError, match="name none"):
         split_comparisons(answers, by="annotators")
-    with pytest.raises(ValueError, match="leaves 2 to learn from and 0 to test"):
+    with pytest.raises(ValueError, match="leaves 2 to train on and 0 to test"):
         split_comparisons(answers, 0.0)
 
 

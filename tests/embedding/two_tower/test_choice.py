@@ -164,7 +164,7 @@ def test_given_validation_pairs_judge() -> None:
     parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
     model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)
     judged = int((np.diff(parts.valid.indptr) > 0).sum())
-    assert f"of {judged} lefts" in why(model)
+    assert f"of {judged} users" in why(model)
     assert len(model.seen_) == len(parts.train)
 
 

@@ -59,7 +59,7 @@ def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:
     assert isinstance(solver_of(CosineSoftmax()), SphereSweeps)
     assert isinstance(solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16)), Joint)
     assert isinstance(solver_of(CosineSoftmax(), Joint(max_iter=10), index=IndexingLayer(8, 2, 16)), Joint)
-    with pytest.raises(ValueError, match="without coarse cells"):
+    with pytest.raises(ValueError, match="without inverted lists"):
         solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16, 4))
     with pytest.raises(ValueError, match="cannot train through an index"):
         solver_of(CosineSoftmax(), SphereSweeps(), index=IndexingLayer(8, 2, 16))
@@ -102,7 +102,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
             ValueError,
             "index of type Passing; .* a module with start, descend, can_descend; else",
         ),
-        ({"solver": "joint", "index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without coarse cells"),
+        ({"solver": "joint", "index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without inverted lists"),
         ({"index": SimpleNamespace(training=True)}, TypeError, "SimpleNamespace, which lacks __call__, parameters"),
         ({"index": HalfPhased()}, TypeError, "lacks rotation_parameters, rotation_optimizer; give it all of them"),
         ({"index": Indexed(Passing(), -1)}, ValueError, "distortion_weight is -1"),
@@ -118,7 +118,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         ({"left": nn.Linear(2, 2), "solver": "als"}, ValueError, "which cannot train modules of your own"),
         ({"index": Passing(), "solver": "als"}, ValueError, "solver is 'als', which cannot train through an index"),
         ({"loss": "in-batch-softmax", "solver": "als"}, ValueError, "'in-batch-softmax' is trained by solver='adam'"),
-        (SOFTMAX | {"regularization": 0.1}, ValueError, "rows of length 1 have no penalty"),
+        (SOFTMAX | {"regularization": 0.1}, ValueError, "embeddings of norm 1 have no penalty"),
         (SOFTMAX | {"solver": "als"}, ValueError, "go only together"),
         (SOFTMAX | {"left": nn.Linear(2, 2)}, ValueError, "leave out .* towers of your own, or use loss='all-pairs'"),
         (SOFTMAX | {"index": Passing()}, ValueError, "index of type Passing; .* else use loss='all-pairs'"),

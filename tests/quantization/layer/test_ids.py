@@ -74,11 +74,11 @@ def test_a_saved_model_has_its_ids_again(model: nk.TwoTower, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "in-batch-softmax"}, "learned by solver='joint' alone"),
-        ({"solver": "adam"}, "learned by solver='joint' alone"),
-        ({"left": nn.Linear(3, 8)}, "learned by solver='joint' alone"),
+        ({"loss": "in-batch-softmax"}, "trained by solver='joint' only"),
+        ({"solver": "adam"}, "trained by solver='joint' only"),
+        ({"left": nn.Linear(3, 8)}, "trained by solver='joint' only"),
         ({"solver": "als"}, "cannot train through an index"),
-        ({"index": nk.SemanticIds(2, 512)}, "X has 300 rows and codes is 512"),
+        ({"index": nk.SemanticIds(2, 512)}, "X has 300 vectors and codes is 512"),
         ({"index": nk.SemanticIds(2, 16)}, "type levels=3"),
         ({"index": nk.SemanticIds(2, 48)}, "type codes=32"),
     ],

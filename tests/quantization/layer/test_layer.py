@@ -149,7 +149,7 @@ def test_few_rows_wait_and_say_so() -> None:
     layer = IndexingLayer(D, M, K, buffer_size=2)
     layer(rows(5))
     assert layer.phase == "collect"  # two rows were asked for, eight centroids need eight
-    with pytest.warns(UserWarning, match="rows: 5, fewer than the 8 centroids"):
+    with pytest.warns(UserWarning, match="vectors: 5, fewer than the 8 centroids"):
         assert not layer.start()
     layer(rows(3, 1))
     assert layer.phase == "train"

@@ -81,7 +81,7 @@ def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explore
     file = tmp_path / "few.html"
     file.write_text(single_page(Explorer("few", explorer.collection, few)), encoding="utf-8")
     browser.get(f"{file.as_uri()}#{row}")
-    wait_until(lambda: "holds no neighbours of that row" in run(browser, "return $('status').textContent"))
+    wait_until(lambda: "holds no neighbours of that vector" in run(browser, "return $('status').textContent"))
 
 
 def test_without_exact_vectors_no_hit_is_called_kept(browser: Any, folder: Path, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
 
 def test_indexes_of_other_rows_cannot_be_compared(folder: Path, rows: np.ndarray, tmp_path: Path) -> None:
     nk.Index.build(rows[:50]).save(tmp_path / "fewer")
-    with pytest.raises(ValueError, match="other rows"):
+    with pytest.raises(ValueError, match="other vectors"):
         open_collection(folder / "idx", compare=tmp_path / "fewer")
     nk.Index.build(rows, ids=[HOSTILE, *(f"item-{n}" for n in range(1, N))], metric="ip").save(tmp_path / "products")
     with pytest.raises(ValueError, match="metric"):

@@ -112,7 +112,7 @@ def test_numbers_have_a_ramp_with_name_and_unit(page: Any) -> None:
 def test_a_click_on_the_legend_filters_and_the_rest_is_exported(page: Any) -> None:
     run(page, "$('legend').children[3].click()")
     run(page, "$('legend').children[5].click()")
-    assert run(page, "return $('how-many').textContent") == "20 of 120 rows"
+    assert run(page, "return $('how-many').textContent") == "20 of 120 vectors"
     found = exported(page)
     assert [row["id"] for row in found] == [str(n) for n in range(N) if n % 12 in (3, 5)]
     assert list(found[0])[:5] == ["id", "label", "kind", "price (EUR)", "note"]

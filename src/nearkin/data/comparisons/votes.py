@@ -116,7 +116,7 @@ def split_comparisons(
     if held.all() or not held.any():
         raise ValueError(
             f"test_size is {test_size}: a split of {counted(len(comparisons), 'comparison')} by {by} leaves "
-            f"{int((~held).sum())} to learn from and {int(held.sum())} to test; choose another test_size"
+            f"{int((~held).sum())} to train on and {int(held.sum())} to test; choose another test_size"
         )
     return comparisons.take(np.flatnonzero(~held)), comparisons.take(np.flatnonzero(held))
 

@@ -293,7 +293,7 @@ class AllPairsLoss:
         return self._on(self.pairs.transposed(), self._exact.transposed(self.pairs.order))
 
     def part(self, group: Group) -> "AllPairsLoss":
-        """The part of one process of a group: the pairs of its `rows`, a share of the left rows.
+        """The part of one process of a group: the pairs of its `rows`, a share of the users.
 
         Its P has these rows, its Q all. Value and right gradient are of the whole loss on every process, the left
         gradient is of the rows.
@@ -324,7 +324,7 @@ class AllPairsLoss:
 class AllPairsPoint:
     """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed on first use.
 
-    In a group P and the pairs are those of one process, Q is whole, and sums over left rows are merged.
+    In a group P and the pairs are those of one process, Q is whole, and sums over users are merged.
     """
 
     pairs: PairProducts

@@ -211,7 +211,7 @@ def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
     if unknown:
         raise ValueError(
             f"comparisons has {counted(len(unknown), 'object')} that are not in the embedding, the first is "
-            f"{unknown[0]!r}; learn them with partial_fit, or place them with transform"
+            f"{unknown[0]!r}; train on them with partial_fit, or place them with transform"
         )
     table = np.zeros(comparisons.n_objects, np.uint32)
     table[used] = [place[name] for name in names]

@@ -140,7 +140,7 @@ class OrdinalEmbedding(BaseEstimator):
         raters: str = "equal",
         callback: Callback | None = None,
     ) -> Self:
-        """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
+        """Train on a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
         y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
         validation: held-out comparisons, or a share of the questions to hold out (a float); the result is then the
@@ -187,7 +187,7 @@ class OrdinalEmbedding(BaseEstimator):
         return self.fit(comparisons, y, **options).embedding_
 
     def partial_fit(self, comparisons: Answers, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from more answers, starting from the fitted embedding; new objects are added to `objects_`.
+        """Train on more answers, starting from the fitted embedding; new objects are added to `objects_`.
 
         Arguments as in `fit`. The fit uses old answers (`comparisons_`) and new ones together; choices count as in
         `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 random starts are tried too: the

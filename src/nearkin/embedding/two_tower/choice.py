@@ -2,8 +2,7 @@
 
 Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures, of which the best is trained longer. Unless all pairs lead,
-the softmax is also tried with imputed rights. `metrics.trial.Trial` chooses, by the values of each left entity.
-"""
+the softmax is also tried with imputed items. `metrics.trial.Trial` chooses, by the values of each user."""
 
 import time
 from collections.abc import Sequence
@@ -67,14 +66,14 @@ DEFAULTS = Defaults()
 
 
 class ValidationRanking(NamedTuple):
-    """Held-out pairs, pairs to leave out of the rankings, and the left entities to rank."""
+    """Held-out pairs, pairs to leave out of the rankings, and the users to rank."""
 
     pairs: Interactions
     seen: Interactions
     lefts: np.ndarray
 
     def values(self, P: Tensor, Q: Tensor) -> np.ndarray:
-        """NDCG@100 of each left entity."""
+        """NDCG@100 of each user."""
         k, tables = DEFAULTS.depth, (P.numpy(), Q.numpy())
         found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), rows=self.lefts)
         return found[f"ndcg@{k}"]
@@ -85,13 +84,13 @@ class ValidationRanking(NamedTuple):
 
 
 def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Sorted numbers of the left entities that have held-out pairs, or of `most` of them drawn at random."""
+    """Sorted numbers of the users that have held-out pairs, or of `most` of them drawn at random."""
     lefts = np.flatnonzero(np.diff(held.indptr) > 0)
     return lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
 
 
 def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.Generator) -> ValidationRanking | None:
-    """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
+    """The ranking of held-out `pairs` for a sample of users; None if there are too few pairs."""
     if len(pairs) < DEFAULTS.fewest_pairs:
         return None
     return ValidationRanking(pairs, seen, judging_lefts(pairs, OF_TRIALS.queries, rng))
@@ -322,7 +321,7 @@ class _LossChoice:
         lead, table = trial.lead(chosen, rival), trial.table(chosen)
         why = (
             f"against {rival}, the next: {lead}, in the mean of {' and '.join(MEASURES)} on held-out pairs of "
-            f"{len(self.lefts):,} lefts; {len(table)} short fits"
+            f"{len(self.lefts):,} users; {len(table)} short fits"
         )
         for record in table:
             if record["won"]:

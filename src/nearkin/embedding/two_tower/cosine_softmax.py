@@ -1,4 +1,4 @@
-"""Softmax over all rights on cosines: the loss of a table of pairs, its sweeps on rows of length 1, and new rows."""
+"""Softmax over all items on cosines: the loss of a table of pairs, its sweeps on embeddings of norm 1, and new rows."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ BLOCK = 256  # rows whose scores with the other side are held at a time: the fir
 
 
 class LeftSlope(NamedTuple):
-    """The results of one pass over the left rows."""
+    """The results of one pass over the users."""
 
     slope: Tensor  # (m, k) temperature * dL/dP
     log_masses: Tensor  # (m,) log sum_j b_j exp(p_i.q_j / temperature)
@@ -36,18 +36,18 @@ class LeftSlope(NamedTuple):
 
 
 class SoftmaxLoss:
-    """Cross-entropy of each observed pair's right among all rights, at a temperature t:
+    """Cross-entropy of each observed pair's item among all items, at a temperature t:
 
     L(P, Q) = sum_i w_i log sum_j b_j exp(s_ij) - sum_ij w_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
 
     The positive part is linear in P and in Q, so it costs two sparse products; each row's mass log sum_j is summed
-    once a row, not once a pair. Over all rights a pass costs O(m n k). With a sample of rights, or lefts, in `among` it
+    once a row, not once a pair. Over all items a pass costs O(m n k). With a sample of items, or users, in `among` it
     costs O((m + n) k) for a fixed sample size, and value and gradient are estimates.
 
     Parameters
     ----------
     observed : Interactions or sparse (m, n) matrix; its stored entries are the observed pairs
-    temperature : t, greater than 0; 0.1 to 0.3 suit rows of length 1
+    temperature : t, greater than 0; 0.1 to 0.3 suit embeddings of norm 1
     weights : w_ij (nnz,) in row order; default 1
     b : (n,) weight of a right in the sums; default 1, and 0 leaves it out
     bias : (n,) c_j, added to a right's scores; default 0
@@ -82,7 +82,7 @@ class SoftmaxLoss:
             raise ValueError("b is 0 for every right; at least one must be greater than 0")
 
     def value(self, P: Tensor, Q: Tensor) -> float:
-        """L(P, Q) over all rights."""
+        """L(P, Q) over all items."""
         return self.left(P, Q).value
 
     def gradient(self, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +91,7 @@ class SoftmaxLoss:
         return left.slope / self.temperature, self.right(P, Q, left.log_masses) / self.temperature
 
     def left(self, P: Tensor, Q: Tensor, among: Tensor | None = None) -> LeftSlope:
-        """The slope and the masses of the left rows; `among` are numbers of `rights`, default all of them."""
+        """The slope and the masses of the users; `among` are numbers of `rights`, default all of them."""
         self._check(P, Q)
         among = self.rights if among is None else among
         scale = math.log(len(self.rights) / len(among))
@@ -159,23 +159,23 @@ DEFAULTS = Defaults()
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CosineSoftmax(BaseEstimator):
-    """`TwoTower(loss=CosineSoftmax(...))`: cross-entropy of each pair's right among all rights, on rows of length 1.
+    """`TwoTower(loss=CosineSoftmax(...))`: cross-entropy of each pair's item among all items, on embeddings of norm 1.
 
     A score far below the best adds almost nothing to the loss, unlike the squared loss, so few dimensions rank many
-    rights. It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
+    items. It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
 
     With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
     cosines need not encode popularity. The bias is one of the n_components: the last number of a row is 1 on the left
-    and temperature times the bias on the right, and the n_components - 1 before it have length 1.
+    and temperature times the bias on the right, and the n_components - 1 before it have norm 1.
 
     Parameters
     ----------
     temperature : divisor of the cosines, at least 0.03; 0.12 suits long sparse tables, 0.3 small ones with
         long histories; choose it on validation pairs
-    cost_power : a right has the weight d_j^power in the sums, d_j its number of pairs, so that popular rights are
+    cost_power : a right has the weight d_j^power in the sums, d_j its number of pairs, so that popular items are
         recommended less; 0 for equal weights
-    bias_power : lead of popular rights at equal cosines; 0 for rows of length 1 and no bias
-    imputed : share of a left's target, from 0 to 1, that lies on the 50 rights that `nk.embedding.sparse_ease` ranks
+    bias_power : lead of popular items at equal cosines; 0 for embeddings of norm 1 and no bias
+    imputed : share of a user's target, from 0 to 1, that lies on the 50 items that `nk.embedding.sparse_ease` ranks
         first for it, the r-th in proportion to 1 / r; 0.2 to 0.3 with a temperature of 0.1 suits long sparse tables. It
         costs one regression a right
     ridge : of those regressions
@@ -198,7 +198,7 @@ class CosineSoftmax(BaseEstimator):
         return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
 
     def softmax_loss(self, objective: Objective, lists: np.ndarray | None = None) -> SoftmaxLoss:
-        """The loss of these pairs; rights without a pair are left out of the sums. `lists` are the imputed rights."""
+        """The loss of these pairs; items without a pair are left out of the sums. `lists` are the imputed items."""
         pairs = objective.interactions
         degrees = np.diff(pairs.columns.indptr)
         labels = sp.csr_matrix((objective.weights, pairs.indices, pairs.indptr), pairs.shape)
@@ -211,7 +211,7 @@ class CosineSoftmax(BaseEstimator):
         )  # fmt: skip
 
     def bias(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-        """c_j of rights with these numbers of pairs, `fitted` those of the fit, over which the mean is 0."""
+        """c_j of items with these numbers of pairs, `fitted` those of the fit, over which the mean is 0."""
         known = np.log(np.maximum(fitted, 1))
         return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
 
@@ -236,14 +236,14 @@ def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.c
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SphereSweeps(AbstractSolver):
-    """`TwoTower(solver=SphereSweeps(...))`: a step of every left row, then of every right row; for `CosineSoftmax`.
+    """`TwoTower(solver=SphereSweeps(...))`: a step of every user, then of every item; for `CosineSoftmax`.
 
     A row's step is its slope in the tangent of the sphere divided by its weight: with w_i the weight of row i and t the
     temperature,
 
         p_i <- normalised(p_i - rate * tangent(g_i)),   g_i = t / w_i * dL/dp_i = E_softmax[q] - mean_observed q,
 
-    so at the rate 1 a row moves about to the mean of its observed rights, away from those that the softmax expects.
+    so at the rate 1 a row moves about to the mean of its observed items, away from those that the softmax expects.
     There is no step size to choose, and the noise of the sample is not scaled. Rows may start short: then the first
     sweep is a step of power iteration on the pairs. A row without a pair stays 0.
 
@@ -282,7 +282,7 @@ class SphereSweeps(AbstractSolver):
         return self
 
     def step(self) -> float:
-        """One sweep; returns the loss before it, estimated on the sample of rights."""
+        """One sweep; returns the loss before it, estimated on the sample of items."""
         rate = self._rate()
         left = self.loss.left(self.P, self.Q, self._sample(self.loss.rights))
         self.P = self._moved(self.P, left.slope.mul_(self.shares[0]), self.left_move, rate)
@@ -292,7 +292,7 @@ class SphereSweeps(AbstractSolver):
         return left.value
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
-        """Both tables, whose products are temperature times the scores: a bias of the rights takes one more column."""
+        """Both tables, whose products are temperature times the scores: a bias of the items takes one more column."""
         if not self.loss.bias.any():
             return self.P, self.Q
         bias = (self.loss.temperature * self.loss.bias).to(self.Q)[:, None]
@@ -336,9 +336,9 @@ def fold_in_softmax(
     """(b, k) float32, rows that `SphereSweeps` would not move, all others fixed; up to 100 products with the known
     side.
 
-    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)), the sum over all rights. A new
-    right takes the same step by its own slope, with the masses of the fitted lefts, and the bias of its number of
-    pairs. `others` are the fitted embeddings of the new rows' side. Rights that `imputed` would add are left out. A row
+    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)), the sum over all items. A new
+    right takes the same step by its own slope, with the masses of the fitted users, and the bias of its number of
+    pairs. `others` are the fitted embeddings of the new rows' side. Items that `imputed` would add are left out. A row
     without a pair is 0, except for the bias.
     """
     loss = replace(loss, imputed=0.0)  # these sums do not depend on it, and it costs a regression a right

@@ -47,25 +47,26 @@ from nearkin.records import Interactions
 
 @dataclass(eq=False, repr=False)
 class TwoTower(BaseEstimator):
-    """Embed the left and right entities of observed pairs so that inner products rank; the loss can count all m x n
-    pairs.
+    """Embed users and items, the two sides of observed pairs, so that inner products rank.
+
+    The loss can count all m x n pairs.
 
     Parameters
     ----------
-    n_components : k, length of the embeddings
+    n_components : k, numbers in an embedding
     loss : "auto" chooses between "all-pairs" and "cosine-softmax", and their settings, by short fits measured on
-        held-out pairs, and then fits all pairs; `trials_` records the choice. It is "all-pairs" if fewer than 100 lefts
+        held-out pairs, and then fits all pairs; `trials_` records the choice. It is "all-pairs" if fewer than 100 users
         have held-out pairs, and with features, your own towers, another solver, or a given `regularization`.
-        "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and few
-        dimensions), "in-batch-softmax" (for towers over vectors of texts), or an object with settings:
+        "all-pairs" (exact over all m x n pairs), "cosine-softmax" (embeddings of norm 1, sharper: for many items and
+        few dimensions), "in-batch-softmax" (for towers over vectors of texts), or an object with settings:
         `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`
     solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
         `LBFGS`, `GaussNewton`, `Joint`, `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the
         branches fitted in each sweep, for the default towers, full-batch Adam for your own modules and with `index`,
         "sphere" for "cosine-softmax", and "joint" for id tables with an `IndexingLayer` or `SemanticIds`, whose
-        `right_embeddings_` are then the quantized rows
-    regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
+        `right_embeddings_` are then the quantized embeddings
+    regularization : lambda of the embeddings' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, if the side has features, a zero-initialised MLP of them, whose widths
         `nk.embedding.Tower(hidden=...)` sets
@@ -79,7 +80,7 @@ class TwoTower(BaseEstimator):
     ----------
     left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step:
     `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs), index_ (the trained copy of `index`),
-    exact_embeddings_ (both without an index; solver "joint" learns them first), regularization_, omega_, solver_ (the
+    exact_embeddings_ (both without an index; solver "joint" trains them first), regularization_, omega_, solver_ (the
     name of the solver that "auto" chose), loss_ (the loss as an object), trials_ (one record a short fit of loss
     "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in that of the chosen loss);
     n_features_in_ is not set, since the input is a table of pairs
@@ -120,7 +121,7 @@ class TwoTower(BaseEstimator):
         callback: Callback | None = None,
         checkpoint: str | PathLike | None = None,
     ) -> "TwoTower":
-        """Learn both towers from the observed pairs.
+        """Train both towers from the observed pairs.
 
         `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out if a choice is needed, and ALS is fitted on all pairs afterwards.
@@ -145,7 +146,7 @@ class TwoTower(BaseEstimator):
 
         New pairs are added to the pairs of `fit`; the weights of a repeated pair are added. lambda is kept, nothing is
         held out, and `max_iter` steps are taken, by default two sweeps of ALS, or a quarter of the steps of any other
-        solver. An index is learned again.
+        solver. An index is trained again.
         """
         if not hasattr(self, "left_embeddings_"):
             return self.fit(interactions, y, callback=callback)
@@ -178,15 +179,15 @@ class TwoTower(BaseEstimator):
     # ---- using -----------------------------------------------------------------------------------------------------
 
     def transform_left(self, left: MatrixLike) -> np.ndarray:
-        """(b, k) embeddings of left entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
+        """(b, k) embeddings of users, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(left, self._fitted().left_ids_, self.left_embeddings_, self.left_encoder_, "left")
 
     def transform_right(self, right: MatrixLike) -> np.ndarray:
-        """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
+        """(b, k) embeddings of items, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
     def embed_left(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
-        """(b, k) embeddings of new left entities from their histories, without training.
+        """(b, k) embeddings of new users from their histories, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
         the model knows, or a sparse (b, n) matrix of weights. The model's own loss, all pairs or cosine softmax, is
@@ -198,7 +199,7 @@ class TwoTower(BaseEstimator):
         return self._fold_in(history, known, self.left_embeddings_, self.left_encoder_, features)
 
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
-        """(b, k) embeddings of new right entities from the left ids of each; see `embed_left`.
+        """(b, k) embeddings of new items from the left ids of each; see `embed_left`.
 
         They are not quantized: the index quantizes rows that are added to it.
         """
@@ -229,11 +230,11 @@ class TwoTower(BaseEstimator):
         candidates: ArrayLike | None = None,
         index: faiss.Index | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k rights that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
+        """The k items that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
 
         `exclude_seen` leaves out the pairs of fit; `candidates` are the right ids that may be recommended, default all;
         `index` is a `faiss.Index` of the right side in the order of `right_ids_`, such as the coded
-        `model.index_.export(...).faiss_index`, that is searched instead of the embeddings. Where fewer than k rights
+        `model.index_.export(...).faiss_index`, that is searched instead of the embeddings. Where fewer than k items
         remain, the score is -inf and the id is -1 (or "" for text).
         """
         self._fitted()
@@ -246,7 +247,7 @@ class TwoTower(BaseEstimator):
         return scores, name_ids(numbers, self.right_ids_)
 
     def similar(self, right_ids: ArrayLike, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """The k rights of largest cosine to each right id, without itself: cosines and ids, both (b, k)."""
+        """The k items of largest cosine to each right id, without itself: cosines and ids, both (b, k)."""
         rows, _ = number_ids(right_ids, self._fitted().right_ids_, "right")
         X = unit_rows(self.right_embeddings_)
         itself = sp.csr_matrix((np.ones(len(X)), (np.arange(len(X)),) * 2))

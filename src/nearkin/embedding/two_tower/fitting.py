@@ -143,7 +143,7 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
     if isinstance(loss, CosineSoftmax):
         if regularization not in ("auto", 0):
             raise ValueError(
-                f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
+                f"regularization is {regularization!r}, but embeddings of norm 1 have no penalty; leave it out, "
                 "CosineSoftmax(temperature=...) sets their strength"
             )
         if featured:
@@ -153,7 +153,7 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
     reasons = {
         "features, and towers of your own, are trained by this loss only": custom or featured,
         "a strength of regularization was given, which this loss alone has": regularization != "auto",
-        "n_components is 1, and rows of length 1 need two": k < 2,
+        "n_components is 1, and embeddings of norm 1 need two": k < 2,
         f"solver {given.name!r} was given, which trains this loss only": not isinstance(given, Auto) and not joint,
         "this index is trained by this loss only": through is not None and not joint,
     }
@@ -211,7 +211,7 @@ def _solver_for(
         solver = kind(**limits) if solver.max_iter is None else kind(max_iter=solver.max_iter, **limits)
     if on_cosines and beyond_tables:
         raise ValueError(
-            "loss is 'cosine-softmax', which learns one vector for each id; leave out features, and towers of your "
+            "loss is 'cosine-softmax', which trains one vector for each id; leave out features, and towers of your "
             "own, or use loss='all-pairs'"
         )
     if on_cosines != isinstance(solver, SphereSweeps) and not (on_cosines and isinstance(solver, Joint)):
@@ -224,12 +224,12 @@ def _solver_for(
     if isinstance(solver, Joint) and not (isinstance(module, JointIndex) and module.can_descend()):
         raise ValueError(
             f"solver is 'joint' and index of type {type(module).__name__}; it needs nk.quantization.IndexingLayer(...) "
-            f"without coarse cells, or a module with {_lacking(module, _JOINT) or 'can_descend() that is True'}; else "
-            + ("use loss='all-pairs'" if on_cosines else "use solver='adam'")
+            f"without inverted lists, or a module with {_lacking(module, _JOINT) or 'can_descend() that is True'}; "
+            + ("else use loss='all-pairs'" if on_cosines else "else use solver='adam'")
         )
     if isinstance(solver, Adam) and isinstance(module, JointIndex) and not list(module.parameters()):
         raise ValueError(
-            f"index is learned by solver='joint' alone, and solver {name!r} with loss={loss.name!r} is not that; take "
+            f"index is trained by solver='joint' only, and solver {name!r} with loss={loss.name!r} is not that; take "
             "loss='auto' and solver='auto', and leave out features and towers of your own"
         )
     if module is not None and not solver.through_index:

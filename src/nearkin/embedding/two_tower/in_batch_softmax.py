@@ -1,4 +1,4 @@
-"""The softmax among the rights of a batch, and mini-batches for it and for sampled losses of your own."""
+"""The softmax among the items of a batch, and mini-batches for it and for sampled losses of your own."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -89,7 +89,7 @@ class AbstractSampledLoss(BaseEstimator, ABC):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class InBatchSoftmax(AbstractSampledLoss):
-    """`TwoTower(loss=InBatchSoftmax(...))`: softmax among the rights of a batch, with the logQ correction.
+    """`TwoTower(loss=InBatchSoftmax(...))`: softmax among the items of a batch, with the logQ correction.
 
     Cross-entropy of p_i.q_j - log f_j, f_j the frequency of j (Yi et al. 2019, logQ); a right that occurs twice in the
     batch is no negative where it is the positive.

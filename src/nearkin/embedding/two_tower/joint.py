@@ -1,15 +1,14 @@
-"""Towers and index learned together by block coordinate descent: users, codes, codebooks, each for the others fixed.
+"""Towers and index trained together by block coordinate descent: users, codes, codebooks, each for the others fixed.
 
 Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. An index
-must keep the scores near the top of each left entity's list, so the student, left vectors P and quantized right vectors
+must keep the scores near the top of each user's list, so the student, left vectors P and quantized right vectors
 T, minimises
 
     sum over pairs (i, j) on a list of (p_i . t_j - p0_i . q0_j)^2 / 2
     + (omega / 2) sum over all other pairs of (p_i . t_j - p0_i . q0_j)^2,
 
 an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq. 5), at the cost of m + n. Every block
-is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block.
-"""
+is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ DEFAULTS = Defaults()
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Joint(AbstractSolver):
-    """`TwoTower(index=..., solver=Joint(...))`: id tables and an `IndexingLayer` learned together, block by block.
+    """`TwoTower(index=..., solver=Joint(...))`: id tables and an `IndexingLayer` trained together, block by block.
 
     Teacher sweeps, then rounds of (codes, codebooks, users) through the index. It starts from the teacher's right
     vectors, weighted by their numbers of pairs as in mini-batches; from then on the right embeddings are the quantized
@@ -148,7 +147,7 @@ class Joint(AbstractSolver):
     def _start(self) -> None:
         Q = self.exact()[1]
         if not self.index.start(Q, weights=self.importance):
-            raise ValueError(f"the index needs more rows than the {len(Q)} right entities; give a smaller n_centroids")
+            raise ValueError(f"the index needs more vectors than the {len(Q)} items; give a smaller n_centroids")
         with torch.no_grad():
             self.right = self.index.eval()(Q)[0].detach()
 
@@ -166,7 +165,7 @@ def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
 
 
 def listed(P: np.ndarray, Q: np.ndarray, depth: int, seen: Interactions) -> sp.csr_matrix:
-    """(m, n) scores of each left row's first `depth` unseen rights, sorted by number; a block of rows at a time."""
+    """(m, n) scores of each user's first `depth` unseen items, sorted by number; a block of rows at a time."""
     blocks = []
     for first in range(0, len(P), BLOCK):
         scores, numbers = recommend(P, Q, depth, seen=seen, rows=np.arange(first, min(first + BLOCK, len(P))))

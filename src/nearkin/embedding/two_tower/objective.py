@@ -150,7 +150,7 @@ class AllPairs(BaseEstimator):
 
 
 def popularity_costs(degrees: np.ndarray, fitted: np.ndarray, power: float) -> np.ndarray:
-    """d_j^power of rights with these numbers of pairs, over the mean of the `fitted` ones."""
+    """d_j^power of items with these numbers of pairs, over the mean of the `fitted` ones."""
     return np.maximum(degrees, 1.0) ** power / (np.maximum(fitted, 1.0) ** power).mean()
 
 

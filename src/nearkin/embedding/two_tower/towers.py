@@ -270,7 +270,7 @@ class TowerPair:
         return [adam] if turning is None else [adam, turning]
 
     def embed_right(self, columns: Tensor) -> Tensor:
-        """(b, k) embeddings of some right rows, with a graph, through the index if there is one."""
+        """(b, k) embeddings of some items, with a graph, through the index if there is one."""
         return self.quantized(self.right.embed_rows(columns))[0]
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
@@ -358,8 +358,8 @@ def feature_towers(
 ) -> tuple[FeatureTower, FeatureTower]:
     """A tower for each side, whose features are vectors of one encoder: left (m, d) and right (n, d).
 
-    Both begin as the same principal components of the rows of both sides, and learn separately. `hidden` are the widths
-    of a nonlinear part, which begins at 0. `scale` is the first length of the embeddings, so cosines are multiplied by
+    Both begin as the same principal components of the rows of both sides, and train separately. `hidden` are the widths
+    of a nonlinear part, which begins at 0. `scale` is the first norm of the embeddings, so cosines are multiplied by
     scale^2: 4 to 5 suits `loss="in-batch-softmax"`, 1 `loss="all-pairs"`. ValueError for sides of different widths, and
     for more components than columns.
 

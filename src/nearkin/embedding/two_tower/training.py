@@ -81,7 +81,7 @@ class AbstractSolver(BaseEstimator, ABC):
         return self.embeddings()
 
     def exact(self) -> tuple[Tensor, Tensor] | None:
-        """P and Q without an index, if the solver learns them too."""
+        """P and Q without an index, if the solver trains them too."""
         return None
 
     def notes(self) -> Record:

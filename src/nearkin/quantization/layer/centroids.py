@@ -1,4 +1,4 @@
-"""The codebooks of an `IndexingLayer`: running means of the rows that choose a centroid, or ordinary parameters."""
+"""The codebooks of an `IndexingLayer`: running means of the vectors that choose a centroid, or ordinary parameters."""
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class LayerCentroids(nn.Module):
             self.counts.zero_()
 
     def begin(self, X: np.ndarray, rotation: np.ndarray) -> None:
-        """Fill the averages with rows X (n, d), at the weight of at most one horizon."""
+        """Fill the averages with vectors X (n, d), at the weight of at most one horizon."""
         codes = assign(X @ rotation, self.codebooks.detach().cpu().numpy())
         rows, chosen = (torch.from_numpy(array).to(self.counts.device) for array in (X, codes))
         add_rows(rows, chosen, self.sums, self.counts)
@@ -46,8 +46,8 @@ class LayerCentroids(nn.Module):
             self.counts /= excess
 
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
-        """Add the rows X (b, d) of all processes with their codes (b, M), and update what averages update; returns the
-        next R if the rotation is exact. All processes end with rank 0's result; on a device only the exact rotation
+        """Add the vectors X (b, d) of all processes with their codes (b, M), and update what averages update; returns
+        the next R if the rotation is exact. All processes end with rank 0's result; on a device only the exact rotation
         synchronizes."""
         self._absorb(X, codes)
         fewest, turned = DEFAULTS.dead * self.counts[0].sum() / self.counts.shape[1], None
@@ -95,7 +95,7 @@ def add_rows(
     sums: Tensor,  # (M, K, d), changed; (M, K, 0) where only rows are counted
     counts: Tensor,  # (M, K), changed
 ) -> None:
-    """Add every row to the centroids that it chose, in each of the M subspaces."""
+    """Add every vector to the centroids that it chose, in each of the M subspaces."""
     for m, chosen in enumerate(codes.unbind(1)):
         counts[m].index_add_(0, chosen, torch.ones_like(chosen, dtype=counts.dtype))
         if sums.shape[-1]:
@@ -114,7 +114,7 @@ def revived(
     counts: Tensor,  # (M, K)
     fewest: Tensor,  # ()
 ) -> tuple[Tensor, Tensor]:
-    """Codebooks whose centroids of at most `fewest` rows are next to the most chosen, and which those are (M, K)."""
+    """Codebooks whose centroids of at most `fewest` vectors are next to the most chosen, and which those are (M, K)."""
     dead = counts <= fewest
     donors = counts.argsort(dim=1, descending=True, stable=True)
     living = (~dead).sum(1, keepdim=True).clamp_min(1)
@@ -133,7 +133,7 @@ def is_first() -> bool:
 
 
 def take_from_first(tensors: list[Tensor], device: torch.device) -> None:
-    """Overwrite the tensors with rank 0's; `device` is that of the rows."""
+    """Overwrite the tensors with rank 0's; `device` is that of the vectors."""
     for tensor in tensors:
         sent = tensor.detach().to(device).contiguous()
         dist.broadcast(sent, 0)
@@ -141,7 +141,7 @@ def take_from_first(tensors: list[Tensor], device: torch.device) -> None:
 
 
 def gathered(x: Tensor) -> Tensor:
-    """The rows x (b, d) of all ranks, any number on each, in the order of the ranks."""
+    """The vectors x (b, d) of all ranks, any number on each, in the order of the ranks."""
     lengths = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=x.device)
     lengths[dist.get_rank()] = len(x)
     dist.all_reduce(lengths)

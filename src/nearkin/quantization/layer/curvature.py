@@ -1,10 +1,9 @@
-"""Codes and codebooks that minimize a loss by its curvature at every row, instead of the squared distance.
+"""Codes and codebooks that minimize a loss by its curvature at every vector, instead of the squared distance.
 
-With everything but the rows fixed, a squared loss of scores is, in a row's quantized value c_j, the quadratic
+With everything but the vectors fixed, a squared loss of scores is, in a vector's quantized value c_j, the quadratic
 (c_j - t_j)^T H_j (c_j - t_j) / 2: t_j is the value of least loss, H_j the curvature of the loss there
 (`records.RowForms`). H_j couples the subspaces, so a code is improved one subspace at a time, and given the codes the
-codebooks solve normal equations. Both steps can only lower the loss.
-"""
+codebooks solve normal equations. Both steps can only lower the loss."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ class Descended(NamedTuple):
 
 
 def rotated(forms: RowForms, R: np.ndarray) -> RowForms:
-    """The forms of rows X R."""
+    """The forms of vectors X R."""
     return forms._replace(gram=R.T @ forms.gram @ R, points=np.ascontiguousarray(forms.points @ R))
 
 

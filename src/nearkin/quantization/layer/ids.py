@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class IdsIndex(nn.Module):
-    """The `contracts.JointIndex` of semantic ids. `ids` are fitted with the towers: row i is right entity i.
+    """The `contracts.JointIndex` of semantic ids. `ids` are fitted with the towers: vector i is right entity i.
 
-    They start as ids of the teacher's rows. Each round lowers the loss of the towers' scores by new codes and
-    codebooks, then makes ids unique, by distances under the rows' mean curvature. On pairs not used for this design,
+    They start as ids of the teacher's vectors. Each round lowers the loss of the towers' scores by new codes and
+    codebooks, then makes ids unique, by distances under the vectors' mean curvature. On pairs not used for this design,
     Recall@20 is .8 to 1.2 points above that of ids made afterwards, with plain distances .6 to 1.0 points (ml100k,
     gowalla, planted pairs; 2026-11-24).
     """
@@ -28,17 +28,17 @@ class IdsIndex(nn.Module):
         self.ids = ids
 
     def forward(self, Q: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoded nearest ids (n, d) of rows Q (n, d), and their mean squared error."""
+        """The decoded nearest ids (n, d) of vectors Q (n, d), and their mean squared error."""
         T = torch.from_numpy(self.ids.decode(self.ids.transform(Q.detach().numpy())))
         return T, (Q.detach() - T).square().sum() / len(T)
 
     def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
-        """Learn ids of rows X (n, d); those of larger `weights` keep nearer ones."""
+        """Train ids of vectors X (n, d); those of larger `weights` keep nearer ones."""
         self.ids.fit(X, weights=weights)
         return True
 
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
-        """One round of `quantization.curvature`; a row is the sum of its codes' vectors, which are concatenated
+        """One round of `quantization.curvature`; a vector is the sum of its codes' vectors, which are concatenated
         there."""
         made, wanted = self.ids, targets.detach().numpy()
         times, d = made.levels, wanted.shape[1]

@@ -42,7 +42,7 @@ MOMENTS = (0.9, 0.99)
 
 
 def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
-    """Codes (b, M) int64 of rotated rows z (b, d) under codebooks (M, K, d/M): FAISS's kernels on the CPU."""
+    """Codes (b, M) int64 of rotated vectors z (b, d) under codebooks (M, K, d/M): FAISS's kernels on the CPU."""
     if on_host(z):
         return torch.from_numpy(assign(z.numpy(), codebooks.numpy())).long()
     M, _, width = codebooks.shape
@@ -58,7 +58,7 @@ def _decoded(codes: Tensor, codebooks: Tensor) -> Tensor:
 
 
 class StraightThrough(torch.autograd.Function):
-    """(x, R, C, c, turns) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
+    """(x, R, C, c, turns) -> (T(x), distortion, codes), with c (b, d) the vectors' coarse centroids or None.
 
     With z = (x - c) R, the decoded y = phi(z) and sg the stop-gradient, the two outputs are *defined* as
 
@@ -113,9 +113,9 @@ class StraightThrough(torch.autograd.Function):
 
 
 class Phases(nn.Module):
-    """The current phase and the collected rows, all of it buffers of the `state_dict`.
+    """The current phase and the collected vectors, all of it buffers of the `state_dict`.
 
-    A start needs at least `fewest` rows; `wanted` are collected before it.
+    A start needs at least `fewest` vectors; `wanted` are collected before it.
     """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
@@ -151,7 +151,7 @@ class Phases(nn.Module):
         return int(self.progress[2])
 
     def take(self, x: Tensor) -> bool:
-        """Count a step on rows x (b, d); returns whether enough are collected to start."""
+        """Count a step on vectors x (b, d); returns whether enough are collected to start."""
         self.count()
         if self.now == PASS:
             if self.progress[1] > self.warmup_steps:
@@ -164,7 +164,7 @@ class Phases(nn.Module):
         return len(self.buffer) >= self.wanted
 
     def finish(self) -> None:
-        """Begin training; frees the collected rows."""
+        """Begin training; frees the collected vectors."""
         self._go_on(TRAIN)
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
@@ -224,14 +224,14 @@ class IndexingLayer(nn.Module):
     """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
 
     `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
-    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: rows *pass* unchanged for
-    `warmup_steps` steps; the layer *collects* `buffer_size` rows; rotation and codebooks *start* from them by
+    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: vectors *pass* unchanged for
+    `warmup_steps` steps; the layer *collects* `buffer_size` vectors; rotation and codebooks *start* from them by
     `ProductQuantizer`'s learner; then they *train*. The distortion is 0 until the start. In `eval()` nothing is
-    learned, and rows get the same codes as by `codes` and in the exported index.
+    trained, and vectors get the same codes as by `codes` and in the exported index.
 
     Parameters
     ----------
-    d: width of the rows; n_subspaces must divide it.
+    d: width of the vectors; n_subspaces must divide it.
     n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
     n_lists: number of inverted lists, 0 for none. With lists the residual is quantized; they are fixed after the start.
     rotation: "givens-random" | "givens-greedy" | "givens-steepest" (Algorithm 2 on R's gradient by
@@ -239,9 +239,9 @@ class IndexingLayer(nn.Module):
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
         ("givens-greedy", 4) updates R in every fourth step only, by four matchings; the other steps cost as much as
         with "frozen".
-    centroids: "average" (means of the rows that chose them) or "gradient" (an ordinary parameter). Dead ones move next
-        to used ones. Both average over 64 rows a centroid, or over the given number: ("average", 4096).
-    warmup_steps, buffer_size, max_iter (of the start): see above; rows are collected until there are enough
+    centroids: "average" (means of the vectors that chose them) or "gradient" (an ordinary parameter). Dead ones move
+        next to used ones. Both average over 64 vectors a centroid, or over the given number: ("average", 4096).
+    warmup_steps, buffer_size, max_iter (of the start): see above; vectors are collected until there are enough
         for every centroid.
     rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
         steps after an early start did best with 0.1.
@@ -251,12 +251,13 @@ class IndexingLayer(nn.Module):
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
     autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
-    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, rows are
-    checked for NaN in every hundredth batch.
+    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, vectors
+    are checked for NaN in every hundredth batch.
 
-    Under `DistributedDataParallel` all processes must call it with the same number of batches: rows are collected from
-    all of them, rank 0 learns the start, and averages include the rows of all, so that all hold the same layer bit for
-    bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is wrapped.
+    Under `DistributedDataParallel` all processes must call it with the same number of batches: vectors are collected
+    from all of them, rank 0 trains the start, and averages include the vectors of all, so that all hold the same layer
+    bit for bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is
+    wrapped.
 
     >>> import torch
     >>> layer = IndexingLayer(8, n_subspaces=2, n_centroids=4, buffer_size=64)
@@ -320,7 +321,7 @@ class IndexingLayer(nn.Module):
 
     @torch.compiler.disable
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Quantized rows (b, d) and the distortion; ValueError for another width or rows that are not finite."""
+        """Quantized rows (b, d) and the distortion; ValueError for another width or vectors that are not finite."""
         self._check(x)
         if self.training and self.phase != "train":
             self._collect(x.detach())
@@ -345,16 +346,16 @@ class IndexingLayer(nn.Module):
     def start(
         self, X: ArrayLike | None = None, weights: ArrayLike | None = None, callback: Callback | None = None
     ) -> bool:
-        """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
+        """Train rotation and codebooks now from vectors X (n, d), default those collected; returns whether it did.
 
-        `weights` (n,) weight the errors of rows; `callback` is called after each round. With fewer rows than centroids
-        the layer warns and continues to collect.
+        `weights` (n,) weight the errors of vectors; `callback` is called after each round. With fewer vectors than
+        centroids the layer warns and continues to collect.
         """
         rows = self.phases.buffer.cpu() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
             warnings.warn(
-                f"rows: {len(rows)}, fewer than the {self.phases.fewest} centroids: the layer passes rows through "
-                "and goes on collecting; show it more rows, or give a smaller n_centroids (n_lists)",
+                f"vectors: {len(rows)}, fewer than the {self.phases.fewest} centroids: the layer passes them through "
+                "and goes on collecting; show it more, or give a smaller n_centroids (n_lists)",
                 stacklevel=2,
             )
             return False
@@ -388,13 +389,13 @@ class IndexingLayer(nn.Module):
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
         """Better codes and codebooks under a loss's own curvature: one round of `quantization.curvature`.
 
-        `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) the rows of least
-        loss, `forms` the loss's curvature there. Returns the next quantized rows, which `codes` encodes exactly, and
-        the loss minus that of the targets, before the codebook update. ValueError before the start or with coarse
-        cells.
+        `rows` (n, d) are quantized vectors as this method or the layer returned them, `targets` (n, d) the vectors of
+        least loss, `forms` the loss's curvature there. Returns the next quantized vectors, which `codes` encodes
+        exactly, and the loss minus that of the targets, before the codebook update. ValueError before the start or with
+        inverted lists.
         """
         if self.n_lists:
-            raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
+            raise ValueError(f"descend needs a layer without inverted lists; this one has n_lists={self.n_lists}")
         codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
         turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
         del targets  # as large as the table of rows, and so is what is decoded below
@@ -405,7 +406,7 @@ class IndexingLayer(nn.Module):
         return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value
 
     def can_descend(self) -> bool:
-        """Whether `descend` works: not with coarse cells."""
+        """Whether `descend` works: not with inverted lists."""
         return not self.n_lists
 
     @property
@@ -442,8 +443,8 @@ class IndexingLayer(nn.Module):
         """The fitted `ProductQuantizer`; ValueError before the start, or if the rotation is no longer orthogonal."""
         if self.phase != "train":
             raise ValueError(
-                f"the layer has no centroids yet (phase {self.phase!r}, {counted(self.phases.seen, 'row')} collected); "
-                f"train it on {counted(self.phases.wanted, 'row')} after {self.phases.warmup_steps} steps, or call "
+                f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen:,} collected); "
+                f"train it on {counted(self.phases.wanted, 'vector')} after {self.phases.warmup_steps} steps, or call "
                 "layer.start(X)"
             )
         check_rotation(self.rotation_matrix)
@@ -453,15 +454,16 @@ class IndexingLayer(nn.Module):
         )
 
     def codes(self, x: ArrayLike) -> np.ndarray:
-        """Codes (n, M) of rows x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
+        """Codes (n, M) of vectors x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
         return self.to_quantizer().encode(x)
 
     def export(
         self, items: ArrayLike, ids: ArrayLike | None = None, metric: str = "ip", **options: Any
     ) -> "nearkin.Index":
-        """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
+        """An `nk.Index` of the vectors items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
-        Its `faiss_index` is plain FAISS. Decoded rows are rescaled if all rows have one length, or with `norms=True`.
+        Its `faiss_index` is plain FAISS. Decoded vectors are rescaled if all vectors have one norm, or with
+        `norms=True`.
         """
         import nearkin
 

@@ -213,5 +213,5 @@ class Question:
 
     @property
     def is_learned(self) -> bool:
-        """Whether the model learns from its answer; those drawn at random are held out."""
+        """Whether the model trains on its answer; those drawn at random are held out."""
         return self.reason in ("active", "start") and self.choice is not None and self.choice >= 0

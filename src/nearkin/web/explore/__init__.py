@@ -1,4 +1,4 @@
-"""View an index: a map of its rows, and for each row the neighbours that its codes find and miss."""
+"""View an index: a map of its vectors, and for each vector the neighbours that its codes find and miss."""
 
 from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection

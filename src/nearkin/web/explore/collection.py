@@ -1,4 +1,4 @@
-"""The rows that a page shows: labels, texts and pictures, one index over them or two, and neighbours in each."""
+"""The vectors that a page shows: labels, texts and pictures, one index over them or two, and neighbours in each."""
 
 import io
 import os
@@ -24,7 +24,7 @@ _SIZE = 160  # pixels of a picture's longer side on a page
 
 
 class Pictures:
-    """One picture a row, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG.
+    """One picture a vector, from an array (n, h, w[, 3]) or from files; every one is encoded again, as PNG.
 
     The smallest and largest number among an array's first thousand pictures are shown black and white.
     """
@@ -40,7 +40,7 @@ class Pictures:
         return self._array is not None or self._files[row] is not None
 
     def png(self, row: int) -> bytes:
-        """The picture of a row; ValueError for a file that is none."""
+        """The picture of a vector; ValueError for a file that is none."""
         buffer = io.BytesIO()
         if self._array is not None:
             pixels = (self._array[row].astype(np.float64) - self._low) * self._scale
@@ -57,13 +57,13 @@ class Pictures:
 
 
 def read_values(path: str, ids: Sequence[str], ids_column: str | None, role: str) -> dict[str, np.ndarray]:
-    """Columns (n,) of texts by their names: one in the order of the rows, called `role`, or with `ids_column` those of
-    a table whose rows are found by that column, "" where one is missing. ValueError if it does not fit."""
+    """Columns (n,) of texts by their names: one in the order of the vectors, called `role`, or with `ids_column` those
+    of a table whose vectors are found by that column, "" where one is missing. ValueError if it does not fit."""
     if ids_column is None:
         values = read_column(path).astype(str)
         if len(values) != len(ids):
             raise ValueError(
-                f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'row')}; give one for "
+                f"{path} has {counted(len(values), 'value')} and the index {counted(len(ids), 'vector')}; give one for "
                 "each, or name its column of ids: --ids-column id"
             )
         return {role: values}
@@ -103,7 +103,7 @@ _BY_DISTANCE = {"l2", "hamming"}  # the others are products
 
 
 class IndexView:
-    """An index whose ids are the collection's row numbers and whose kept vectors are the exact rows, if known."""
+    """An index whose ids are the collection's row numbers and whose kept vectors are the exact vectors, if known."""
 
     def __init__(self, name: str, index: Index) -> None:
         self.name, self.index, self.source = name, index, Source(index)
@@ -114,7 +114,7 @@ class IndexView:
         quantizer = self.index.quantizer
         lists = f", {self.index.n_probe} of {self.index.n_lists} lists searched" if self.index.n_lists else ""
         name = "exact vectors" if quantizer is None else type(quantizer).__name__
-        return f"{name}, {self.index.bytes_per_vector} bytes a row{lists}"
+        return f"{name}, {self.index.bytes_per_vector} bytes a vector{lists}"
 
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Scores (q, c) of queries Q (q, d) by the codes of `rows` (q, c), as of `Index.search`; infinite for -1."""
@@ -126,15 +126,15 @@ class IndexView:
         return self.source.as_searched(self.source.positions(rows))[:, : self.source.d]
 
     def lists(self) -> np.ndarray | None:
-        """The list (n,) of the inverted file that holds each row, None without one."""
+        """The list (n,) of the inverted file that holds each vector, None without one."""
         lists = self.source.lists()
         return None if lists is None else lists[self.source.positions(np.arange(len(lists)))]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The neighbours of one query, as rows, nearest first: `exact` (k,) or None; `found[i][j]` (k,) of index i, at j =
-    0 by its codes alone, then by each of `Collection.oversamples`; `true` and `coded[i]`: scores of these rows."""
+    """The neighbours of one query, as vectors, nearest first: `exact` (k,) or None; `found[i][j]` (k,) of index i, at j
+    = 0 without rescoring, then by each of `Collection.oversamples`; `true` and `coded[i]`: scores of these vectors."""
 
     exact: list[int] | None
     found: list[list[list[int]]]
@@ -147,10 +147,10 @@ class Answer:
 
 @dataclass
 class Collection:
-    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
+    """Vectors 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
 
-    `texts` are columns (n,) by their names, such as "label" and "text", and `pictures` those of the rows, if there are
-    any; `left` is the left side of an index that was trained with its towers.
+    `texts` are columns (n,) by their names, such as "label" and "text", and `pictures` those of the vectors, if there
+    are any; `left` is the left side of an index that was trained with its towers.
     """
 
     views: list[IndexView]
@@ -176,7 +176,7 @@ class Collection:
         return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
-        """What is known of a row; None for missing values."""
+        """What is known of a vector; None for missing values."""
         known = {name: str(values[row]) for name, values in self.texts.items()}
         named = {"id": str(self.ids[row]), "label": known.pop("label", None), "text": known.pop("text", None)}
         return named | {"more": known, "picture": self.pictures is not None and self.pictures.has(row)}
@@ -187,11 +187,11 @@ class Collection:
         return first.decoded(rows) if first.index.kept is None else first.index.kept.rows(rows)
 
     def normalised(self, rows: np.ndarray) -> np.ndarray:
-        """The rows as the metric compares them: of length 1 for "cosine"."""
+        """The vectors as the metric compares them: of norm 1 for "cosine"."""
         return self.views[0].source.as_compared(self.vectors(rows))
 
     def find(self, text: str, most: int = 30) -> list[int]:
-        """Rows whose id is `text`, then those whose id begins with it, then those with it in id or any column."""
+        """Vectors whose id is `text`, then those whose id begins with it, then those with it in id or any column."""
         text = text.strip().lower()
         if not text:
             return []
@@ -201,7 +201,7 @@ class Collection:
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
-        """The neighbours of queries Q (q, d) without the rows in `seen[q]`, as `nearkin search --left-id` does."""
+        """The neighbours of queries Q (q, d) without the vectors in `seen[q]`, as `nearkin search --left-id` does."""
         seen = seen or [frozenset()] * len(Q)
         k = min(self.k + max(map(len, seen), default=0), len(self))
         depths = None, *self.oversamples  # the codes alone, then every place of the page's slider
@@ -229,13 +229,14 @@ class Collection:
         ]
 
     def answers_of_rows(self, rows: np.ndarray) -> list[Answer]:
-        """The neighbours of `rows` (b,) among the other rows."""
+        """The neighbours of `rows` (b,) among the other vectors."""
         return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
+        """How many of the k exact neighbours of `rows` (b,) each index misses without rescoring, (indexes, b).
 
-        A row is not counted as its neighbour; of rows at one distance any is right. For a collection of exact rows.
+        A vector is not counted as its neighbour; of vectors at one distance any is right. For a collection of exact
+        vectors.
         """
         Q, k, judge = self.vectors(rows), min(self.k, len(self) - 1), cast(IndexView, self.exact)
         exact, *coded = (without_own(v.index.search(Q, k + 1)[1], rows)[:, :k] for v in (judge, *self.views))
@@ -258,8 +259,8 @@ def open_collection(
     compare: str | os.PathLike | None = None,
     k: int = 10,
 ) -> Collection:
-    """A saved index, what is known of its rows, and a second index; options as of `nearkin explore`. ValueError if they
-    do not fit."""
+    """A saved index, what is known of its vectors, and a second index; options as of `nearkin explore`. ValueError if
+    they do not fit."""
     rows = None if vectors is None else read_vectors(vectors)
     index = inputs.open_index(folder)
     other = None if compare is None else inputs.open_index(compare)
@@ -285,9 +286,9 @@ def collect_rows(
     k: int = 10,
     left: inputs.Sides | None = None,
 ) -> Collection:
-    """The rows of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
+    """The vectors of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
 
-    ValueError for an index without rows, and for vectors of another shape.
+    ValueError for an index without vectors, and for vectors of another shape.
     """
     source = Source(index)
     if vectors is None and index.kept is None and index.quantizer is None:
@@ -298,7 +299,7 @@ def collect_rows(
         rows, name = source.positions(other.row_ids), names[1]
         if len(other) != len(index) or (rows < 0).any() or other.n_features != index.n_features:
             raise ValueError(
-                f"{name} holds other rows than the first index; compare indexes of the same vectors and ids"
+                f"{name} holds other vectors than the first index; compare indexes of the same vectors and ids"
             )
         if other.metric != index.metric and not {other.metric, index.metric} <= _BY_DISTANCE:
             raise ValueError(

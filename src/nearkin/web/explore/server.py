@@ -53,7 +53,7 @@ class Column:
 
 
 class Columns:
-    """Columns of the rows on the map, `rows` (m,); `start` measures the slow ones in a thread, `run` at once."""
+    """Columns of the vectors on the map, `rows` (m,); `start` measures the slow ones in a thread, `run` at once."""
 
     def __init__(self, collection: Collection, most: int = MOST) -> None:
         self.collection, self.k = collection, min(collection.k, len(collection) - 1)
@@ -95,7 +95,8 @@ class Columns:
         self.busy = ""
 
     def kept(self) -> list[Record]:
-        """Each index's share of exact neighbours kept, None if not measured, and the number of rows that it is of."""
+        """Each index's share of exact neighbours kept, None if not measured, and the number of vectors that it is
+        of."""
         lost = [self.colours.get(f"lost{number}") for number in range(len(self.collection.views))]
         known = [np.empty(0) if column is None else column.values[~np.isnan(column.values)] for column in lost]
         return [{"rows": len(v), "recall": 1 - float(v.mean()) / self.k if len(v) else None} for v in known]
@@ -113,12 +114,12 @@ class Columns:
             yield "laying out neighbours (t-SNE)"
             note = "t-SNE: neighbours lie together; distances between groups say little."
             if len(self.rows) > SAMPLE:
-                note += f" {SAMPLE:,} rows drawn at random; each other row at the mean of the three nearest of them."
+                note += f" {SAMPLE:,} vectors drawn at random; others at the mean of the three nearest of these."
             self.layouts["neighbours"] = Column("neighbours", neighbour_preserving(self.collection, self.rows), note)
         yield from lost
 
     def _errors(self) -> None:
-        note = "Squared distance between a row and its decoded code."
+        note = "Squared distance between a vector and its decoded code."
         for number, view in enumerate(self.collection.views):
             if view.index.metric != "hamming":
                 off = (self.collection.normalised(some) - view.decoded(some) for some in _batches(self.rows, _MEASURED))
@@ -127,12 +128,12 @@ class Columns:
 
     def _lost(self) -> Iterator[str]:
         views, m = self.collection.views, len(self.rows)
-        note = f"How many of its {self.k} exact neighbours, other rows, a row loses by the codes alone."
+        note = f"How many of its {self.k} exact neighbours, other vectors, a vector loses without rescoring."
         columns = [Column(self._of("neighbours lost", n), np.full(m, np.nan), note) for n in range(len(views))]
         self.colours |= {f"lost{number}": column for number, column in enumerate(columns)}
         # in random order, so that the share so far is an estimate of the whole
         for done, some in enumerate(_batches(np.random.default_rng(1).permutation(m), _SEARCHED)):
-            yield f"comparing neighbours: {done * _SEARCHED:,} of {counted(m, 'row')}"
+            yield f"comparing neighbours: {done * _SEARCHED:,} of {counted(m, 'vector')}"
             for column, lost in zip(columns, self.collection.lost(self.rows[some]), strict=True):
                 column.values[some] = lost
                 column.version += 1
@@ -152,7 +153,7 @@ def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
 def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """`rows` (m,) by scikit-learn's t-SNE, (m, 2).
 
-    Of more than `SAMPLE` rows a random sample is laid out; each other one is put at the mean, weighted by
+    Of more than `SAMPLE` vectors a random sample is laid out; each other one is put at the mean, weighted by
     1 / distance, of the three nearest of them.
     """
     X = collection.normalised(_drawn(rows, SAMPLE))
@@ -209,12 +210,13 @@ class Explorer:
         }
 
     def item(self, row: int) -> Record:
-        """The neighbours of a row among the others, and what is known of each; ValueError for a row that is none."""
+        """The neighbours of a vector among the others, and what is known of each; ValueError for a vector that is
+        none."""
         (answer,) = self.collection.answers_of_rows(np.array([self.check(row)]))
         return self._record(answer, row)
 
     def left_list(self, name: str) -> Record:
-        """A left entity's history, and the rows found beyond it; ValueError for an unknown one."""
+        """A left entity's history, and the vectors found beyond it; ValueError for an unknown one."""
         left = self.collection.left
         if left is None:
             raise ValueError("this index has no left side; `nearkin train` makes one")
@@ -227,11 +229,11 @@ class Explorer:
         return {"row": row, **vars(answer), "about": self.about_rows(answer.rows() | {row} - {-1})}
 
     def about_rows(self, rows: Iterable[int]) -> dict[int, Record]:
-        """What is known of rows; ValueError for a number that is no row."""
+        """What is known of vectors; ValueError for a number that is no vector."""
         return {self.check(row): self.collection.about(row) for row in rows}
 
     def find(self, text: str) -> list[Record]:
-        """The rows whose id or any column holds `text`."""
+        """The vectors whose id or any column holds `text`."""
         return [{"row": row, **self.collection.about(row)} for row in self.collection.find(text)]
 
     def values(self, name: str) -> list[str]:
@@ -247,19 +249,19 @@ class Explorer:
         return np.ascontiguousarray(known[name].values, "<f4").tobytes()
 
     def picture(self, row: int) -> bytes:
-        """The picture of a row as PNG; KeyError without one, ValueError for a row that is none."""
+        """The picture of a vector as PNG; KeyError without one, ValueError for a vector that is none."""
         pictures = self.collection.pictures
         if pictures is None or not pictures.has(self.check(row)):
             raise KeyError(row)
         return pictures.png(row)
 
     def check(self, row: int) -> int:
-        """The row; ValueError for a number that is none."""
+        """The vector; ValueError for a number that is none."""
         return check_integer(row, "row", low=0, high=len(self.collection) - 1)
 
 
 def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> Starlette:
-    """The application: the page is `/{token}/`. Rows are asked for by number, never by a name or a path."""
+    """The application: the page is `/{token}/`. Vectors are asked for by number, never by a name or a path."""
 
     def asked(request: Request, name: str) -> str:
         return request.query_params.get(name, "")[:1000]
@@ -299,7 +301,8 @@ def serve(
 
 
 def write_page(collection: Collection, title: str, out: str | os.PathLike, *, most: int = MOST_IN_FILE) -> int:
-    """Write one HTML file with at most `most` rows, drawn at random, and neighbours among all; returns their number."""
+    """Write one HTML file with at most `most` vectors, drawn at random, and neighbours among all; returns their
+    number."""
     out = Path(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
@@ -342,14 +345,15 @@ def explore(
 ) -> NotebookPage:
     """The page of `nearkin explore` for the last line of a notebook's cell.
 
-    vectors (n, d): the exact rows, where the index keeps none. labels, texts (n,), images (n, h, w[, 3]): one for each
-    row. columns: other values of the rows, by their names. compare: another index over the same rows. More than `most`
-    rows are sampled at random; their neighbours are those among all rows. ValueError for arrays of another length.
+    vectors (n, d): the exact vectors, where the index keeps none. labels, texts (n,), images (n, h, w[, 3]): one for
+    each vector. columns: other values of the vectors, by their names. compare: another index over the same vectors.
+    More than `most` vectors are sampled at random; their neighbours are those among all vectors. ValueError for arrays
+    of another length.
     """
     for name, values in {"labels": labels, "texts": texts, "images": images, **(columns or {})}.items():
         if values is not None and len(values) != len(index):
             raise ValueError(
-                f"{name} has {counted(len(values), 'value')} and the index {counted(len(index), 'row')}; give one "
+                f"{name} has {counted(len(values), 'value')} and the index {counted(len(index), 'vector')}; give one "
                 "for each"
             )
     known = {"label": labels, "text": texts, **(columns or {})}

@@ -160,7 +160,7 @@ function fade() {  // rows outside of the selection and of the legend's categori
   map.faint = pixel(...hex(dark.matches ? "#3a4250" : "#dfe3ea"));
   const left = map.faded ? map.faded.reduce((sum, out) => sum + 1 - out, 0) : rows.length;
   $("picked").hidden = !map.faded;
-  $("how-many").textContent = `${count(left)} of ${count(rows.length)} rows`;
+  $("how-many").textContent = `${count(left)} of ${count(rows.length)} vectors`;
   map.draw();
 }
 
@@ -242,7 +242,7 @@ function mark(answer, found) {
   map.draw();
   const used = Object.keys(GLYPHS).filter((name) => marked.some(([, what]) => what === name));
   $("marks").replaceChildren(...used.map((name) => element("span", { className: name },
-    element("span", { className: "mark", textContent: GLYPHS[name] }), ` ${name}`)), element("span", {}, "◯ this row"));
+    element("span", { className: "mark", textContent: GLYPHS[name] }), ` ${name}`)), element("span", {}, "◯ this vector"));
 }
 
 // ---- a row and its neighbours ---------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ function show() {
   const answer = current, at = Number($("oversample").value), several = about.indexes.length > 1;
   const finds = answer.found.map((lists) => lists[at]);
   $("chosen").replaceChildren(...(answer.left === undefined ? words(answer.about[answer.row], answer.row) : history_of(answer)));
-  $("depth").textContent = at ? `${about.oversamples[at - 1]} times as many candidates, ranked again by exact vectors` : "codes alone";
+  $("depth").textContent = at ? `${about.oversamples[at - 1]} times as many candidates, rescored by exact vectors` : "without rescoring";
   const coded = (i, row) => number(answer.coded[i][row]);
   const both = (i, row) => (answer.exact ? `${number(answer.true[row])} exactly, ${coded(i, row)} by code` : `${coded(i, row)} by code`);
   const columns = finds.map((found, i) => list(several ? about.indexes[i].name : "Codes", answer, found,
@@ -369,7 +369,7 @@ for (const button of document.querySelectorAll("#modes button")) button.addEvent
   for (const one of document.querySelectorAll("#modes button")) one.setAttribute("aria-pressed", one === button);
 });
 const ID = { name: "id", title: "id" };
-$("csv").addEventListener("click", () => guarded(() => download("rows.csv", [ID, ...colours().filter((column) => column.name !== "more")])));
+$("csv").addEventListener("click", () => guarded(() => download("vectors.csv", [ID, ...colours().filter((column) => column.name !== "more")])));
 $("ids").addEventListener("click", () => guarded(() => download("ids.csv", [ID])));
 $("clear").addEventListener("click", () => { only.clear(); legend(); pick(null); });
 $("worst-part").addEventListener("toggle", () => guarded(worst));
@@ -390,10 +390,10 @@ async function worst() {  // the rows that lose most neighbours, of equal ones t
 // ---- what is known so far -------------------------------------------------------------------------------------------
 
 function summary() {
-  const parts = [`${count(about.rows)} rows${about.shown < about.rows ? `, ${count(about.shown)} of them, drawn at random, on the map` : ""}`];
+  const parts = [`${count(about.rows)} vectors${about.shown < about.rows ? `, ${count(about.shown)} of them, drawn at random, on the map` : ""}`];
   for (const index of about.indexes) {
-    const kept = index.recall === null ? "" : `: keeps ${percent(index.recall)} of the ${about.k} nearest other rows by codes alone`;
-    const measured = index.recall === null || index.rows === about.rows ? "" : ` (measured on ${count(index.rows)} rows)`;
+    const kept = index.recall === null ? "" : `: recall@${about.k} without rescoring ${percent(index.recall)}`;
+    const measured = index.recall === null || index.rows === about.rows ? "" : ` (measured on ${count(index.rows)} vectors)`;
     parts.push(`${about.indexes.length > 1 ? `${index.name}, ` : ""}${index.codec}${kept}${measured}`);
   }
   if (about.busy !== drawn.busy) Object.assign(drawn, { busy: about.busy, since: Date.now() });

@@ -120,7 +120,7 @@ function draw_curve(all, width = $("curve").clientWidth || 640, height = Math.ro
       drawn("text", { x: left - 8, y: y(error) + 4, "text-anchor": "end", class: "axis" }, error)]),
     ...across.map((n) => drawn("text", { x: x(n), y: height - bottom + 20, "text-anchor": "middle", class: "axis" }, n.toLocaleString("en"))),
   ];
-  pieces.push(drawn("text", { x: width / 2, y: height - 10, "text-anchor": "middle", class: "axis" }, "answers learned from"),
+  pieces.push(drawn("text", { x: width / 2, y: height - 10, "text-anchor": "middle", class: "axis" }, "answers trained on"),
     drawn("polyline", { points: curve.map(([n, error]) => `${x(n)},${y(error)}`).join(" ") }),
     ...curve.slice(-60).map(([n, error]) => drawn("circle", { cx: x(n), cy: y(error), r: 3 })));
   frame("curve", width, height, pieces, "");

@@ -38,7 +38,7 @@ function in_file(data) {
     },
     async item(row) {
       const answer = data.answers[row];
-      if (!answer) throw new Error("This file holds no neighbours of that row; `nearkin explore` without --out shows them.");
+      if (!answer) throw new Error("This file holds no neighbours of that vector; `nearkin explore` without --out shows them.");
       const rows = [row, ...(answer.exact ?? []), ...answer.found.flat(2)];
       return { row, ...answer, about: Object.fromEntries(rows.map((one) => [one, data.named[one]])) };
     },
