@@ -108,7 +108,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
 
 class ReconstructingTransformer(CodesTransformer):
-    """A transformer to codes that decode to rows."""
+    """A transformer to codes that decode to vectors."""
 
     keeps_norms = False  # see `contracts.VectorCodes`
 

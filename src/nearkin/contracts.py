@@ -123,8 +123,8 @@ class VectorCodes(Quantizer, Protocol):
 
     @property
     def keeps_norms(self) -> bool:
-        """Whether decoded rows are compared at their own norms even if all rows of the index have one: codes that are
-        learned for the order of FAISS's scores, or are finer than the rows' norms differ."""
+        """Whether decoded vectors are compared at their own norms even if all vectors of the index have one: codes that
+        are trained for the order of FAISS's scores, or are finer than the vectors' norms differ."""
         ...
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:

@@ -114,9 +114,9 @@ def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"among": []}, "among allows no row"),
-        ({"among": np.zeros(400, bool)}, "among allows no row"),
-        ({"among": [[1], [], *[[2]] * 18]}, "query 1: among allows no row"),
+        ({"among": []}, "among allows no vector"),
+        ({"among": np.zeros(400, bool)}, "among allows no vector"),
+        ({"among": [[1], [], *[[2]] * 18]}, "query 1: among allows no vector"),
         *(
             ({name: given}, f"{where}{name} {message}")
             for name in ("among", "exclude")
@@ -124,7 +124,7 @@ def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
                 (np.ones(399, bool), "", r"is a mask of shape \(399,\); it must be \(400,\)"),
                 ([3, 400, 401], "", "has ids: 2 ids are not in the index, the first is 400"),
                 (["3"], "", "has ids: 1 id is not in the index"),
-                ([[1]] * 19, "", "has 19 sets of rows and there are 20 queries"),
+                ([[1]] * 19, "", "has 19 sets of vectors and there are 20 queries"),
                 (np.ones((20, 399), bool), "query 0: ", r"is a mask of shape \(399,\)"),
             ]
         ),

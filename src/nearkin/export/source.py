@@ -67,7 +67,7 @@ class Source:
         return flat_codes(self.index.faiss_index)
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
-        """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
+        """Decoded codes of vectors, (b, d) float32 (of normalised vectors for "cosine")."""
         return self.index.decoded(positions)
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:

@@ -69,8 +69,8 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 class NewIds(NamedTuple):
-    """Ids after a change (n,), None where rows are numbered; sorted positions of the rows that it takes out; the
-    number of the next row where rows are counted with gaps."""
+    """Ids after a change (n,), None where vectors are numbered; sorted positions of the vectors that it takes out; the
+    number of the next vector where vectors are counted with gaps."""
 
     ids: np.ndarray | None
     gone: np.ndarray
@@ -79,8 +79,8 @@ class NewIds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowIds:
-    """The ids of n rows by position: `ids` (n,), or None for 0, 1, 2, ...; `next_id` is the id of the next row where
-    rows are counted with gaps."""
+    """The ids of n vectors by position: `ids` (n,), or None for 0, 1, 2, ...; `next_id` is the id of the next vector
+    where vectors are counted with gaps."""
 
     ids: np.ndarray | None
     n: int
@@ -131,12 +131,12 @@ class RowIds:
         return self.ids is None or self.next_id is not None
 
     def with_more(self, ids: ArrayLike | None, m: int) -> NewIds:
-        """The ids after m rows under `ids` are added; an index without rows takes names and numbers."""
+        """The ids after m vectors under `ids` are added; an index without vectors takes names and numbers."""
         none = np.empty(0, np.int64)
         if self.n and (ids is None) != self._counted:
             if self._counted:
-                raise ValueError("ids is given, but this index counts its rows; give none (no --ids, no column of ids)")
-            raise ValueError("ids is missing, and this index names its rows; give one a row (--ids FILE, or a column)")
+                raise ValueError("ids is given, but this index counts its vectors; leave it out (--ids, a column)")
+            raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
         if ids is not None:
             return NewIds(join_ids(none if self.ids is None else self.ids, check_ids(ids, m)), none, None)
         if self.next_id is None:
@@ -145,7 +145,7 @@ class RowIds:
         return NewIds(np.concatenate([self._all, np.arange(self.next_id, last)]), none, last)
 
     def with_others(self, ids: np.ndarray, positions: np.ndarray) -> NewIds:
-        """The ids after rows of `ids` are added and those at `positions` are taken out."""
+        """The ids after vectors of `ids` are added and those at `positions` are taken out."""
         gone = np.sort(positions)
         if not self.n:
             return NewIds(ids, gone, None)
@@ -157,7 +157,7 @@ class RowIds:
         found = self.positions(ids)
         new = join_ids(self._all[:0], ids)[found < 0]
         if len(new) and self.n and self._counted:
-            raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
+            raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         join_ids(self._all, new)
         return found[found >= 0]
 

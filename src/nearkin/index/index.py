@@ -239,7 +239,7 @@ class Index:
 
     @property
     def bytes_per_vector(self) -> int:
-        """Size of one row's code and norm, ids and kept vectors not counted."""
+        """Size of one vector's code and norm, ids and kept vectors not counted."""
         return self._parts().bytes_per_vector
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
@@ -253,8 +253,8 @@ class Index:
         return self._put(X, lambda rows: rows.with_more(ids, len(X)), callback)
 
     def remove(self, ids: ArrayLike, *, missing: str = "raise") -> Self:
-        """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them, unless
-        `missing` is "ignore".
+        """Take out the vectors of those ids (m,); ValueError, and nothing changes, if the index lacks one of them,
+        unless `missing` is "ignore".
 
         The ids of the other vectors stay. Where vectors are numbered 0, 1, 2, ..., numbering continues after the
         highest number ever given. Kept vectors of removed vectors leave the memory when the index is saved and loaded.
@@ -376,18 +376,18 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest vectors of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
-        among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or one for each
-            query, as a list of q of these or a mask (q, len(self)). An inverted file compares as many of them as
-            `n_probe` lists have rows, those of the lists nearest to the query, so that k answers are found if k rows
-            are allowed. ValueError for an unknown id, or if no row is allowed.
-        exclude: the rows that may not be answers, for example what each user has seen; in the same forms, or none.
+        among: the vectors that may be answers: ids, or a bool mask (len(self),) in the order of the vectors; or one for
+            each query, as a list of q of these or a mask (q, len(self)). An inverted file compares as many of them as
+            `n_probe` lists have vectors, those of the lists nearest to the query, so that k answers are found if k
+            vectors are allowed. ValueError for an unknown id, or if no vector is allowed.
+        exclude: the vectors that may not be answers, for example what each user has seen; in the same forms, or none.
         oversample: take `oversample * k` candidates by their codes and re-rank them by the vectors that `keep_vectors`
             kept; the scores are then those of the kept vectors (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
         callback(queries_done, {"total": q}) follows the search.
 
-        Where fewer than k rows are allowed, or an inverted file visits fewer, the last places have id -1 (or "") and an
-        infinite score (the largest int32 for "hamming").
+        Where fewer than k vectors are allowed, or an inverted file visits fewer, the last places have id -1 (or "") and
+        an infinite score (the largest int32 for "hamming").
         """
         Q, k = self._asked(Q), check_integer(k, "k", low=1)
         with self._guard.reading():
@@ -406,14 +406,14 @@ class Index:
         asymmetric: bool = False,
         callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All rows nearer than r to each query Q (q, d): (limits (q + 1,), scores (m,), ids (m,)), as FAISS's
-        `range_search`. The answers of query i are `limits[i]:limits[i + 1]`, nearest first.
+        """All vectors nearer than r to each query Q (q, d): (limits (q + 1,), scores (m,), ids (m,)), as FAISS's
+        `range_search`. The results of query i are `limits[i]:limits[i + 1]`, nearest first.
 
         r: limit of the scores, itself not included: of squared distances for "l2" (r=4 for a distance below 2), of
             inner products or cosines, which are larger than r, and of differing bits (r=3 for up to two).
 
-        Other arguments as in `search`, whose answers these are: an inverted file visits `n_probe` lists, and where rows
-        are rescored, more candidates are taken until half of them are not nearer than r.
+        Other arguments as in `search`, whose answers these are: an inverted file visits `n_probe` lists, and where
+        vectors are rescored, more candidates are taken until half of them are not nearer than r.
         """
         Q = self._asked(Q)
         if not isinstance(r, Real) or np.isnan(float(r)):
@@ -433,10 +433,10 @@ class Index:
         oversample: float | None = None,
         callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k rows nearest to those of ids (m,), each without itself: (scores, ids), as `search`, whose arguments
-        these are. Rows that equal it are answers.
+        """The k vectors nearest to those of ids (m,), each without itself: (scores, ids), as `search`, whose arguments
+        these are. Vectors that equal it are answers.
 
-        Queries are the kept vectors, else the decoded rows, for "hamming" the bits. ValueError for an unknown id.
+        Queries are the kept vectors, else the decoded vectors, for "hamming" the bits. ValueError for an unknown id.
         """
         k = check_integer(k, "k", low=1)
         with self._guard.reading():
@@ -450,8 +450,8 @@ class Index:
             return found[0], rows.named(found[1])
 
     def vectors(self, ids: ArrayLike) -> np.ndarray:
-        """The rows (m, d) float32 of ids (m,): the kept vectors, else the decoded codes, which for "cosine" are of the
-        normalised rows. ValueError for an unknown id, and for bits without kept vectors."""
+        """The vectors (m, d) float32 of ids (m,): the kept vectors, else the decoded codes, which for "cosine" are of
+        the normalised vectors. ValueError for an unknown id, and for bits without kept vectors."""
         with self._guard.reading():
             return self._vectors(self._rows().found(ids))
 
@@ -459,7 +459,7 @@ class Index:
         return self.decoded(positions) if self.kept is None else self.kept.rows(positions)
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
-        """Decoded codes (m, d) float32 of the rows at `positions` (m,), of normalised rows for "cosine"."""
+        """Decoded codes (m, d) float32 of the vectors at `positions` (m,), of normalised vectors for "cosine"."""
         if self.metric == "hamming":
             raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
         return searching.decoded_rows(cast(faiss.Index, self.faiss_index), positions, self._searched)
@@ -468,7 +468,7 @@ class Index:
         return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q", self.metric)
 
     def candidates(self, Q: np.ndarray, k: int, *, rescored: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k) by the codes alone, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
+        """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`
         if kept vectors will rank them."""
         return self._query(1.0 if rescored else None).candidates(Q, k)
 

@@ -155,7 +155,7 @@ class Parts:
 
     @property
     def bytes_per_vector(self) -> int:
-        """Size of one row's code and norm."""
+        """Size of one vector's code and norm."""
         index = self.faiss_index
         code = index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size()
         return int(code) + (0 if self.norms is None else self.norms.n_bytes)
@@ -182,7 +182,7 @@ def write_parts(parts: Parts, path: StrPath, overwrite: bool) -> None:
 
 
 def check_mergeable(parts: Parts, others: Parts) -> None:
-    """ValueError unless the rows of `others` mean the same in the index of `parts`."""
+    """ValueError unless the vectors of `others` mean the same in the index of `parts`."""
     own, its = (
         {"metric": one.metric, "columns": one.d, "kind": type(innermost(one.faiss_index)).__name__}
         for one in (parts, others)

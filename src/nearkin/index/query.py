@@ -1,4 +1,4 @@
-"""Queries of an index: candidates by their codes, without excluded rows, ranked again by kept vectors."""
+"""Queries of an index: candidates by their codes, without excluded vectors, rescored by kept vectors."""
 
 # pyright: reportConstantRedefinition=false
 
@@ -24,7 +24,7 @@ _DEPTH, _DEEPER = 64, 4  # answers first sought within a radius, and the factor 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """How the rows of an index are searched. `quantizer` of bits alone; `norms` of rows, `kept` vectors, or None;
+    """How the vectors of an index are searched. `quantizer` of bits alone; `norms` of vectors, `kept` vectors, or None;
     `oversample` and `asymmetric` as in `Index.search`. ValueError where the index has no such search."""
 
     faiss_index: FaissIndex
@@ -52,7 +52,8 @@ class Query:
         return self.metric == "l2"
 
     def nearest(self, Q: np.ndarray, k: int, selection: Selection, callback: Callback = ignore) -> Found:
-        """Scores and positions (q, min(k, n)) of the rows nearest to queries Q (q, d), or (q, bytes) uint8 of bits."""
+        """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
+        bits."""
         k, done = min(k, self.faiss_index.ntotal), 0
         numbers, parts = list[np.ndarray](), list[Found]()
         for queries, allowed, more in selection.chunks(k, _QUERIES, _ANSWERS):
@@ -67,8 +68,8 @@ class Query:
     def within(
         self, Q: np.ndarray, r: float, selection: Selection, callback: Callback = ignore
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Limits (q + 1,), scores (m,) and positions (m,) of the rows nearer than r. Depths of a search are tried until
-        at most half of its answers are."""
+        """Limits (q + 1,), scores (m,) and positions (m,) of the vectors nearer than r. Depths of a search are tried
+        until at most half of its answers are."""
         n, done, pending, depth = self.faiss_index.ntotal, 0, np.arange(len(Q)), _DEPTH
         owners, parts = [pending[:0]], [(np.empty(0, np.float32), pending[:0])]
         while len(pending) and n:
@@ -118,8 +119,8 @@ class Query:
         return np.inf if self.metric == "l2" else -np.inf
 
     def candidates(self, Q: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Found:
-        """Scores and positions (q, k) by the codes alone, of queries (q, d) float32, of norm 1 for "cosine", or of bits
-        (q, bytes) uint8; of the rows at sorted positions `allowed` (m,) or of all."""
+        """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine", or of bits
+        (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
             index, rescored = cast(faiss.Index, self.faiss_index), self.oversample is not None
             return searching.nearest(index, Q, k, self.searched, self.norms, allowed, rescored=rescored)

@@ -473,7 +473,7 @@ class Ranking:
 
 
 def decoded_rows(index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
-    """Decoded rows (m, d) of an index at `positions` (m,)."""
+    """Decoded vectors (m, d) of an index at `positions` (m,)."""
     return _turned_back(index, decoded(Scan(index), positions, kept)[0] - bias(index))
 
 

@@ -1,8 +1,7 @@
-"""The rows that may be answers: those of `among`, without those of `exclude`.
+"""The vectors that may be answers: those of `among`, without those of `exclude`.
 
-Rows of `among` are the only ones that a search compares. Rows of `exclude` are dropped from the answers of a search for
-as many more, which costs less for few rows.
-"""
+Vectors of `among` are the only ones that a search compares. Vectors of `exclude` are dropped from the answers of a
+search for as many more, which costs less for few vectors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +15,16 @@ from nearkin.index.identifiers import RowIds, check_ids
 from nearkin.index.searching import Found
 
 Rows: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
-"""Ids, or a bool mask (n,) in the order of the rows; or one of these for each query, or a mask (q, n)."""
+"""Ids, or a bool mask (n,) in the order of the vectors; or one of these for each query, or a mask (q, n)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows that may be answers of q queries, by position.
+    """The vectors that may be answers of q queries, by position.
 
-    `groups`: queries (m,) that are allowed the same rows, and these rows' sorted positions, None for all. `shared`
-    (s,): rows that are no answer of any query. `own` (t,), sorted: query * n + position of rows that are no answer of
-    that query.
+    `groups`: queries (m,) that are allowed the same vectors, and these vectors' sorted positions, None for all.
+    `shared` (s,): vectors that are no answer of any query. `own` (t,), sorted: query * n + position of vectors that are
+    no answer of that query.
     """
 
     n: int
@@ -35,12 +34,12 @@ class Selection:
 
     @classmethod
     def of(cls, rows: RowIds, among: Rows, exclude: Rows, q: int) -> Self:
-        """ValueError or TypeError, which names the query, for an unknown id and where no row is allowed."""
+        """ValueError or TypeError, which names the query, for an unknown id and where no vector is allowed."""
         sets, none = _sets(rows, among, q, "among"), np.empty(0, np.int64)
         for query, each in enumerate(sets):
             if not len(each):
                 where = f"query {query}: " if len(sets) > 1 else ""
-                raise ValueError(f"{where}among allows no row; give at least one id, or None for all rows")
+                raise ValueError(f"{where}among allows no vector; give at least one id, or None for all vectors")
         groups = dict[bytes, list[int]]()
         for query, each in enumerate(sets if len(sets) == q else ()):
             groups.setdefault(each.tobytes(), []).append(query)
@@ -65,7 +64,8 @@ class Selection:
         return replace(self, groups=groups, shared=self.shared[:0]) if all(len(each[1]) for each in groups) else self
 
     def without(self, queries: np.ndarray, positions: np.ndarray) -> Self:
-        """The same without the row at each of the `positions` (t,) as an answer of that one of the `queries` (t,)."""
+        """The same without the vector at each of the `positions` (t,) as an answer of that one of the `queries`
+        (t,)."""
         return replace(self, own=np.union1d(self.own, queries * self.n + positions))
 
     def take(self, queries: np.ndarray) -> Self:
@@ -79,8 +79,8 @@ class Selection:
         return replace(self, groups=[group for group in groups if len(group[0])], own=own)
 
     def chunks(self, k: int, most: int, answers: int) -> Iterator[tuple[np.ndarray, np.ndarray | None, int]]:
-        """Up to `most` queries (m,) that are allowed the same rows, of about `answers` together; these rows, and how
-        many to find beyond k."""
+        """Up to `most` queries (m,) that are allowed the same vectors, of about `answers` together; these vectors, and
+        how many to find beyond k."""
         for queries, allowed in self.groups:
             more = len(self.shared) + np.diff(self._limits(queries), axis=0)[0]
             order, first = np.argsort(more, kind="stable"), 0
@@ -95,8 +95,8 @@ class Selection:
         return np.searchsorted(self.own, [queries * self.n, (queries + 1) * self.n])
 
     def left(self, queries: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int, missing: float) -> Found:
-        """The first k answers (m, k) of queries (m,) among scores and positions (m, c), without the rows that are none;
-        -1 and the score `missing` if fewer remain."""
+        """The first k answers (m, k) of queries (m,) among scores and positions (m, c), without the vectors that are
+        none; -1 and the score `missing` if fewer remain."""
         if not len(self.shared) and not len(self.own):
             return scores[:, :k], positions[:, :k]
         gone = np.isin(positions, self.shared)
@@ -123,7 +123,7 @@ def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray]:
     sets: list[Any] = list(cast(Any, given))
     if len(sets) != q:
         raise ValueError(
-            f"{name} has {len(sets)} sets of rows and there are {counted(q, 'query', 'queries')}; give one, or one "
+            f"{name} has {len(sets)} sets of vectors and there are {counted(q, 'query', 'queries')}; give one, or one "
             "for each"
         )
     found = list[np.ndarray]()
@@ -141,5 +141,5 @@ def _positions(rows: RowIds, given: ArrayLike, name: str) -> np.ndarray:
     if values.dtype.kind != "b":
         return np.sort(rows.known(np.unique(check_ids(given)) if values.size else values, f"{name} has ids: "))
     if values.shape != (rows.n,):
-        raise ValueError(f"{name} is a mask of shape {values.shape}; it must be ({rows.n},), one value for each row")
+        raise ValueError(f"{name} is a mask of shape {values.shape}; it must be ({rows.n},), one value a vector")
     return np.flatnonzero(values)

@@ -162,7 +162,7 @@ def open_sides(folder: StrPath, index: StrPath | None = None) -> Sides:
         raise ValueError(f"{index} ranks by {coded.metric}; pairs rank by inner product: compress with --metric ip")
     own = coded.row_ids
     if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
-        raise ValueError(f"{index} holds rows under other ids than the right side; compress the same folder again")
+        raise ValueError(f"{index} holds vectors under other ids than the right side; compress the same folder again")
     columns = RowIds(sides.right_ids, len(sides.right_ids)).positions(own)
     return replace(sides, right=coded, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
 
