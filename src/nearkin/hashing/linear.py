@@ -212,7 +212,7 @@ class RandomHyperplanes(AbstractLinearHasher):
     """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
 
     The share of equal bits of two vectors estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in
-    groups of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits
+    groups of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). All n_bits
     up to 2^20 will do, also more than d.
 
     Parameters: `n_bits` L; `orthogonal`; `random_state`.
