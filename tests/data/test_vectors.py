@@ -11,6 +11,7 @@ import nearkin as nk
 from nearkin.data import open_vectors, read_vectors
 
 N, D = 37, 5
+BINS = {".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"}  # of big-ann-benchmarks
 
 
 def write_vecs(path: Path, X: np.ndarray) -> Path:
@@ -29,6 +30,8 @@ def write(path: Path, X: np.ndarray) -> str:
         return f"{path}:base"
     elif kind in (".fvecs", ".bvecs", ".ivecs"):
         write_vecs(path, X.astype({".fvecs": "<f4", ".bvecs": "u1", ".ivecs": "<i4"}[kind]))
+    elif kind in BINS:
+        path.write_bytes(np.array(X.shape, "<u4").tobytes() + X.astype(BINS[kind]).tobytes())
     elif kind == ".parquet":
         lists = pa.array(list(X.astype(np.float32)), pa.list_(pa.float32()))
         pq.write_table(pa.table({"name": [str(i) for i in range(len(X))], "vector": lists}), path, row_group_size=10)
@@ -44,7 +47,7 @@ def X(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(0, 256, (N, D)).astype(np.float32)
 
 
-FORMATS = ["npy", "npz", "fvecs", "bvecs", "ivecs", "parquet", "csv", "tsv"]
+FORMATS = ["npy", "npz", "fvecs", "bvecs", "ivecs", "fbin", "ibin", "u8bin", "parquet", "csv", "tsv"]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -81,6 +84,11 @@ def test_mapped_and_streamed_files_give_the_same_sample(tmp_path: Path, X: np.nd
     samples = [open_vectors(write(tmp_path / f"X.{kind}", X)).sample(9, 1) for kind in FORMATS]
     for sample in samples[1:]:
         np.testing.assert_array_equal(sample, samples[0])
+
+
+def test_signed_bytes_and_neighbours_of_big_ann_benchmarks(tmp_path: Path, X: np.ndarray) -> None:
+    np.testing.assert_array_equal(read_vectors(write(tmp_path / "X.i8bin", X - 128)), X - 128)
+    np.testing.assert_array_equal(nk.data.read_neighbors(write(tmp_path / "X.ibin", X)), X)
 
 
 def test_fortran_order(tmp_path: Path, X: np.ndarray) -> None:
@@ -151,6 +159,11 @@ def bad_file(folder: Path, kind: str) -> str:
         "cut.fvecs": lambda p: (write_vecs(p, X), p.write_bytes(p.read_bytes()[:-2])),
         "wide.fvecs": lambda p: p.write_bytes(np.array([2, 0, 0, 3, 0, 0], "<i4").tobytes()),
         "float.fvecs": lambda p: p.write_bytes(np.array([0.5, 0.5], "<f4").tobytes()),
+        "cut.fbin": lambda p: p.write_bytes(np.array([2, 3, 0], "<u4").tobytes()),
+        "over.u8bin": lambda p: p.write_bytes(np.array([1, 2, 0], "<u4").tobytes()),
+        "short.i8bin": lambda p: p.write_bytes(b"abc"),
+        "truth.ibin": lambda p: p.write_bytes(np.array([2, 1, 0, 1, 0, 0], "<u4").tobytes()),
+        "huge.fbin": lambda p: p.write_bytes(np.array([1, 2**31, 0], "<u4").tobytes()),
         "word.csv": lambda p: p.write_text("a,b\n1,2\n\n3,x\n"),
         "hole.csv": lambda p: p.write_text("1,2\n3,\n"),
         "short.csv": lambda p: p.write_text("1,2\n3,4\n5\n"),
@@ -186,6 +199,11 @@ def bad_file(folder: Path, kind: str) -> str:
         ("cut.fvecs", "is truncated or its rows differ in width: 62 bytes are 3 times 16 bytes"),
         ("wide.fvecs", "row 1 has the width 3, row 0 has 2"),
         ("float.fvecs", "is no .fvecs file"),
+        ("cut.fbin", "is truncated: it has 12 bytes, its header announces 32"),
+        ("over.u8bin", "is damaged: it has 12 bytes, its header announces 10"),
+        ("short.i8bin", "is truncated: it has 3 bytes, its header alone 8"),
+        ("truth.ibin", "2 lists of 1 neighbours, then their distances; write the lists alone"),
+        ("huge.fbin", "is truncated"),
         ("word.csv", "line 4, column 2: 'x' is no number"),
         ("hole.csv", "line 2, column 2: the cell is empty"),
         ("short.csv", "line 3: 1 cell where other lines have 2"),

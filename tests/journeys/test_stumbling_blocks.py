@@ -111,15 +111,18 @@ def test_bfloat16_is_read(tmp_path: Path) -> None:
         nk.data.read_column(tmp_path / "X.npy")
 
 
-def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path) -> None:
+def test_the_arrays_of_an_hdf5_file_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Benchmarks of nearest neighbours come so: train, test, neighbors."""
     h5py = pytest.importorskip("h5py", reason="needs nearkin[hdf5]")
     X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     with h5py.File(tmp_path / "a.hdf5", "w") as file:
-        file["train"], file["neighbors"] = X, np.arange(40)[:, None]
+        file["train"], file["neighbors"], file.attrs["distance"] = X, np.arange(40)[:, None], "angular"
     opened = nk.data.open_vectors(tmp_path / "a.hdf5:train")
     np.testing.assert_array_equal(opened.read(), X)
     np.testing.assert_array_equal(opened.take(np.array([3, 30])), X[[3, 30]])
+    assert "40 rows of 3 numbers for the distance 'angular', here metric 'cosine'" in opened.about
+    screen.Screen().finish({}, opened.about)
+    assert f"{tmp_path}/a.hdf5:train: 40" in capsys.readouterr().out  # a tram, as rich draws it
     assert nk.data.read_neighbors(tmp_path / "a.hdf5:neighbors").shape == (40, 1)
     with pytest.raises(ValueError, match="holds 2 arrays; name one of"):
         nk.read_vectors(tmp_path / "a.hdf5")

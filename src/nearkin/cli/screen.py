@@ -76,8 +76,8 @@ class Screen:
         self._is_peer = current().rank > 0  # of several processes only the first one prints
         self._silent = self._is_peer or LOG.quiet
         cut = sys.stdout.isatty() or "COLUMNS" in os.environ  # a pipe has no width: nothing is cut there
-        self._out = Console(file=sys.stdout, quiet=self._is_peer, width=None if cut else 10_000)
-        self._err = Console(file=sys.stderr, quiet=self._is_peer)
+        self._out = Console(file=sys.stdout, quiet=self._is_peer, emoji=False, width=None if cut else 10_000)
+        self._err = Console(file=sys.stderr, quiet=self._is_peer, emoji=False)
 
     @contextmanager
     def watch(self, title: str) -> Iterator[Callable[[int, Fields], None]]:

@@ -159,8 +159,9 @@ def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
-    Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs (memory-mapped), .npz, .csv, .tsv, .txt
-    (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric columns).
+    Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs, .fbin, .ibin, .u8bin, .i8bin (all
+    memory-mapped), .npz, .csv, .tsv, .txt (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column,
+    or numeric columns).
     Of several arrays in a file one is named: `file.npz:key`; of a table columns: `file.csv:f0-f99,g`. Columns of text,
     and those with a usual name for something else (label, rating, split, ...), are left aside, or asked about. A cell
     may hold a whole vector as text, "[0.1, 0.2]". Packed bits are read as columns of -1 and 1 by a name that ends in

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from nearkin.data.files import FRAMES, PACKED, TEXT, Locator, reading, unknown_ending
-from nearkin.data.formats.binary import open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
+from nearkin.data.formats.binary import open_counted, open_hdf5, open_npy, open_npz, open_safetensors, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import unpacked_rows
 from nearkin.data.formats.parquet import frame_rows, open_parquet, read_frame
@@ -15,9 +15,8 @@ from nearkin.data.formats.text import open_text
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".npy": open_npy,
     ".npz": open_npz,
-    ".fvecs": open_vecs,
-    ".bvecs": open_vecs,
-    ".ivecs": open_vecs,
+    **dict.fromkeys((".fvecs", ".bvecs", ".ivecs"), open_vecs),
+    **dict.fromkeys((".fbin", ".ibin", ".u8bin", ".i8bin"), open_counted),
     ".parquet": open_parquet,
     ".h5": open_hdf5,
     ".hdf5": open_hdf5,

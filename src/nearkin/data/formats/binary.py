@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz, .fvecs and its kin, HDF5 (extra `hdf5`) and safetensors; memory-mapped but for .npz."""
+"""Arrays in files: .npy, .npz, .fvecs, .fbin and their kin, HDF5 (extra `hdf5`), safetensors; mapped but for .npz."""
 
 import json
 import math
@@ -243,16 +243,42 @@ def open_vecs(where: Locator) -> FileRows:
     return mapped_rows(str(where), (n, d), dtype, lambda: np.memmap(where.path, np.uint8, "r", 0, (n, record)), decode)
 
 
+_COUNTED = {".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"}
+
+
+def open_counted(where: Locator) -> FileRows:
+    """Rows of a file of big-ann-benchmarks: their number and width as uint32, then all values, row after row."""
+    dtype, size = np.dtype(_COUNTED[where.suffix]), where.path.stat().st_size
+    shape = tuple(np.fromfile(where.path, "<u4", 2).tolist())
+    if len(shape) < 2:
+        raise ValueError(f"{where} is truncated: it has {size} bytes, its header alone 8; copy it again")
+    values = 4 * math.prod(shape)
+    if where.suffix == ".ibin" and values and size == 8 + 2 * values:
+        raise ValueError(
+            f"{where} holds {shape[0]} lists of {shape[1]} neighbours, then their distances; write the lists alone: "
+            f"np.save('truth.npy', np.fromfile({str(where.path)!r}, '<i4')[2 : 2 + {values // 4}].reshape{shape})"
+        )
+    check_size(str(where), (shape, False, dtype), 8, size)
+    return mapped_rows(str(where), shape, dtype, lambda: np.memmap(where.path, dtype, "r", 8, shape))
+
+
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": BFLOAT16, "I32": "<i4", "I8": "i1", "U8": "u1"}
 
 
+_DISTANCES = {"angular": "cosine", "euclidean": "l2", "hamming": "hamming"}  # of ann-benchmarks -> our metric
+
+
 def open_hdf5(where: Locator) -> FileRows:
-    """Rows of a data set of an HDF5 file, `file.h5:name` if it has several."""
+    """Rows of a data set of an HDF5 file, `file.h5:name` if it has several, such as ann-benchmarks' train and test."""
     h5py = extra("h5py", "hdf5")
     with h5py.File(where.path, "r") as file:
         key = choose_name(where, [name for name, found in file.items() if isinstance(found, h5py.Dataset)])
-        shape, dtype = file[key].shape, file[key].dtype
-    return mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
+        shape, dtype, distance = file[key].shape, file[key].dtype, str(file.attrs.get("distance", ""))
+    rows = mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
+    if distance not in _DISTANCES:
+        return rows
+    about = f"{where}: {counted(shape[0], 'row')} of {counted(shape[1], 'number')} for the distance {distance!r}"
+    return replace(rows, about=f"{about}, here metric {_DISTANCES[distance]!r}")
 
 
 def open_safetensors(where: Locator) -> FileRows:
