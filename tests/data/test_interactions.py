@@ -130,6 +130,31 @@ def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dic
         read_interactions(write(tmp_path, name, text), **options)
 
 
+def test_rows_with_a_missing_cell_are_left_out_if_asked(tmp_path: Path) -> None:
+    """Of pairs only the error was there; pandas makes floats of the ids that are left."""
+    frame = pd.DataFrame(
+        {"user": [7, None, 9, 7, 8], "item": ["a", "b", None, "c", "a"], "rating": [1, 2, 3, None, 4], "time": range(5)}
+    )
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    frame.to_csv(tmp_path / "n.csv", index=False, na_rep="nan")
+    frame.to_parquet(tmp_path / "p.parquet")
+    frame.to_json(tmp_path / "p.jsonl", orient="records", lines=True)
+    frame.assign(item=["a", "b", "", "c", "a"]).to_csv(tmp_path / "e.csv", index=False)
+    for source in (frame, *(tmp_path / name for name in ("p.csv", "p.parquet", "p.jsonl", "e.csv"))):
+        with pytest.raises(ValueError, match=r"1 missing (id|number), .* of pairs by missing='drop'"):
+            read_interactions(source)
+        pairs = read_interactions(source, missing="drop")
+        assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == ([7, 8], ["a"])
+        assert (pairs.weights.tolist(), pairs.timestamps.tolist()) == ([1, 4], [0, 4])
+        assert "3 rows with a missing cell left out (1 without user, 1 without item, 1 without rat" in str(pairs.source)
+    assert read_interactions(tmp_path / "n.csv", missing="drop").left_ids.tolist() == [7, 8, 9]  # nan is a name of text
+    assert nk.data.kind_of(frame, given=["missing"]) == "pairs"
+    with pytest.raises(ValueError, match=r"no row of .* is complete"):
+        read_interactions(frame.assign(user=None), missing="drop")
+    with pytest.raises(ValueError, match="missing is '9'"):
+        read_interactions(frame, missing="9")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none.csv does not exist; check the name"):
         read_table(tmp_path / "none.csv")

@@ -11,7 +11,7 @@ import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.export import about_ids
-from nearkin.cli.options import Column, File, OutFolder, Overwrite, Read, Seed, Split
+from nearkin.cli.options import Column, File, Missing, OutFolder, Overwrite, Read, Seed, Split
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
 VALUES = {  # of options, whatever the table holds
@@ -34,7 +34,7 @@ def embed(
     left_features: File = None,
     right_features: File = None,
     start: Annotated[str | None, typer.Option(metavar="DIR")] = None,
-    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
+    missing: Missing = None,
     raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
     dim: Annotated[str | None, typer.Option(metavar="INT|auto")] = None,
     loss: str | None = None,
@@ -66,8 +66,8 @@ def embed(
     - loss: The loss: for pairs auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax; for comparisons
       ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
     - start: Pairs: train this folder's model further with SIGNALS as new pairs, also into the same folder.
-    + missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them; 9,skip
-      drops these answers too. [default: raise]
+    + missing: Pairs without an id or a weight, comparisons without an answer (empty, NA, -99): raise an error, or drop
+      and count them; 9,skip drops these answers too. [default: raise]
     - raters: Comparisons: all equal; estimated: weigh each rater's answers by their reliability; turn (round) or drop
       the answers of raters who answer the opposite of the others. [default: equal]
     """
@@ -132,7 +132,7 @@ def _kind_of(signals: str, given: Fields, loss: str | None) -> str:
         raise ValueError(
             f"{options['pairs']} is for pairs, and {options['comparisons']} for comparisons; give one of them"
         )
-    return next(iter(options), None) or nk.data.kind_of(signals)
+    return next(iter(options), None) or nk.data.kind_of(signals, given=given)
 
 
 def _is_of_comparisons(loss: str) -> bool:
@@ -205,6 +205,7 @@ def train(
     right: Column = None,
     read: Read = None,
     split: Split = None,
+    missing: Annotated[str, typer.Option(metavar="raise|drop")] = "raise",
     loss: str | None = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -230,6 +231,7 @@ def train(
     + levels: Codes of a semantic id: train ids in place of an index. [default with --codes: 3]
     + codes: Values of each code of a semantic id, a power of two. [default with --levels: 256]
     + dim: Dimensions of the vectors.
+    - missing: Pairs without an id or a weight: raise an error, or drop and count them.
     - loss: The loss: auto (all-pairs or cosine-softmax, by held-out pairs), all-pairs, cosine-softmax,
       in-batch-softmax. [default: auto]
     """
@@ -243,8 +245,9 @@ def train(
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("read"):
         record = nk.read_interactions(
-            interactions, left=left, right=right, split=None if split in pipeline.pairs.SPLITS else split, **columns
-        )
+            interactions, left=left, right=right, split=None if split in pipeline.pairs.SPLITS else split,
+            missing=missing, **columns,
+        )  # fmt: skip
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes or 16, ids=index, dim=dim, loss=loss or "auto", split=split,

@@ -48,9 +48,10 @@ Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
 Split = Annotated[str | None, typer.Option(metavar="RULE|COLUMN")]
 Host = Annotated[str, typer.Option(metavar="HOST")]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
+Missing = Annotated[str | None, typer.Option(metavar="raise|drop|CODES")]
 Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
 
-_FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, or a table (.parquet, .feather, .jsonl, .csv, .csv.gz, ...)"
+_FORMATS = ".npy, .npz (file.npz:key), .hdf5:name, .fvecs, .fbin, or a table (.parquet, .feather, .jsonl, .csv, ...)"
 HELP = f"""
 - overwrite: Replace what is at --out: a file, or a folder that nearkin wrote and that holds nothing else.
 + as_json: Print one JSON record on stdout and nothing else there.

@@ -190,8 +190,10 @@ class Column:
             return self.values != self.values  # NaN and NaT
         codes, names = self._texts
         gone, empty = _among(names, _MISSING_WORDS), _among(names, [""])
-        if gone.any() and not gone.all() and integers(names.filter(pa.array(~gone))) is not None:
-            empty = empty | gone
+        if gone.any() and not gone.all():
+            known = names.filter(pa.array(~gone))
+            if integers(known) is not None or all(map(whole_float, known.unique().to_pylist())):
+                empty = empty | gone
         return empty[codes]
 
     def numbers(self) -> np.ndarray:
@@ -305,7 +307,7 @@ class Column:
         if missing.any():
             raise ValueError(
                 f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
-                f"{int(missing.argmax())}; fill them or remove these rows"
+                f"{int(missing.argmax())}; fill them or remove these rows, of pairs by missing='drop' (--missing drop)"
             )
 
 

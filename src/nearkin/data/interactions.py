@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_instance, check_integer, check_real, numpy_generator
+from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, counted
 from nearkin._types import Seed
 from nearkin.data.column import Column, list_cells, spread_column
@@ -34,6 +34,7 @@ def read_interactions(
     comment: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
+    missing: str = "raise",
     left_features: str | PathLike | None = None,
     right_features: str | PathLike | None = None,
 ) -> Interactions:
@@ -48,10 +49,11 @@ def read_interactions(
     form, as strptime does. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
     or is a mask of the test pairs. `header`, `delimiter`, `encoding` and `comment` are those of
     `nearkin.data.read_table`. Rows whose weight is 0, or below `min_weight`, are left out, and the weights of a pair
-    that occurs more than once are merged by `duplicates`: "sum", "last" or "max". `left_features` and `right_features`
-    are tables with an id in the first column and features in the others (see `read_features`); their ids are then the
-    whole catalogue of that side, so that ids without any pair get vectors too. The record's `source` describes the
-    reading.
+    that occurs more than once are merged by `duplicates`: "sum", "last" or "max". Rows that lack an id, a weight or
+    another of these cells are an error, or left out and counted with `missing="drop"`. `left_features` and
+    `right_features` are tables with an id in the first column and features in the others (see `read_features`); their
+    ids are then the whole catalogue of that side, so that ids without any pair get vectors too. The record's `source`
+    describes the reading.
 
     Raises ValueError for columns that are missing, for a table that can be read in two ways (it names the options to
     type), for missing ids, and for ids of pairs that a table of features lacks.
@@ -69,13 +71,15 @@ def read_interactions(
     for role, name in asked.items():
         if not isinstance(name, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"{role} is {name!r}; it must be the name of a column, or None")
+    check_choice(missing, "missing", ("raise", "drop"))
     if min_weight is not None:
         check_real(min_weight, "min_weight")
     when, _, pattern = (timestamp or "").partition("=")
     asked["timestamp"] = when or None
     text = TextOptions(header, delimiter, encoding, comment)
     table = read_table(path, **vars(text), named=asked.values())
-    columns, spread = _one_pair_each(table, find_columns(table, asked))
+    columns, notes = _one_pair_each(table, find_columns(table, asked))
+    columns, left_out = (columns, []) if missing == "raise" else _complete(columns)
     columns |= {side: columns[side].as_ids() for side in ("left", "right")}
     numbers = columns["weight"].numbers() if "weight" in columns else None
     times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
@@ -95,7 +99,7 @@ def read_interactions(
         duplicates=duplicates,
         **catalogues,
     )
-    source = _understood(table, columns, len(columns["left"].take(keep)), pairs, spread)
+    source = _understood(table, columns, len(columns["left"].take(keep)), pairs, [*notes, *left_out])
     stars = [] if numbers is None or min_weight is not None else _stars(columns["weight"], numbers)
     questions = (*(about for *_, about in features.values()), *stars)
     return replace(pairs, source=replace(source, questions=questions))
@@ -125,6 +129,22 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
     name = side[0] if columns[side[0]].name.isdigit() else columns[side[0]].name
     return spread, [f"lists of {name} read as one pair an entry ({counted(len(many), 'list')}{empty})"]
+
+
+def _complete(columns: dict[str, Column]) -> tuple[dict[str, Column], list[str]]:
+    """The rows of the columns in which no cell is missing, and a note that counts the others."""
+    gaps = {role: column.gaps() for role, column in columns.items()}
+    for role in gaps.keys() - {"left", "right"}:
+        numbers = columns[role].maybe_numbers
+        gaps[role] = gaps[role] if numbers is None else gaps[role] | (numbers != numbers)
+    gone = np.any(list(gaps.values()), axis=0)
+    if not gone.any():
+        return columns, []
+    whose = ", ".join(f"{gap.sum():,} without {columns[role].name}" for role, gap in gaps.items() if gap.any())
+    if gone.all():
+        raise ValueError(f"no row of {columns['left'].source} is complete ({whose}); name other columns")
+    note = f"{counted(int(gone.sum()), 'row')} with a missing cell left out ({whose})"
+    return {role: column.take(~gone).retyped() for role, column in columns.items()}, [note]
 
 
 def _other_lists(column: Column) -> list[list[object]] | None:

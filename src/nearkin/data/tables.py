@@ -172,7 +172,7 @@ ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons
 
 
 DECIDE = {  # options of the readers that tell the kind of a table
-    "comparisons": ("anchor", "near", "far", "response", "form", "missing"),
+    "comparisons": ("anchor", "near", "far", "response", "form"),
     "pairs": (
         *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "split"),
         *("left_features", "right_features"),
@@ -182,10 +182,12 @@ DECIDE = {  # options of the readers that tell the kind of a table
 
 def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[TextWords]) -> str:
     """ "pairs" or "comparisons": by the options `given`, else by the usual names of columns; else two columns are
-    pairs, and three or four columns of the same objects are comparisons. ValueError for other tables.
+    pairs, and three or four columns of the same objects, or others with "missing" given, are comparisons. ValueError
+    for other tables.
 
     `text` is as in `read_table`.
     """
+    given = set(given)
     for kind, options in DECIDE.items():
         if not set(options).isdisjoint(given):
             return kind
@@ -194,6 +196,8 @@ def kind_of(source: FileOrFrame, *, given: Iterable[str] = (), **text: Unpack[Te
         return "comparisons"
     if has_pairs(table) or len(table.columns) == 2:
         return "pairs"
+    if "missing" in given:
+        return "comparisons"
     objects = list(table.columns.values()) if len(table.columns) in (3, 4) else []
     if objects and all(column.is_text or column.values.dtype.kind in "iu" for column in objects):
         values = [set(map(str, column.distinct.tolist())) for column in objects]

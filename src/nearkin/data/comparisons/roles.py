@@ -158,7 +158,7 @@ def _too_many(table: Table, names: list[str], form: str | None) -> ValueError:
     if form is None and has_pairs(table):
         return ValueError(
             f"{table.name} reads as pairs ({', '.join(table.columns)}): use read_interactions (on the command line "
-            "leave out --missing and other options for comparisons), or name the columns of comparisons: anchor=..., "
+            "leave out options for comparisons), or name the columns of comparisons: anchor=..., "
             "near=..., far=... (--read anchor=...,near=...,far=...)"
         )
     return ValueError(
