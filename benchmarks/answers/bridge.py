@@ -74,7 +74,7 @@ def compared(
 ) -> dict[str, Any]:
     """What three searches find, and the bridge's share of what the last one does."""
     m = len(answers)
-    both = (np.concatenate([X[pairs], Q[m:]]) for X, Q in (old, new))
+    both = (np.concatenate([X[pairs], Q[m:]]) for X, Q in (new, old))
     bridge = nk.Bridge(random_state=0).fit(*both)
     near = ExactNeighbours.of(new[0], new[1][:m], K, "ip").ids
     grades = sp.csr_matrix((np.ones(m), (np.arange(m), answers)), (m, len(new[0])))

@@ -132,7 +132,7 @@ def bridge(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
     def new(part: np.ndarray) -> np.ndarray:
         return np.tanh(0.3 * (part - mean) @ axes * gains / scale @ turn)
 
-    model = nk.Bridge(metric="l2", random_state=seed).fit(old(X), new(X))
+    model = nk.Bridge(metric="l2", random_state=seed).fit(new(X), old(X))
     return model.kind_, shares(nearest(old(rows), model.transform(new(Q))), nearest(new(rows), new(Q)))
 
 

@@ -37,7 +37,7 @@ CASES = {
     "rotate": ("X.npy --for pgvector-bit --queries Q.npy", (".npy",)),
     "encode": ("X.npy --model idx", ("",)),
     "ids": ("X.npy --levels 2 --codes 32", ("",)),
-    "bridge": ("X.npy --new X.npy", ("",)),
+    "bridge": ("X.npy --old X.npy", ("",)),
     "export": ("idx --to lance", ("",)),
 }
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import nearkin as nk
 
@@ -20,7 +22,7 @@ def turned(X: np.ndarray, d: int, rng: np.random.Generator) -> np.ndarray:
 def test_a_rotated_scaled_moved_copy_is_mapped_back(metric: str, width: int, rng: np.random.Generator) -> None:
     old = rng.normal(size=(400, 8)).astype(np.float32)
     new = turned(old, width, rng)
-    bridge = nk.Bridge(metric=metric, random_state=0).fit(old[:300], new[:300])
+    bridge = nk.Bridge(metric=metric, random_state=0).fit(new[:300], old[:300])
     assert bridge.kind_ == "orthogonal"
     np.testing.assert_allclose(bridge.transform(new[300:]), old[300:], atol=1e-3)
     assert (bridge.map_.shape, bridge.offset_.shape, bridge.n_features_in_) == ((width, 8), (8,), width)
@@ -28,7 +30,7 @@ def test_a_rotated_scaled_moved_copy_is_mapped_back(metric: str, width: int, rng
 
 def test_columns_that_one_encoder_alone_has_need_more_than_a_rotation(rng: np.random.Generator) -> None:
     same, old, new = rng.normal(size=(3, 1000, 4)) * [[[1.0]], [[1.5]], [[1.5]]]
-    bridge = nk.Bridge(random_state=0).fit(np.hstack([same, old]), np.hstack([same, new]))
+    bridge = nk.Bridge(random_state=0).fit(np.hstack([same, new]), np.hstack([same, old]))
     assert bridge.kind_ == "affine"
     kept = {trial["candidate"]: trial["value"] for trial in bridge.trials_}
     assert kept["affine"] > 1.2 * kept["orthogonal"]
@@ -39,14 +41,14 @@ def test_columns_that_one_encoder_alone_has_need_more_than_a_rotation(rng: np.ra
 def test_mapped_vectors_are_spread_as_the_old_ones(kind: str, rng: np.random.Generator) -> None:
     old = rng.normal(size=(2000, 8))
     new = old + 2 * rng.normal(size=(2000, 8))
-    mapped = nk.Bridge(kind=kind, random_state=0).fit(old, new).transform(new)
+    mapped = nk.Bridge(kind=kind, random_state=0).fit(new, old).transform(new)
     assert mapped.var(0).sum() == pytest.approx(old.var(0).sum(), rel=1e-4)
 
 
 def test_the_score_is_the_share_of_the_new_encoders_neighbours(rng: np.random.Generator) -> None:
     old = rng.normal(size=(3000, 12)).astype(np.float32)
     new = (old @ rng.normal(size=(12, 12)) + 0.3 * rng.normal(size=(3000, 12))).astype(np.float32)
-    bridge = nk.Bridge(metric="ip", random_state=0).fit(old[:2000], new[:2000])
+    bridge = nk.Bridge(metric="ip", random_state=0).fit(new[:2000], old[:2000])
     asked, rows = bridge.transform(new[2000:]), old[:2000]
     found = np.argsort(-(asked @ rows.T), axis=1)[:, :10]
     wanted = np.argsort(-(new[2000:] @ new[:2000].T), axis=1)[:, :10]
@@ -61,7 +63,7 @@ def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
         rng = np.random.default_rng(seed)
         old = rng.normal(size=(80, 4))
         new = turned(old, 4, rng) + 9 * rng.normal(size=(80, 4))
-        found = nk.Bridge(kind="orthogonal", random_state=0).fit(old, new).map_
+        found = nk.Bridge(kind="orthogonal", random_state=0).fit(new, old).map_
         wanted = orthogonal_procrustes(new - new.mean(0), old - old.mean(0))[0]
         np.testing.assert_allclose(found / np.linalg.norm(found, axis=0), wanted, atol=1e-4)
 
@@ -70,20 +72,20 @@ def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
 @pytest.mark.parametrize("n", [2, 7, 11])
 def test_of_few_rows_every_map_finds_all_the_others(metric: str, n: int, rng: np.random.Generator) -> None:
     old, new = rng.normal(size=(2, n, 2))
-    assert {trial["value"] for trial in nk.Bridge(metric=metric, random_state=0).fit(old, new).trials_} == {1.0}
+    assert {trial["value"] for trial in nk.Bridge(metric=metric, random_state=0).fit(new, old).trials_} == {1.0}
 
 
 def test_queries_of_the_new_encoder_search_the_old_index(rng: np.random.Generator) -> None:
     old = rng.normal(size=(500, 8)).astype(np.float32)
     new = turned(old, 10, rng)
     index = nk.Index.build(old, metric="cosine")
-    bridge = nk.Bridge(random_state=0).fit(old[:200], new[:200])
+    bridge = nk.Bridge(random_state=0).fit(new[:200], old[:200])
     np.testing.assert_array_equal(index.search(bridge.transform(new), 1)[1][:, 0], np.arange(500))
 
 
 def test_a_saved_bridge_maps_alike(tmp_path: Path, rng: np.random.Generator) -> None:
     old = rng.normal(size=(60, 4)).astype(np.float32)
-    bridge = nk.Bridge(kind="affine", random_state=0).fit(old, turned(old, 5, rng))
+    bridge = nk.Bridge(kind="affine", random_state=0).fit(turned(old, 5, rng), old)
     bridge.save(tmp_path / "bridge")
     again = nk.Bridge.load(tmp_path / "bridge")
     np.testing.assert_array_equal(again.transform(np.eye(5)), bridge.transform(np.eye(5)))
@@ -93,7 +95,33 @@ def test_a_saved_bridge_maps_alike(tmp_path: Path, rng: np.random.Generator) -> 
 def test_constant_columns_and_equal_rows_are_mapped(rng: np.random.Generator) -> None:
     old = np.ones((30, 4), np.float32)
     new = np.zeros((30, 3), np.float32)
-    np.testing.assert_allclose(nk.Bridge(random_state=0).fit(old, new).transform(new), old, atol=1e-5)
+    np.testing.assert_allclose(nk.Bridge(random_state=0).fit(new, old).transform(new), old, atol=1e-5)
+
+
+def test_a_pipeline_learns_the_map_in_scikit_learns_direction(rng: np.random.Generator) -> None:
+    y = rng.normal(size=(300, 8))
+    X = turned(y, 13, rng).astype(np.float64)
+    chain = make_pipeline(StandardScaler(with_std=False), nk.Bridge(random_state=0)).fit(X[:200], y[:200])
+    np.testing.assert_allclose(chain.transform(X[200:]), y[200:], atol=1e-4)
+    np.testing.assert_array_equal(nk.Bridge(random_state=0).fit_transform(X, y[:, 0]).shape, (300, 1))
+
+
+def test_the_other_direction_is_refused(rng: np.random.Generator) -> None:
+    """Of rows that differ in width, and of rows that `fit` has seen; what else is wrong no map can know."""
+    old = rng.normal(size=(60, 8)).astype(np.float32)
+    for width in (8, 13):
+        new = turned(old, width, rng)
+        wrong = nk.Bridge(random_state=0).fit(old, new)
+        with pytest.raises(ValueError, match=r"type fit\(X, y\)"):
+            wrong.transform(new)
+        assert wrong.transform(old).shape == new.shape
+    assert nk.Bridge(random_state=0).fit(old, old).transform(old).shape == old.shape
+    with pytest.raises(TypeError, match=r"fit was given old, new; type fit\(X, y\) with the new encoder's vectors X"):
+        nk.Bridge().fit(old=old, new=new)
+    with pytest.raises(TypeError, match="fit was given no X"):
+        nk.Bridge().fit(y=old)
+    with pytest.raises(ValueError, match="requires y"):
+        nk.Bridge().fit(new)
 
 
 def test_bad_input(rng: np.random.Generator) -> None:
@@ -102,11 +130,9 @@ def test_bad_input(rng: np.random.Generator) -> None:
         nk.Bridge().fit(X, X[1:])
     with pytest.raises(ValueError, match="7 pairs are too few for 8 and 8 columns; give at least 8"):
         nk.Bridge().fit(X[:7], X[:7])
-    with pytest.raises(ValueError, match="1 pair is too few for 1 and 1 column; give at least 2"):
-        nk.Bridge().fit(X[:1, :1], X[:1, :1])
     with pytest.raises(ValueError, match="kind"):
         nk.Bridge(kind="linear").fit(X, X)
     with pytest.raises(ValueError, match="NaN"):
-        nk.Bridge().fit(X, X * np.nan)
+        nk.Bridge().fit(X * np.nan, X)
     with pytest.raises(ValueError, match="8"):
         nk.Bridge().fit(X, X).transform(X[:, :5])

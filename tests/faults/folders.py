@@ -220,7 +220,7 @@ def kinds() -> list[Kind]:
     found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]
     found += [_estimator(name, make) for name, make in quantizers.items()]
     found += [_estimator(name, _hasher(name)) for name in nk.hashing.registry.HASHERS]
-    found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(X, _moved(seed))), _ask_bridge))
+    found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(_moved(seed), X)), _ask_bridge))
     found.append(Kind("ids", _saver(lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X)), _ask_ids))
     found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))
     found.append(Kind("towers", _saver(_towers), _ask_towers))
@@ -242,7 +242,7 @@ def _estimator(name: str, make: Callable[[int], Any]) -> Kind:
 
 
 def _ask_bridge(path: Path) -> str:
-    return digest([nk.Bridge.load(path).transform(X[:20])])
+    return digest([nk.Bridge.load(path).transform(X[20:40])])
 
 
 def _ask_ids(path: Path) -> str:

@@ -220,7 +220,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "search": lambda base: Command(base, "search @-idx @-few.npy -k 3 --out OUT.csv", "out.csv"),
     "export": lambda base: Command(base, "export @-idx --to lance --out OUT"),
     "ids": lambda base: Command(base, "ids @.npy --levels 2 --codes 8 --out OUT"),
-    "bridge": lambda base: Command(base, "bridge @.npy --new @.npy --out OUT"),
+    "bridge": lambda base: Command(base, "bridge @.npy --old @.npy --out OUT"),
     "report": lambda base: Command(base, "report @-idx --out OUT.html", "out.html"),
     "rotate": lambda base: Rotate(base, "rotate @-long.npy --for faiss:SQ4 --out OUT.npy", "out.npy out.rotation"),
     "add": lambda base: Command(base, "add OUT @-few.npy", start=_COMPRESS, in_place=True),

@@ -104,8 +104,8 @@ def test_each_file_leads_back_to_the_ids(folder: Path) -> None:
 
 def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     old, new = np.load(folder / "old.npy"), np.load(folder / "new.npy")
-    options = ("--new", folder / "new.npy", "--metric", "l2")  # the new vectors are moved, which changes cosines
-    record = run_json("bridge", folder / "old.npy", *options, "--out", folder / "bridge")
+    options = ("--old", folder / "old.npy", "--metric", "l2")  # the new vectors are moved, which changes cosines
+    record = run_json("bridge", folder / "new.npy", *options, "--out", folder / "bridge")
     assert record["chosen"] == "orthogonal"
     assert record["kept"]["orthogonal"] > 0.99
     mapped = folder / "mapped.npy"
@@ -118,7 +118,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("bridge", "old.npy"), "type --new FILE to train a map on pairs"),
+        (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),
         (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
         (("ids", "old.npy", "--levels", 1, "--codes", 32), "type levels=2"),
         (("ids", "old.npy"), "or type codes=256"),

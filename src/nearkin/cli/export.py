@@ -200,7 +200,7 @@ def bridge(
     screen: Screen,
     vectors: Vectors,
     out: Annotated[str, typer.Option("--out", "-o", metavar="DIR|FILE")],
-    new: File = None,
+    old: File = None,
     folder: Annotated[str | None, typer.Option("--with", metavar="DIR")] = None,
     metric: Annotated[str, typer.Option(metavar="NAME")] = "cosine",
     overwrite: Overwrite = False,
@@ -208,23 +208,23 @@ def bridge(
 ) -> None:
     """Search an old index with a new encoder: train the map from its vectors to the old ones.
 
-    VECTORS are the old encoder's vectors of a few thousand texts, --new the new encoder's of the same texts. Pairs held
+    VECTORS are the new encoder's vectors of a few thousand texts, --old the old encoder's of the same texts. Pairs held
     out choose the kind of map. Queries are then mapped by --with.
 
     Examples:
 
-    - nearkin bridge old.npy --new new.npy --out bridge
+    - nearkin bridge new.npy --old old.npy --out bridge
     - nearkin bridge new_queries.npy --with bridge --out queries.npy
 
     Options:
 
     + out: Folder to write: the map; with --with, a .npy file.
-    + new: The new encoder's vectors of the same texts, in the same order.
+    + old: The old encoder's vectors of the same texts, in the same order.
     + folder: A folder saved before: its map maps VECTORS of the new encoder.
     + metric: The metric of the index: cosine, ip or l2.
     """
-    if (new is None) == (folder is None):
-        raise ValueError("type --new FILE to train a map on pairs, or --with FOLDER to map vectors by a saved one")
+    if (old is None) == (folder is None):
+        raise ValueError("type --old FILE to train a map on pairs, or --with FOLDER to map vectors by a saved one")
     file, steps = pipeline.inputs.open_file(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
         pipeline.outputs.check_target(out, overwrite, [vectors, folder], folder=False)
@@ -233,7 +233,7 @@ def bridge(
         return
     learner = nk.Bridge(metric=metric, random_state=seed)
     made = pipeline.rotate.make_bridge(
-        file, pipeline.inputs.open_file(new or ""), out, learner, steps=steps, overwrite=overwrite
+        file, pipeline.inputs.open_file(old or ""), out, learner, steps=steps, overwrite=overwrite
     )
     shown = {f"recall@10, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()}
     shown["chosen"] = made["chosen"]

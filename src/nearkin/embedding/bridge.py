@@ -7,10 +7,12 @@ models embedded are enough to train the map (Drift-Adapter, EMNLP 2025).
 from typing import Self
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model import RidgeCV
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
+from nearkin._check import as_array, check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
@@ -21,10 +23,11 @@ from nearkin.metrics.trial import NEIGHBOURS, Trial
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first, which is their cost
 _METRICS = ("cosine", "ip", "l2")
+_FIRST = 8  # rows of y that tell them from those of X
 
 
-class Bridge(SavedEstimator):
-    """Train a map from new vectors to old ones from texts that both encoders embedded.
+class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
+    """Train a map from new vectors X to old ones y, from texts that both encoders embedded.
 
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
     correction by ridge regression, "low-rank" its leading part. All maps preserve the variance of the vectors. Held-out
@@ -40,6 +43,7 @@ class Bridge(SavedEstimator):
     Attributes
     ----------
     map_ (d_new, d_old) and offset_ (d_old,): `transform(X)` is X @ map_ + offset_.
+    first_ (8, d_old): the first rows of y, which `transform` refuses; no rows where X has them or other columns.
     kind_: the kind that won; trials_: a record of each kind, of `Trial`: its value is the share of the new encoder's
         ten neighbours that it finds, for pairs held out.
     n_features_in_: d_new.
@@ -47,12 +51,13 @@ class Bridge(SavedEstimator):
     >>> rng = np.random.default_rng(0)
     >>> old = rng.normal(size=(200, 4)).astype(np.float32)
     >>> new = old @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    >>> bool(np.allclose(Bridge(random_state=0).fit(old, new).transform(new), old, atol=1e-3))
+    >>> bool(np.allclose(Bridge(random_state=0).fit(new, old).transform(new), old, atol=1e-3))
     True
     """
 
     map_: np.ndarray
     offset_: np.ndarray
+    first_: np.ndarray
     kind_: str
     trials_: list[Record]
     KIND = "bridge"
@@ -63,23 +68,31 @@ class Bridge(SavedEstimator):
         self.metric = metric
         self.random_state = random_state
 
-    def fit(self, old: ArrayLike, new: ArrayLike) -> Self:
-        """Train on paired vectors: row i of `old` (n, d_old) and of `new` (n, d_new) embed the same thing.
+    def fit(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **others: object) -> Self:
+        """Train on paired vectors: row i of the new X (n, d_new) and of the old y (n, d_old) embed one thing.
 
         ValueError for fewer pairs than columns, for unequal numbers of vectors and for values that cannot be used.
         """
+        if others or X is None:
+            named = ", ".join([*others]) or "no X"
+            raise TypeError(f"fit was given {named}; type fit(X, y) with the new encoder's vectors X and the old y")
+        if y is None:
+            raise ValueError("Bridge requires y to be passed, but the target y is None; y is the old encoder's vectors")
         check_choice(self.kind, "kind", ("auto", *_KINDS))
         check_choice(self.metric, "metric", _METRICS)
         check_instance(self.random_state, "random_state", int, type(None))
-        old = check_vectors(old, name="old").astype(np.float32, copy=False)
-        new = validate_vectors(self, new, reset=True).astype(np.float32, copy=False)
-        n, least = len(old), max(2, old.shape[1], new.shape[1])
-        if len(new) != n:
-            raise ValueError(f"old has {counted(n, 'vector')} and new {len(new)}; vector i of both must embed the same")
+        new = validate_vectors(self, X, reset=True, min_rows=2).astype(np.float32, copy=False)
+        if not hasattr(y, "toarray"):  # sparse; scikit-learn's habits else: one column, and numbers as objects
+            y = as_array(y, "y")
+            y = (y[:, None] if y.ndim == 1 else y).astype(np.float32 if y.dtype == object else y.dtype, copy=False)
+        old = check_vectors(y, name="y").astype(np.float32, copy=False)
+        n, least = len(new), max(old.shape[1], new.shape[1])
+        if len(old) != n:
+            raise ValueError(f"X has {counted(n, 'vector')} and y {len(old)}; vector i of both must embed the same")
         if n < least:
             raise ValueError(
-                f"{counted(n, 'pair is', 'pairs are')} too few for {old.shape[1]} and "
-                f"{counted(new.shape[1], 'column')}; give at least {least}, better five times that"
+                f"{counted(n, 'pair is', 'pairs are')} too few for {new.shape[1]} and "
+                f"{counted(old.shape[1], 'column')}; give at least {least}, better five times that"
             )
         order = np.random.default_rng(self.random_state).permutation(n)
         # a fifth of the pairs compares the kinds
@@ -92,13 +105,41 @@ class Bridge(SavedEstimator):
             trial.add(kind, wanted.recall(self._nearest(old, mapped, judged)), cost)
         self.kind_, self.trials_ = trial.winner(), trial.table()
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
+        turned = old.shape == new.shape and not np.array_equal(old[:_FIRST], new[:_FIRST])
+        self.first_ = old[: _FIRST if turned else 0].copy()
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Map new vectors X (n, d_new) to the old encoder's space, (n, d_old) float32."""
+        """Map new vectors X (n, d_new) to the old encoder's space, (n, d_old) float32.
+
+        ValueError for the old vectors of `fit`, or as wide as they: to map these, fit with X and y in the other order.
+        """
         check_is_fitted(self)
         warn_of_names(self, X)
-        return np.asarray(validate_vectors(self, X), np.float32) @ self.map_ + self.offset_
+        width, other = self.map_.shape
+        if width != other and getattr(X, "shape", ())[1:] == (other,):
+            raise ValueError(
+                f"X has {other} features, but Bridge is expecting {width} features as input. {other} are those of y of "
+                "fit: the map is from X to y; for the other direction type fit(X, y) in the other order"
+            )
+        rows = np.asarray(validate_vectors(self, X), np.float32)
+        if len(self.first_) and np.array_equal(rows[: len(self.first_)], self.first_):
+            raise ValueError(
+                "X begins with the rows of y of fit, which are there already: Bridge maps the vectors X of fit to y; "
+                "type fit(X, y) with the new encoder's vectors first"
+            )
+        return rows @ self.map_ + self.offset_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.shape[1]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.transformer_tags.preserves_dtype = [np.float32]
+        return tags
 
     def _nearest(self, rows: np.ndarray, asked: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""

@@ -145,8 +145,8 @@ def check_pair(folder: Path) -> None:
 
 
 def make_bridge(
-    old: VectorFile,
     new: VectorFile,
+    old: VectorFile,
     out: StrPath,
     bridge: nk.Bridge,
     *,
@@ -155,9 +155,9 @@ def make_bridge(
 ) -> Record:
     """Train the map from `new` to `old`, whose vectors embed the same things, and save it in the folder `out`."""
     steps = steps or Steps()
-    check_target(out, overwrite, [old.name, new.name])
+    check_target(out, overwrite, [new.name, old.name])
     with steps.step("read"):
-        pairs = old.read(), new.read()
+        pairs = new.read(), old.read()
     with steps.step("learn"):
         made = bridge.fit(*pairs)
     made.save(out, overwrite=overwrite)

@@ -12,6 +12,7 @@ import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import as_array, check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
@@ -70,7 +71,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         ValueError for fewer vectors than codes and for more vectors than ids.
         """
         del y
-        X = validate_vectors(self, X, reset=True).astype(np.float32, copy=False)
+        X = validate_vectors(self, X, reset=True, min_rows=2).astype(np.float32, copy=False)
         self._check_settings(len(X))
         learner = ResidualQuantizer(self.levels, self.codes, random_state=self.random_state).fit(X)
         self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
@@ -139,6 +140,11 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     @property
     def _n_features_out(self) -> int:
         return self.levels
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # ids are integers whatever goes in
+        return tags
 
     def decode(self, ids: ArrayLike) -> np.ndarray:
         """Return the decoded vectors (n, d) float32 of ids (n, levels)."""
