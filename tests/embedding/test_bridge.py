@@ -126,7 +126,7 @@ def test_the_other_direction_is_refused(rng: np.random.Generator) -> None:
 
 def test_bad_input(rng: np.random.Generator) -> None:
     X = rng.normal(size=(50, 8))
-    with pytest.raises(ValueError, match="row i of both must embed the same thing"):
+    with pytest.raises(ValueError, match="vector i of both must embed the same"):
         nk.Bridge().fit(X, X[1:])
     with pytest.raises(ValueError, match="7 pairs are too few for 8 and 8 columns; give at least 8"):
         nk.Bridge().fit(X[:7], X[:7])

@@ -1,7 +1,7 @@
 """Averages of networks over training (EMA, SWA) whose orthonormal matrices stay orthonormal."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TypeAlias, cast
 
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn, get_swa_multi_avg_fn
@@ -10,7 +10,8 @@ from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.optimizer import as_tall, from_tall, whole, write_whole
 from nearkin.orthogonal.parametrization import polar_by_products
 
-Average = Callable[[Any, Any, Tensor | int], None]  # of lists of parameters, as torch types it
+Params: TypeAlias = tuple[Tensor, ...] | list[Tensor]  # as torch types them
+Average: TypeAlias = Callable[[Params, Params, Tensor | int], None]
 
 
 def orthogonal_average(decay: float | None = None) -> Average:
@@ -38,7 +39,7 @@ def orthogonal_average(decay: float | None = None) -> Average:
     """
     plain = cast(Average, get_swa_multi_avg_fn() if decay is None else get_ema_multi_avg_fn(decay))
 
-    def average(averaged: Any, current: Any, count: Tensor | int) -> None:
+    def average(averaged: Params, current: Params, count: Tensor | int) -> None:
         plain(averaged, current, count)
         for mean, value in zip(averaged, current, strict=True):
             layout = _layout_on_manifold(whole(value))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -32,6 +32,9 @@ from nearkin.contracts import Callback
 from nearkin.linalg.orthonormal import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.linalg.skew import for_kernels
 from nearkin.orthogonal.diagnostics import is_orthogonal
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,17 +89,17 @@ def check_not_flat(p: Tensor, name: str) -> None:
         )
 
 
-def is_sharded(p: Tensor) -> bool:
+def is_sharded(p: Tensor) -> "TypeGuard[DTensor]":
     """Whether p is a DTensor, cut into parts by `fully_shard`; by name, since torch.distributed need not be loaded."""
     return type(p).__name__ == "DTensor"
 
 
-def whole(p: Any) -> Tensor:
+def whole(p: Tensor) -> Tensor:
     """Return p without its graph, gathered from all processes if it is sharded."""
-    return p.detach().full_tensor() if is_sharded(p) else p.detach()
+    return (p.full_tensor() if is_sharded(p) else p).detach()
 
 
-def write_whole(p: Any, value: Tensor, source: int | None = None) -> None:
+def write_whole(p: Tensor, value: Tensor, source: int | None = None) -> None:
     """Copy the whole `value` into p, into the part of it that this process has if p is sharded.
 
     `source`: the rank whose value counts; None if all have the same, so that nothing is sent.
@@ -394,10 +397,10 @@ def _with_number(group: Record) -> Record:
     return {**group, "lr": lr.item()} if isinstance(lr, Tensor) and not group.get("capturable") else group
 
 
-def _twin(p: Any) -> Tensor:
+def _twin(p: Tensor) -> Tensor:
     """The whole matrix of a sharded parameter with its whole gradient; every process moves it alike."""
     twin = whole(p)
-    twin.grad = whole(p.grad)
+    twin.grad = None if p.grad is None else whole(p.grad)
     return twin
 
 
