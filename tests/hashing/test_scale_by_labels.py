@@ -50,7 +50,7 @@ def test_without_labels_the_scale_is_the_papers(conflict, make, few_scales):
 
 
 def test_labels_mean_the_same_in_every_form(conflict, few_scales):
-    X, labels = conflict[0][:200], conflict[1][:200]
+    X, labels = conflict[0][:100], conflict[1][:100]
     make = partial(nk.OgE, max_iter=2)
     found = make(6, random_state=3).fit(X, labels)
     onehot, names = np.eye(10, dtype=int)[labels], np.array([f"class {label}" for label in labels])
@@ -92,7 +92,7 @@ def test_several_labels_a_row_are_alike_if_they_share_one():
     assert found[0].relevant.sum() == found[1].relevant.sum() == (one[:20, None] == one[20:]).sum()
 
 
-def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict):
+def test_the_choice_is_repeatable_and_a_multiple_of_the_papers(conflict, few_scales):
     X, labels = conflict[0][:300], conflict[1][:300].astype(str)
     plain = nk.OnE(6, random_state=3).fit(X)
     one, other = (nk.OnE(6, random_state=3).fit(X, labels) for _ in range(2))

@@ -410,8 +410,8 @@ def test_queries_and_rows_of_any_length_have_the_same_cosines():
 )
 def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeypatch):
     """As text encoders' APIs give them; the peak was that of a copy, four bytes a number."""
-    monkeypatch.setattr("nearkin.index.index._CHUNK", 1_000)
-    X = (np.random.default_rng(0).normal(size=(40_000, 32)) * 30).clip(-127, 127)
+    monkeypatch.setattr("nearkin.index.index._CHUNK", 250)
+    X = (np.random.default_rng(0).normal(size=(10_000, 32)) * 30).clip(-127, 127)
     X = (X if dtype != "uint8" else np.abs(X)).astype(dtype)
     as_floats = X.astype(np.float32)
     learned = as_floats[:500] / np.linalg.norm(as_floats[:500], axis=1, keepdims=True)

@@ -44,7 +44,8 @@ def test_equal_scores_have_no_correlation_and_no_slope(rng):
 
 
 @pytest.mark.parametrize("codec", ["sign", "sign-float", "rabitq"])
-def test_scores_of_unseen_rows_agree_better(rng, codec):
+def test_scores_of_unseen_rows_agree_better(rng, codec, monkeypatch):
+    monkeypatch.setattr("nearkin.quantization.order.DEFAULTS", replace(DEFAULTS, steps=150))
     X = (rng.normal(size=(900, 16)) * np.geomspace(3, 0.3, 16)).astype(np.float32)
     R = np.eye(16, dtype=np.float32)  # the principal axes, along which signs say least
     learned = turned_for_order(X[:600], R, codec, np.random.default_rng(0))

@@ -207,7 +207,7 @@ def streamed(vectors):
     for name, (rotation, blocks) in {**ways, "greedy x 4": ("givens-greedy", 4), "svd": ("procrustes", 1)}.items():
         pq = ProductQuantizer(8, 16, rotation, "identity", max_iter=1, n_blocks=blocks, horizon=1000, random_state=0)
         rng = np.random.default_rng(0)
-        for _ in range(160):
+        for _ in range(120):
             pq.partial_fit(X[rng.choice(len(X), 256, replace=False)])
         out[name] = pq.distortion(test)
         assert np.abs(pq.rotation_.T @ pq.rotation_ - np.eye(32)).max() < 1e-4

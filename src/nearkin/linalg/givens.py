@@ -66,8 +66,11 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
         A, theta, axis = A.swapaxes(-1, -2), -theta, -3 - axis
     s, tau = np.sin(theta).astype(A.dtype), np.tan(theta / 2).astype(A.dtype)
     kernel = rotate_columns_kernel if axis == -1 else rotate_rows_kernel
+    ordered, pairs = np.ascontiguousarray(A), np.array(pairs)  # one layout, so that loops compile once
     for b in np.ndindex(batch):
-        kernel(A[b], pairs[b], s[b], tau[b])
+        kernel(ordered[b], pairs[b], s[b], tau[b])
+    if ordered is not A:
+        A[...] = ordered
     return X
 
 
@@ -95,7 +98,7 @@ def _checked(pairs: Any, theta: Any, d: int, *, overlapping: bool) -> tuple[np.n
         raise TypeError(f"pairs has dtype {pairs.dtype}; it must be integers, the numbers of axes")
     if pairs.ndim < 2 or pairs.shape[-1] != 2:
         raise ValueError(f"pairs has shape {pairs.shape}; it must be (..., 2)")
-    pairs = np.ascontiguousarray(pairs, np.int64)  # one layout, so that loops compile once
+    pairs = pairs.astype(np.int64)
     if len(outside := pairs[(pairs < 0) | (pairs >= d)]):
         raise ValueError(f"pairs holds the axis {outside[0]}; it must lie within 0..{d - 1}")
     axes = pairs if overlapping else pairs.reshape(*pairs.shape[:-2], 2 * pairs.shape[-2])  # of one pair, or of all

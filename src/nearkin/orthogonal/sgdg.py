@@ -110,7 +110,7 @@ def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndar
     zero, one, two, size, total = number(0), number(1), number(2), number(0), number(0)
     work = np.empty((7, d, d), X.dtype)
     P, Q, S, T, U, Y, WX = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
-    combine(momentum, V if len(V) else G, -one, G, T)  # without V the momentum is 0
+    combine(momentum, V if len(V) else G, -one, G, T, zero)  # without V the momentum is 0
     np.dot(T, X.T, P)
     for j in range(d):
         column = zero
@@ -120,7 +120,7 @@ def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndar
             total += P[j, i]
         size = max(size, column)
     np.dot(Q, X, WX)
-    combine(number(min(lr / 2, CONTRACTION / (size + 1e-8))), Q, zero, Q, Q)
+    combine(number(min(lr / 2, CONTRACTION / (size + 1e-8))), Q, zero, Q, Q, zero)
     np.dot(Q, Q, U)
     np.dot(U, U, P)
     combine(a5, U, zero, U, T, a4)
@@ -130,10 +130,10 @@ def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndar
     combine(one, T, a1, U, T, a0)
     np.dot(T, X, S)
     np.dot(Q, S, P)
-    combine(two, S, two, P, Y)
-    combine(one, Y, -one, X, Y)
+    combine(two, S, two, P, Y, zero)
+    combine(one, Y, -one, X, Y, zero)
     if not (np.isfinite(total) and correct(Y, P, S, signs, tolerance)):
         return False
-    combine(one, Y, zero, Y, X)
-    combine(one, WX[: len(V)], zero, WX[: len(V)], V)
+    combine(one, Y, zero, Y, X, zero)
+    combine(one, WX[: len(V)], zero, WX[: len(V)], V, zero)
     return True

@@ -165,7 +165,7 @@ def _orthonormalize(Y: np.ndarray, E: np.ndarray, S: np.ndarray, T: np.ndarray, 
             rest = _shifted_norm(S, zero)
             if not rest < 1:
                 return False
-            combine(one, E, Y.dtype.type(-0.75), S, E)
+            combine(one, E, Y.dtype.type(-0.75), S, E, zero)
             done = size <= half and Y.dtype.type(0.75) * rest ** Y.dtype.type(1.5) <= left
         np.dot(Y, E, T)
         for i in range(len(Y)):
@@ -197,7 +197,7 @@ def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tole
         for i in range(len(E)):
             E[i, i] -= 1
         np.dot(Y, E, P)
-        combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y)
+        combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y, Y.dtype.type(0))
     return False
 
 
@@ -247,9 +247,9 @@ def _follow_series(
     tolerance: float,
 ) -> bool:
     d, number = len(X), X.dtype.type
-    one, half = number(1), number(0.5)
+    zero, one, half = number(0), number(1), number(0.5)
     np.dot(B, B, Y)
-    size = number(0)
+    size = zero
     for i in range(d):
         for j in range(d):
             size += Y[i, j] * Y[i, j]
@@ -257,17 +257,17 @@ def _follow_series(
         return False
     if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
         high = np.empty_like(X)
-        combine(number(THIRD), B, number(FOURTH), Y, P)
+        combine(number(THIRD), B, number(FOURTH), Y, P, zero)
         np.dot(Y, P, high)
-        combine(one, B, one, high, B)
-    combine(one, B, half, Y, B)
+        combine(one, B, one, high, B, zero)
+    combine(one, B, half, Y, B, zero)
     np.dot(X, B, P)
-    combine(one, X, one, P, Y)
+    combine(one, X, one, P, Y, zero)
     return True
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray, c: float = 0.0) -> None:
+def combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray, c: float) -> None:
     """result <- a E + b F + c I."""
     for i in range(len(E)):
         for j in range(E.shape[1]):

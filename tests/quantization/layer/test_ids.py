@@ -50,7 +50,7 @@ def test_the_error_of_a_batch_is_a_mean(rng: np.random.Generator) -> None:
 def test_they_rank_better_than_ids_made_afterwards() -> None:
     """Recall@20, the mean of six seeds: .435 by ids made afterwards, .447 by these; two of the six are worse."""
     gains = []
-    for seed in range(3):
+    for seed in range(2):
         pairs = pairs_alone(seed)
         model = nk.TwoTower(16, loss="all-pairs", index=nk.SemanticIds(3, 8, random_state=0), random_state=0)
         P, Q = model.fit(pairs.train).exact_embeddings_
