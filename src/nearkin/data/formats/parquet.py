@@ -158,8 +158,8 @@ def table_rows(
 ) -> FileRows:  # fmt: skip
     """The n rows of vectors in the `chosen` columns of a table with columns of these `kinds`.
 
-    `batches(names, rows)` reads columns, of `text` as float64 and ids as strings; `written` and `notes` are those of
-    `understood`.
+    `batches(names, rows)` reads columns, at most `rows` at a time, of `text` as float64 and ids as strings;
+    `written` and `notes` are those of `understood`.
     """
     names, ids, rivals = chosen.names, chosen.ids, chosen.rivals
     first = None if text else next(batches(names, 1), None)
@@ -167,7 +167,14 @@ def table_rows(
     shape = check_layout(source, (n, block.shape[1]), block.dtype)
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
-        return (stacked(batch, names, source, shape[1]) for batch in batches(names, rows))
+        held = np.empty((0, shape[1]), block.dtype)
+        for batch in batches(names, rows):  # may end early, at the end of a piece
+            held = np.concatenate([held, stacked(batch, names, source, shape[1])])
+            if len(held) >= rows:
+                yield held[:rows]
+                held = held[rows:]
+        if len(held):
+            yield held
 
     def named() -> np.ndarray:
         if ids is None:
