@@ -86,6 +86,7 @@ $(STAMP): pyproject.toml constraints.txt
 # What the tests use: every extra, so that none skips for want of a package.
 $(DEV): $(STAMP)
 	$(BIN)/python -m pip $(PIP) --no-build-isolation --group dev --editable '.[all]'
+	$(BIN)/python -m pip $(PIP) --no-deps langchain-tests # its suite of stores, without the plugins of its others
 	touch $@
 
 clean:

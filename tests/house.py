@@ -160,7 +160,11 @@ FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds the
         ("hashing", "vectors to bits", "a hasher"),
     ),
     (("index", "codes to answers, on FAISS", "a kind of saved quantizer"),),
-    (("export", "into engines that scale", "an engine"), ("plots", "figures", ""), ("report", "pages", "a section")),
+    (
+        ("export", "into engines that scale", "an engine"),
+        ("integrations", "stores of other libraries", "a library"),
+    ),
+    (("plots", "figures", ""), ("report", "pages", "a section")),
     (("pipeline", "whole jobs, a module for each command", "a job"), ("web", "pages that answer", "")),
     (("cli", "parse, call, print", "a command"),),
 )

@@ -21,7 +21,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "data": 3, "metrics": 3,
     "embedding": 4, "quantization": 4, "hashing": 4,
     "index": 5,
-    "export": 6,
+    "export": 6, "integrations": 6,
     "plots": 7, "report": 8, "pipeline": 9, "web": 9.5,
     "cli": 10, "__main__": 11,
 }  # fmt: skip

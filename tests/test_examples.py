@@ -5,7 +5,6 @@ import runpy
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -73,56 +72,6 @@ def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, m
     example = runpy.run_path(str(FOLDER / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
-
-
-@pytest.fixture(scope="module")
-def langchain() -> dict[str, Any]:
-    pytest.importorskip("langchain_core", reason="needs langchain-core")
-    return runpy.run_path(str(FOLDER / "langchain_store.py"))
-
-
-def test_a_store_of_langchain_finds_filters_and_forgets(langchain: dict[str, Any]) -> None:
-    texts = ["red apple", "brown fox", "apple pie", "dogs"]
-    store = langchain["NearkinStore"].from_texts(
-        texts, langchain["Letters"](), [{"n": n} for n in range(4)], ids=list("abcd")
-    )
-    found = store.similarity_search_with_score("apple", k=9)
-    assert {document.id for document, _ in found[:2]} == {"a", "c"}
-    assert len(found) == 4
-    (dogs,) = store.similarity_search("apple", filter=lambda document: document.metadata["n"] == 3)
-    assert dogs.page_content == "dogs"
-    store.add_texts(["apple"], ids=["d"])
-    assert store.as_retriever(search_kwargs={"k": 1}).invoke("apple")[0].id == "d"
-    store.delete(["d"])
-    assert "d" not in {document.id for document in store.similarity_search("apple", k=9)}
-    assert [document.page_content for document in store.get_by_ids(["a", "d"])] == ["red apple"]
-
-
-@pytest.mark.parametrize(("texts", "others"), [
-    (["x", "y"], {"metadatas": [{}]}), (["x", "y"], {"metadatas": []}), (["x"], {"metadatas": [None]}),
-    (["x", "y"], {"ids": ["c"]}), (["x", "y"], {"ids": []}), (["x", "y"], {"ids": ["c", "c"]}),
-])  # fmt: skip
-def test_a_wrong_call_changes_nothing_in_a_store_of_langchain(
-    langchain: dict[str, Any], texts: list[str], others: dict[str, list]
-) -> None:
-    store = langchain["NearkinStore"].from_texts(["apple", "fox"], langchain["Letters"](), ids=["a", "b"])
-    with pytest.raises(ValueError, match=r"metadata|ids"):
-        store.add_texts(texts, **others)
-    assert {found.id for found in store.similarity_search("x", k=9)} == {"a", "b"}
-
-
-def test_a_store_of_langchain_takes_nothing_unknown_ids_and_no_ids(langchain: dict[str, Any]) -> None:
-    store = langchain["NearkinStore"](langchain["Letters"]())
-    assert store.delete(["a"])
-    assert store.add_texts([]) == store.similarity_search("fox") == []
-    named, made = store.add_texts(["apple", "fox"], ids=["a", None])
-    assert store.delete(["nobody"])
-    assert store.delete([])
-    assert [found.id for found in store.similarity_search("fox", k=9)] == [made, named]
-    assert store.delete()
-    assert store.similarity_search("fox") == []
-    assert store.add_texts(["fox"], ids=["b"]) == ["b"]
-    assert store.similarity_search("fox")[0].id == "b"
 
 
 def test_tables_for_r_hold_the_answers() -> None:

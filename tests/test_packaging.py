@@ -73,8 +73,12 @@ def test_imports_are_declared_and_extras_are_loaded_where_they_are_used() -> Non
     for file in FILES:
         tree, place = parsed(file), file.relative_to(SRC)
         inside = [node for node in nodes(file) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
-        allowed = NEEDED | (EXTRAS["web"] if place.parts[0] == "web" else set())
-        for found, known, wrong in (inside, NEEDED.union(*EXTRAS.values()), undeclared), (tree.body, allowed, early):
+        extra = {"web": "web", "integrations": place.stem.replace("_", "-")}.get(place.parts[0], "")
+        allowed = NEEDED | EXTRAS.get(extra, set()) | {extra}  # its own name: a library that is not installed
+        for found, known, wrong in (
+            (inside, NEEDED.union(EXTRAS, *EXTRAS.values()), undeclared),
+            (tree.body, allowed, early),
+        ):
             for name in imported(found):
                 packages = {package.lower().replace("_", "-") for package in PACKAGES.get(name, [name])}
                 if not packages & known:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nearkin import embedding as embedding
     from nearkin import export as export
     from nearkin import hashing as hashing
+    from nearkin import integrations as integrations
     from nearkin import linalg as linalg
     from nearkin import metrics as metrics
     from nearkin import orthogonal as orthogonal

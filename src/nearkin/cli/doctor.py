@@ -22,6 +22,9 @@ EXTRAS = {  # extra -> (its modules, what needs them)
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),
     "ray": (("ray", "pandas", "pyarrow"), "nk.export.BatchEncoder in Ray Data"),
+    "langchain": (("langchain_core",), "nk.integrations.LangChainStore"),
+    "llama-index": (("llama_index",), "nk.integrations.LlamaIndexStore"),
+    "haystack": (("haystack",), "nk.integrations.HaystackStore"),
     "rl": (("gymnasium",), "examples/evolution_strategies.py"),
 }
 

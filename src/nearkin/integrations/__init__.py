@@ -1,0 +1,13 @@
+"""Stores of documents for LangChain, LlamaIndex and Haystack, each over an `Index`. Each needs its library, for example
+pip install 'nearkin[langchain]'."""
+
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+if TYPE_CHECKING:
+    from nearkin.integrations.haystack import HaystackStore as HaystackStore
+    from nearkin.integrations.langchain import LangChainStore as LangChainStore
+    from nearkin.integrations.llama_index import LlamaIndexStore as LlamaIndexStore
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -1,0 +1,102 @@
+"""Documents under ids, and the index of their vectors: what the stores of other libraries share."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from nearkin._check import check_choice
+from nearkin._faiss import answered
+from nearkin._fields import StrPath
+from nearkin._storage import one_version, open_file, read_config, saving_folder
+from nearkin._types import ArrayLike, Record
+from nearkin.contracts import Quantizer
+from nearkin.index import Index
+
+KIND, METRICS = "documents", ("cosine", "ip", "l2")
+_FILE, _INDEX = "documents.jsonl", "index"
+
+
+class Documents:
+    """Records under string ids, some with a vector. `quantizer` as in `Index.build`, which the first vectors make; one
+    that is not fitted learns from these."""
+
+    def __init__(self, quantizer: Quantizer | int | None = None, metric: str = "cosine") -> None:
+        self.quantizer, self.metric = quantizer, check_choice(metric, "metric", METRICS)
+        self.index: Index | None = None
+        self.records: dict[str, Record] = {}
+        self._folder: str | None = None
+
+    def put(self, ids: Sequence[str], records: Sequence[Record], vectors: Sequence[ArrayLike | None]) -> None:
+        """Add records under ids, or replace them, with their vectors or None. ValueError for an id given twice."""
+        if len(set(ids)) < len(ids):
+            raise ValueError("ids hold an id twice; give each document its own")
+        known = [i for i, vector in enumerate(vectors) if vector is not None]
+        names = [ids[i] for i in known]
+        X = np.array([vectors[i] for i in known], np.float32)
+        if self.index is None and names:
+            self.index = Index.build(X, self.quantizer, names, self.metric)
+        elif self.index is not None:
+            self.index.upsert(X, names)
+            self.index.remove([name for name in ids if name not in set(names)], missing="ignore")
+        self.records |= dict(zip(ids, records, strict=True))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Take out the records of ids; unknown ones are passed over."""
+        if self.index is not None:
+            self.index.remove(list(dict.fromkeys(ids)), missing="ignore")
+        for name in ids:
+            self.records.pop(name, None)
+
+    def nearest(
+        self, vector: ArrayLike, k: int, keep: Callable[[str], bool] | None = None
+    ) -> tuple[list[str], list[float]]:
+        """Ids and scores of up to k records with a vector near to this one (d,), of those whose ids `keep` accepts."""
+        if self.index is None or not len(self.index):
+            return [], []
+        among = None if keep is None else [name for name in self.index.row_ids.tolist() if keep(name)]
+        if among == []:
+            return [], []
+        scores, ids = self.index.search(np.asarray(vector, np.float32)[None], k, among=among)
+        found = answered(scores)
+        return ids[found].tolist(), scores[found].tolist()
+
+    def save(self, path: StrPath, library: str, overwrite: bool = False) -> None:
+        """Write a folder: the documents of that library as lines of JSON, and the index as `nk.Index.load` reads it. It
+        appears whole or not at all; TypeError for a record that JSON cannot hold."""
+        lines, place = list[str](), os.path.realpath(path)
+        for name, record in self.records.items():
+            try:
+                lines.append(json.dumps({"id": name, **record}) + "\n")
+            except TypeError as error:
+                raise TypeError(f"document {name!r} cannot be saved: {error}; use text, numbers and lists") from error
+        config: Record = {"library": library, "metric": self.metric}
+        with saving_folder(path, KIND, config, overwrite or place == self._folder) as folder:
+            (folder / _FILE).write_text("".join(lines), encoding="utf-8")
+            if self.index is not None:
+                self.index.save(folder / _INDEX)
+        self._folder = place
+
+    @classmethod
+    def load(cls, path: StrPath, library: str) -> Self:
+        """The documents of that library in a folder that `save` wrote; ValueError for another or a damaged one."""
+        found = one_version(path, lambda folder: cls._read(folder, library))
+        found._folder = os.path.realpath(path)
+        return found
+
+    @classmethod
+    def _read(cls, path: Path, library: str) -> Self:
+        config = read_config(path, KIND)
+        check_choice(config["library"], f"library in {path / 'config.json'}", (library,))
+        found = cls(metric=config["metric"])
+        with open_file(path / _FILE) as file:
+            lines = [json.loads(line) for line in file.read().decode("utf-8").split("\n") if line]
+        found.records = {line.pop("id"): line for line in lines}
+        if (path / _INDEX).is_dir():
+            found.index = Index.load(path / _INDEX)
+            if not set(found.index.row_ids.tolist()) <= set(found.records):
+                raise ValueError(f"{path} has vectors without a document; it is damaged or mixed from two")
+        return found

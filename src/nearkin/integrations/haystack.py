@@ -1,0 +1,117 @@
+"""A document store and a retriever of Haystack over an `Index`."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from nearkin._fields import StrPath, counted
+from nearkin._types import Record
+from nearkin.integrations.documents import Documents
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.document_stores.errors import DuplicateDocumentError
+    from haystack.document_stores.types import DuplicatePolicy
+    from haystack.errors import FilterError
+    from haystack.utils.filters import document_matches_filter
+except ModuleNotFoundError as error:
+    raise ImportError(f"HaystackStore needs haystack-ai ({error}): pip install 'nearkin[haystack]'") from error
+
+Filters = Record | None
+
+
+class HaystackStore:
+    """Documents, with or without embedding. `n_bytes` a row, None for exact search; codes are learned from the first
+    documents. Documents come back without their embeddings.
+
+    `path`: the folder of an earlier `save`, whose documents it has. `store.documents.index` is the index.
+    """
+
+    def __init__(self, n_bytes: int | None = None, metric: str = "cosine", path: StrPath | None = None) -> None:
+        self._given = {"n_bytes": n_bytes, "metric": metric, "path": None if path is None else str(path)}
+        self.documents = Documents(n_bytes, metric) if path is None else Documents.load(path, "haystack")
+
+    def to_dict(self) -> Record:
+        return default_to_dict(self, **self._given)
+
+    @classmethod
+    def from_dict(cls, data: Record) -> Self:
+        return default_from_dict(cls, data)
+
+    def count_documents(self) -> int:
+        return len(self.documents.records)
+
+    def filter_documents(self, filters: Filters = None) -> list[Document]:
+        return [self._document(name) for name in self._accepted(filters)]
+
+    def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
+        """Add documents, and return their number; those of known ids are an error, or skipped, or replaced, by the
+        policy."""
+        if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
+            raise ValueError("documents must be a list of haystack's Document")
+        new = {each.id: each for each in documents}
+        again = sorted(set(new) & set(self.documents.records))
+        if policy == DuplicatePolicy.SKIP:
+            new = {name: each for name, each in new.items() if name not in self.documents.records}
+        elif policy != DuplicatePolicy.OVERWRITE and (again or len(new) < len(documents)):
+            raise DuplicateDocumentError(
+                f"{counted(len(again), 'id is', 'ids are')} in the store already, such as {again[:1]}"
+            )
+        records = [each.to_dict(flatten=False) | {"embedding": None} for each in new.values()]
+        self.documents.put(list(new), records, [each.embedding for each in new.values()])
+        return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(new)
+
+    def delete_documents(self, document_ids: Sequence[str]) -> None:
+        """Remove the documents of these ids; unknown ones are passed over."""
+        self.documents.remove(document_ids)
+
+    def delete_all_documents(self) -> None:
+        self.documents.remove(list(self.documents.records))
+
+    def delete_by_filter(self, filters: Record) -> int:
+        """Remove the documents that match, and return their number."""
+        names = self._accepted(filters)
+        self.documents.remove(names)
+        return len(names)
+
+    def update_by_filter(self, filters: Record, meta: Record) -> int:
+        """Set these metadata of the documents that match, and return their number."""
+        names = self._accepted(filters)
+        for name in names:
+            self.documents.records[name] = (record := self.documents.records[name]) | {"meta": record["meta"] | meta}
+        return len(names)
+
+    def embedding_retrieval(
+        self, query_embedding: list[float], filters: Filters = None, top_k: int = 10
+    ) -> list[Document]:
+        """The documents nearest to the embedding, with their scores."""
+        keep = set(self._accepted(filters)).__contains__ if filters else None
+        names, scores = self.documents.nearest(query_embedding, top_k, keep)
+        return [self._document(name, score) for name, score in zip(names, scores, strict=True)]
+
+    def save(self, path: StrPath, *, overwrite: bool = False) -> None:
+        """Write documents and index to a folder; nothing is pickled, and metadata must be JSON."""
+        self.documents.save(path, "haystack", overwrite)
+
+    def _accepted(self, filters: Filters) -> list[str]:
+        if filters and "operator" not in filters and "conditions" not in filters:
+            raise FilterError("filters have no operator; type them as haystack's documentation of filter_documents")
+        names = list(self.documents.records)
+        return [name for name in names if document_matches_filter(filters, self._document(name))] if filters else names
+
+    def _document(self, name: str, score: float | None = None) -> Document:
+        return Document.from_dict({"id": name, **self.documents.records[name], "score": score})
+
+
+@component
+class HaystackRetriever:
+    """A component that answers with the documents of a `HaystackStore` nearest to a query's embedding."""
+
+    def __init__(self, document_store: HaystackStore, filters: Filters = None, top_k: int = 10) -> None:
+        self.document_store, self.filters, self.top_k = document_store, filters, top_k
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query_embedding: list[float], filters: Filters = None, top_k: int | None = None
+    ) -> dict[str, list[Document]]:
+        found = self.document_store.embedding_retrieval(query_embedding, filters or self.filters, top_k or self.top_k)
+        return {"documents": found}

@@ -1,0 +1,106 @@
+"""A vector store of LlamaIndex over an `Index`."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from nearkin._fields import StrPath
+from nearkin.contracts import Quantizer
+from nearkin.integrations.documents import Documents
+
+try:
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.schema import BaseNode
+    from llama_index.core.vector_stores import utils
+    from llama_index.core.vector_stores.types import (
+        BasePydanticVectorStore,
+        MetadataFilters,
+        VectorStoreQuery,
+        VectorStoreQueryMode,
+        VectorStoreQueryResult,
+    )
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"LlamaIndexStore needs llama-index-core ({error}): pip install 'nearkin[llama-index]'"
+    ) from error
+
+
+class LlamaIndexStore(BasePydanticVectorStore):
+    """Nodes, compared by cosine. `quantizer` as in `Index.build`: None for exact search, bytes a row, or a quantizer;
+    one that is not fitted learns from the first nodes. Queries of the default mode alone.
+
+    `store.client` has the documents, `store.client.index` is the index.
+    """
+
+    stores_text: bool = True
+    is_embedding_query: bool = True
+    _documents: Documents = PrivateAttr()
+
+    def __init__(self, quantizer: Quantizer | int | None = None) -> None:
+        super().__init__(stores_text=True)
+        self._documents = Documents(quantizer)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "NearkinLlamaIndexStore"
+
+    @property
+    def client(self) -> Documents:
+        return self._documents
+
+    def add(self, nodes: Sequence[BaseNode], **_: object) -> list[str]:
+        """Add nodes with their embeddings, or replace those of known ids; returns their ids."""
+        ids = [node.node_id for node in nodes]
+        records = [utils.node_to_metadata_dict(node, remove_text=False, flat_metadata=False) for node in nodes]
+        self._documents.put(ids, records, [node.get_embedding() for node in nodes])
+        return ids
+
+    def delete(self, ref_doc_id: str, **_: object) -> None:
+        """Remove the nodes of a document."""
+        records = self._documents.records.items()
+        self._documents.remove([name for name, record in records if record["ref_doc_id"] == ref_doc_id])
+
+    def delete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: object
+    ) -> None:
+        self._documents.remove(self._accepted(node_ids, filters))
+
+    def clear(self) -> None:
+        self._documents.remove(list(self._documents.records))
+
+    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        return [self._node(name) for name in self._accepted(node_ids, filters)]
+
+    def query(self, query: VectorStoreQuery, **_: object) -> VectorStoreQueryResult:
+        """The nodes nearest to the query's embedding, and their cosines."""
+        if query.mode != VectorStoreQueryMode.DEFAULT or query.query_embedding is None:
+            raise ValueError(f"query has the mode {query.mode}; it must be 'default', with an embedding")
+        allowed = None
+        if query.filters is not None or query.node_ids or query.doc_ids:  # an empty list limits nothing
+            records, docs = self._documents.records, query.doc_ids
+            found = self._accepted(query.node_ids or None, query.filters)
+            allowed = {name for name in found if not docs or records[name]["ref_doc_id"] in docs}
+        keep = None if allowed is None else allowed.__contains__
+        ids, scores = self._documents.nearest(query.query_embedding, query.similarity_top_k, keep)
+        return VectorStoreQueryResult(nodes=[self._node(name) for name in ids], similarities=scores, ids=ids)
+
+    def _accepted(self, ids: list[str] | None, filters: MetadataFilters | None) -> list[str]:
+        """The known ids of those given, all for None, that pass the filters."""
+        records = self._documents.records
+        accepts = utils.build_metadata_filter_fn(records.__getitem__, filters)
+        return [name for name in (records if ids is None else ids) if name in records and accepts(name)]
+
+    def _node(self, name: str) -> BaseNode:
+        return utils.metadata_dict_to_node(self._documents.records[name])
+
+    def persist(self, persist_path: str, fs: object = None) -> None:
+        """Write nodes and index to a folder; nothing is pickled. An earlier save is replaced."""
+        if fs is not None:
+            raise ValueError("fs is given; nearkin writes to local folders alone")
+        self._documents.save(persist_path, "llama-index", overwrite=True)
+
+    @classmethod
+    def from_persist_path(cls, persist_path: StrPath) -> Self:
+        """The store in a folder that `persist` wrote; ValueError for another or a damaged one."""
+        store = cls()
+        store._documents = Documents.load(persist_path, "llama-index")
+        return store
