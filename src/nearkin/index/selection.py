@@ -5,7 +5,7 @@ search for as many more, which costs less for few vectors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias, cast
+from typing import Self, TypeAlias, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Selection:
         ]
         without = _sets(rows, exclude, q, "exclude")
         selection = cls(rows.n, found or [(np.arange(q), sets[0] if sets else None)], none, none)
-        if not _is_each(exclude):
+        if _each(exclude) is None:
             return replace(selection, shared=without[0] if without else none)._with_fewer()
         return selection.without(np.repeat(np.arange(q), list(map(len, without))), np.concatenate([none, *without]))
 
@@ -108,25 +108,22 @@ class Selection:
         return np.take_along_axis(scores, order, axis=1), np.take_along_axis(positions, order, axis=1)
 
 
-def _is_each(given: Rows) -> bool:
-    """Whether there is a set for each query."""
-    sets: list[Any] = list(cast(Any, given)) if isinstance(given, list | tuple | np.ndarray) else []
-    return bool(sets) and all(np.ndim(each) for each in sets)
+def _each(given: Rows) -> list[ArrayLike] | None:
+    """The sets of all queries if there is one for each, else None."""
+    sets = list(cast(Sequence[ArrayLike], given)) if isinstance(given, list | tuple | np.ndarray) else []
+    return sets if sets and all(np.ndim(each) for each in sets) else None
 
 
 def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray]:
     """Sorted positions of one set of rows, of one for each query, or of none."""
-    if given is None:
-        return []
-    if not _is_each(given):
-        return [_positions(rows, cast(ArrayLike, given), name)]
-    sets: list[Any] = list(cast(Any, given))
+    sets, found = _each(given), list[np.ndarray]()
+    if sets is None:
+        return [] if given is None else [_positions(rows, cast(ArrayLike, given), name)]
     if len(sets) != q:
         raise ValueError(
             f"{name} has {len(sets)} sets of vectors and there are {counted(q, 'query', 'queries')}; give one, or one "
             "for each"
         )
-    found = list[np.ndarray]()
     for query, each in enumerate(sets):
         try:
             found.append(_positions(rows, each, name))
