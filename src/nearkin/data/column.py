@@ -307,7 +307,8 @@ class Column:
         if missing.any():
             raise ValueError(
                 f"{self._title} has {counted(int(missing.sum()), f'missing {what[:-1]}')}, the first in row "
-                f"{int(missing.argmax())}; fill them or remove these rows, of pairs by missing='drop' (--missing drop)"
+                f"{int(missing.argmax())}; fill them or remove these rows, of pairs by missing='drop' (embed, train: "
+                "--missing drop)"
             )
 
 
