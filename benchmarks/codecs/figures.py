@@ -33,7 +33,7 @@ def draw(results: Results) -> Path:
         for line, style in styles(_LINES).items():
             if points[line]:
                 panel.plot(*zip(*points[line], strict=True), **style)
-        panel.set(xscale="log", xlabel="bytes a row", title=name)
+        panel.set(xscale="log", xlabel="bytes a vector", title=name)
         sizes = sorted({size for line in points.values() for size, _ in line})
         apart = [size for size, after in zip(sizes, [*sizes[1:], math.inf], strict=True) if after > 1.2 * size]
         panel.set_xticks(apart, [str(size) for size in apart])  # of sizes that touch, the last is named
@@ -41,7 +41,7 @@ def draw(results: Results) -> Path:
     for panel in axes.flat[len(names) :]:
         panel.set_axis_off()
     for row in axes:
-        row[0].set_ylabel("recall 10@10, codes alone")
+        row[0].set_ylabel("recall@10 without rescoring")
     legend(axes[0, 0])
     return save(figure, "codecs")
 

@@ -115,7 +115,7 @@ def scann(
 
 
 _DRAWN = {  # ours, the best rival, others in grey
-    "codes alone": {
+    "without rescoring": {
         "ours, residual": drawing.OURS,
         "ours, residual, 4 bits": drawing.OURS,
         "ours, product, 4 bits": drawing.OURS,
@@ -123,7 +123,7 @@ _DRAWN = {  # ours, the best rival, others in grey
         "FAISS OPQ16,IVF,PQ16": drawing.REST,
         "ScaNN": drawing.REST,
     },
-    "exact rows kept too": {
+    "rescored by exact vectors": {
         "ours, residual, 4 bits, exact after": drawing.OURS,
         "ours, product, 4 bits, exact after": drawing.OURS,
         "ScaNN, exact after": drawing.RIVAL,

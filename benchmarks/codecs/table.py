@@ -40,8 +40,8 @@ def tables(results: Results) -> Iterable[Table]:
     if not found:
         return
     yield _best(found)
-    columns = "data | bytes | codec | recall | training: CPU s | encoding: µs a row | search: µs a query"
-    title = "Neighbours kept by codes alone (recall 10@10) of rows that were not learned from, one thread"
+    columns = "data | bytes | codec | recall | training: CPU s | encoding: µs a vector | search: µs a query"
+    title = "recall@10 without rescoring of vectors that were not trained on, one thread"
     yield from plain(
         found, "codecs", title, columns, _code, "codecs_sift", "ScaNN learns from the rows that it searches."
     )

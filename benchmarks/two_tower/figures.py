@@ -30,6 +30,6 @@ def draw_scaling(rows: list[dict]) -> None:
     for key, style in styles({"gradient": OURS, "product": OURS, "brute force": RIVAL, "floor": REST}).items():
         known = [row for row in rows if row.get(key)]
         panel.loglog([row["m"] for row in known], [row[key] for row in known], **style)
-    panel.set(xlabel="m = n", ylabel="CPU milliseconds", title="k = 64, 100 pairs a row, one thread")
+    panel.set(xlabel="m = n", ylabel="CPU milliseconds", title="k = 64, 100 pairs a vector, one thread")
     legend(panel)
     save(figure, "two_tower_scaling")

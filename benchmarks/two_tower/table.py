@@ -51,7 +51,7 @@ def _updates(results: Results) -> Iterable[Table]:
 
 def _public(name: str, rows: list[dict[str, Any]]) -> Table:
     """Recall@20 and NDCG@20 by the published protocol: rows measured here, then rows as papers print them."""
-    columns = ["", "numbers a row", "Recall@20", "NDCG@20", "CPU s", "seeds"]
+    columns = ["", "numbers a vector", "Recall@20", "NDCG@20", "CPU s", "seeds"]
     table = Table(f"two-tower-public-{name}", f"{name}, published protocol", columns, "two_tower_public")
     for row in sorted(rows, key=lambda row: -row["recall@20"]):
         measured = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
@@ -66,7 +66,7 @@ def _public(name: str, rows: list[dict[str, Any]]) -> Table:
 
 def _bytes(name: str, rows: list[dict[str, Any]]) -> Table:
     """Recall@20 and NDCG@20 against bytes a right, means over the seeds; CPU seconds of the towers or of the codes."""
-    columns = ["", "bytes a right", "", "Recall@20", "NDCG@20", "CPU s", "seeds"]
+    columns = ["", "bytes an item", "", "Recall@20", "NDCG@20", "CPU s", "seeds"]
     table = Table(f"two-tower-bytes-{name}", f"{name}, published protocol, by bytes", columns, "two_tower_bytes")
     order = {key: int(key[0].rpartition(" ")[2]) for key in grouped(rows, "loss", "bytes", "way")}
     for key, own in sorted(grouped(rows, "loss", "bytes", "way").items(), key=lambda item: (order[item[0]], item[0])):

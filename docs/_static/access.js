@@ -5,6 +5,10 @@ document.addEventListener("DOMContentLoaded", () => {
   all("aside", (one) => one.setAttribute("aria-label", one.className.includes("toc") ? "On this page" : "All pages"));
   all(".content-icon-container", (one) => { one.setAttribute("role", "region"); one.setAttribute("aria-label", "Page tools"); });
   all("th", (one) => one.textContent.trim() || one.replaceWith(Object.assign(document.createElement("td"), { className: one.className })));
+  all("code.literal .pre", (one) => one.replaceChildren(...one.textContent.split(/(?<=[._(,=/[])(?=\w)/).flatMap((part, i) => {
+    const whole = Object.assign(document.createElement("span"), { textContent: part });
+    return i ? [document.createElement("wbr"), whole] : [whole];
+  })));
   const reach = () => all("pre, .table-wrapper, p:has(> img)", (one) => {
     if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
   });

@@ -230,6 +230,8 @@ _OPTIONAL = ("timestamps", "split", "left_features", "right_features")
 class Comparisons:
     """Answers to "which pair is closer?", in one canonical form.
 
+    Parameters
+    ----------
     indices: (m, 3) rows (i, j, k) meaning d(i, j) < d(i, k), or (m, 4) rows (i, j, l, k) meaning d(i, j) < d(l, k);
         uint32 rows of `objects`.
     objects: (n,) the objects' names, of any type.

@@ -50,16 +50,19 @@ def test_every_picture_is_on_a_page() -> None:
 
 
 def test_search_lists_the_sentence_around_each_hit(browser: Any, tmp_path: Path) -> None:
-    """Built from three small pages: guides come before notes, signs after headings are left out."""
+    """Built from three small pages: guides come before the reference, notes and signs after headings are left out."""
     for package in ("sphinx", "furo", "myst_nb", "pagefind_bin"):
         pytest.importorskip(package)
     source = tmp_path / "docs"
-    (source / "notes").mkdir(parents=True)
+    for folder in ("notes", "api"):
+        (source / folder).mkdir(parents=True)
     for name in ("_static", "_templates"):
         shutil.copytree(DOCS / name, source / name)
     shutil.copy(DOCS / "conf.py", source)
-    (source / "index.md").write_text("# First page\n\n```{toctree}\nnotes/a_log\nguide\n```\n", encoding="utf-8")
-    for name, title in (("notes/a_log", "Log"), ("guide", "Guide")):
+    (source / "index.md").write_text(
+        "# First page\n\n```{toctree}\nnotes/a_log\napi/a_name\nguide\n```\n", encoding="utf-8"
+    )
+    for name, title in (("notes/a_log", "Log"), ("api/a_name", "Name"), ("guide", "Guide")):
         (source / f"{name}.md").write_text(f"# {title}\n\nA share of neighbours, the recall, is kept.\n", "utf-8")
     built = tmp_path / "built"
     make = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
@@ -71,5 +74,5 @@ def test_search_lists_the_sentence_around_each_hit(browser: Any, tmp_path: Path)
         browser.get(f"{address}/search.html?q=recall")
         look = "return [...document.querySelectorAll('.pf-result')].map((one) => one.innerText)"
         found = wait_until(lambda: len(texts := browser.execute_script(look)) == 2 and all(texts) and texts)
-    assert [text.split("\n")[0] for text in found] == ["Guide", "Log"]
+    assert [text.split("\n")[0] for text in found] == ["Guide", "Name"]
     assert "A share of neighbours, the recall, is kept" in found[0]

@@ -22,8 +22,12 @@ class ITQ(AbstractSpectralHasher):
     in our trials, but a lower label precision; the columns of `projection_` are then no longer orthogonal.
     docs/hashing.md compares methods by goal.
 
-    Parameters: `n_bits` L; `whitening`; `max_iter` full iterations (50 as published); `tol` relative change of the loss
-    at which to stop (0: never early); `random_state` of the first rotation.
+    Parameters
+    ----------
+    n_bits : code length L.
+    whitening : the power, see above.
+    max_iter, tol : iterations at most (50 as published); stop at a relative change of the loss of `tol`.
+    random_state : seed of the first rotation.
     """
 
     n_bits: int = 32

@@ -162,7 +162,10 @@ class PCAHash(AbstractSpectralHasher):
 
     It keeps the most variance of all projections, but each axis gets one bit, whatever its variance.
 
-    Parameters: `n_bits` L, at most the rank of X. Nothing is random: `random_state` is there for the family's sake.
+    Parameters
+    ----------
+    n_bits : code length L, at most the rank of X.
+    random_state : not used, as nothing is random.
     """
 
     n_bits: int = 32
@@ -182,7 +185,10 @@ class Signs(AbstractLinearHasher):
     sentence-transformers' precisions "binary" and "ubinary", but for entries of exactly 0, which are 1 here and 0
     there. Packed bits in a file, opened as `codes.npy@ubinary`, come back unchanged.
 
-    Parameters: `n_bits` L, the first L columns. Nothing is random: `random_state` is there for the family's sake.
+    Parameters
+    ----------
+    n_bits : code length L, of the first L columns.
+    random_state : not used, as nothing is random.
     """
 
     n_bits: int = 32
@@ -215,7 +221,11 @@ class RandomHyperplanes(AbstractLinearHasher):
     groups of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). All n_bits
     up to 2^20 will do, also more than d.
 
-    Parameters: `n_bits` L; `orthogonal`; `random_state`.
+    Parameters
+    ----------
+    n_bits : code length L.
+    orthogonal : see above.
+    random_state : seed of the normals.
     """
 
     n_bits: int = 32

@@ -114,7 +114,8 @@ class OnE(AbstractEncoder):
         chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
         several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): vectors that share a label are alike.
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
-        our own, all columns at once by majorise-minimise, with `n_inner` steps per update of the codes.
+        our own, all columns at once by majorise-minimise.
+    n_inner : steps of "stiefel" per update of the codes.
     n_components : principal components to train in (n_bits if that is more), 512 as in the paper; None for all. An
         iteration costs n * n_components * L, so skipping PCA on 4096 columns makes it 8 times dearer.
     tol, max_iter : stop at a relative change of the loss of at most `tol`, or after `max_iter` iterations.

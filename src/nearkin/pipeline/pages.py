@@ -221,7 +221,7 @@ PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the 
 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
-    """Several indexes: sizes and recall, a vector for each measured search."""
+    """Several indexes: sizes and recall, a row for each measured search."""
     rows: list[list[object]] = []
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":

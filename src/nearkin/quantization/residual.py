@@ -387,7 +387,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
 
     Parameters
     ----------
-    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
+    n_splits, n_codebooks: parts, and codebooks M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
     rotation: "procrustes", or None for the given axes.
     n_centroids, beam_size, norm_bits, max_iter, smoothing, metric, known, n_lists, random_state: as those of
         `ResidualQuantizer`.

@@ -61,8 +61,12 @@ class ProductCode(SizedCode):
     decide on held-out queries: the byte must lead by more than a standard error of the paired differences. Vectors of
     one norm, as by "cosine", need none.
 
-    Parameters: `n_bytes`, with the norm; `n_centroids`, 256 or 16 (half a byte each); `n_lists`; `max_iter`; `metric`
-    of the index; `random_state`. The codes are those of `ProductQuantizer`.
+    Parameters
+    ----------
+    n_bytes: size of a code with its norm.
+    n_centroids: 256, or 16 (half a byte each).
+    n_lists, max_iter, random_state: as those of `ProductQuantizer`, whose codes these are.
+    metric: that of the index.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
     >>> ProductCode(4, random_state=0).fit(X).encode(X).shape

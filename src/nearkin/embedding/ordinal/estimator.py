@@ -97,6 +97,8 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
 class OrdinalEmbedding(BaseEstimator):
     """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `nearkin.solvers`).
 
+    Parameters
+    ----------
     n_components: the dimension p, or "auto" for cross-validation (`dimension_curve_` is the error by dimension).
     loss: "gnmds", "ckl", "ste", "t-ste" or "soe".
     solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` with
@@ -105,9 +107,13 @@ class OrdinalEmbedding(BaseEstimator):
     max_iter, tol: maximum number of epochs; the fit stops when the relative decrease of the objective in an epoch is
         below `tol`.
     n_init: number of random starts. Each runs for ten epochs, then the best one continues; "auto" is 4 up to 100,000
-        comparisons and 1 above. scale: standard deviation of a start's coordinates.
+        comparisons and 1 above.
+    scale: standard deviation of a start's coordinates.
+    random_state: seed.
 
-    Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
+    Attributes
+    ----------
+    `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
     `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the best start's run;
     `comparisons_`, the training data; `rater_reliability_`, rater -> weight, or None. Objects without a comparison are
     at the origin; `report()` lists them, and groups of objects that no comparison connects.

@@ -224,9 +224,9 @@ class IndexingLayer(nn.Module):
     """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
 
     `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
-    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: vectors *pass* unchanged for
-    `warmup_steps` steps; the layer *collects* `buffer_size` vectors; rotation and codebooks *start* from them by
-    `ProductQuantizer`'s learner; then they *train*. The distortion is 0 until the start. In `eval()` nothing is
+    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: vectors "pass" unchanged for
+    `warmup_steps` steps; the layer "collects" `buffer_size` vectors; rotation and codebooks start from them by
+    `ProductQuantizer`'s learner; then they "train". The distortion is 0 until the start. In `eval()` nothing is
     trained, and vectors get the same codes as by `codes` and in the exported index.
 
     Parameters
@@ -241,13 +241,15 @@ class IndexingLayer(nn.Module):
         with "frozen".
     centroids: "average" (means of the vectors that chose them) or "gradient" (an ordinary parameter). Dead ones move
         next to used ones. Both average over 64 vectors a centroid, or over the given number: ("average", 4096).
-    warmup_steps, buffer_size, max_iter (of the start): see above; vectors are collected until there are enough
-        for every centroid.
+    warmup_steps, buffer_size, max_iter: see above; the last is of the start. Vectors are collected until there are
+        enough for every centroid.
     rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
         steps after an early start did best with 0.1.
     random_state: seed of the start.
 
-    Attributes: `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
+    Attributes
+    ----------
+    `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
     autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
