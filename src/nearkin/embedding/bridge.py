@@ -125,7 +125,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         rows = np.asarray(validate_vectors(self, X), np.float32)
         if len(self.first_) and np.array_equal(rows[: len(self.first_)], self.first_):
             raise ValueError(
-                "X begins with the vectors of y of fit, which are there already: Bridge maps the vectors X of fit to y; "
+                "X begins with the vectors y of fit, which are there already: Bridge maps the vectors X of fit to y; "
                 "type fit(X, y) with the new encoder's vectors first"
             )
         return rows @ self.map_ + self.offset_
