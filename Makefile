@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check matrix faults bench peers lowest docs release clean
+.PHONY: demo test check matrix faults bench peers lowest docs referees release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo --overwrite
@@ -61,6 +61,14 @@ docs: $(DEV)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	$(BIN)/python -m pagefind --site docs/_build --exclude-selectors .headerlink --silent
 	@echo "Docs: docs/_build/index.html; searched with excerpts: $(BIN)/python -m http.server --directory docs/_build"
+
+# pyproject.toml and the repository as other projects' checks read them; deptry looks at the packages of .venv.
+referees: $(DEV)
+	$(PYTHON) -m venv .release/referees
+	.release/referees/bin/python -m pip $(PIP) deptry 'sp-repo-review[cli]' validate-pyproject
+	.release/referees/bin/validate-pyproject pyproject.toml
+	.release/referees/bin/repo-review .
+	PYTHONPATH=$$($(BIN)/python -c "import site; print(*site.getsitepackages())") .release/referees/bin/deptry src
 
 # The wheel and the source distribution in dist/, checked; the wheel is tried in an environment of its own. Nothing is
 # uploaded. The version is that of src/nearkin/__init__.py.
