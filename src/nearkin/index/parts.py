@@ -46,16 +46,17 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 
 
 def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quantizer, Norms | None]:
-    """The quantizer, or its copy fitted on X, or product codes of that many bytes, and the levels of norms that it
+    """The quantizer, or its copy fitted on X, or the codec chosen for that many bytes, and the levels of norms that it
     chose; ValueError for one that was fitted on vectors of another norm."""
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
-    from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
+    from nearkin.quantization.plain import PlainCode
+    from nearkin.quantization.sized import SizedCode, fitted_code
 
     if isinstance(quantizer, int | np.integer):
-        quantizer = cast(Quantizer, ProductCode(quantizer, metric=metric, random_state=0))
+        quantizer = cast(Quantizer, PlainCode(quantizer, metric=metric, random_state=0))
     try:
         if isinstance(quantizer, SizedCode):
             raise NotFittedError

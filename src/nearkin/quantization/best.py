@@ -118,10 +118,11 @@ class Screening:
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
         return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
-    def run(self, candidate: Candidate) -> Short:
-        """Fit on the training vectors, and find the neighbours of the held-out queries without rescoring."""
+    def run(self, candidate: Candidate, **settings: object) -> Short:
+        """Fit on the training vectors, with `settings` of a short fit, and find the neighbours of the held-out queries
+        without rescoring."""
         started, held = time.perf_counter(), self.held
-        fitted, norms = self.fitted(candidate.unfitted(**_SHORT), self.train)
+        fitted, norms = self.fitted(candidate.unfitted(**(settings or _SHORT)), self.train)
         seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
         fitted.add_to(index, held.rows)
         n_bytes = index.sa_code_size() + (norms is not None)

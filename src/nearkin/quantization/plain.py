@@ -1,0 +1,115 @@
+"""The code of `nk.Index.build(X, n_bytes)`: the best of those made in three times the time of a product quantizer.
+
+Time is predicted, not measured, so that the same rows give the same code on any machine however busy.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, draw_seed
+from nearkin._distributed import current
+from nearkin._types import ArrayLike, Seed
+from nearkin.contracts import Callback, Fittable, VectorCodes, ignore
+from nearkin.linalg.norms import Norms
+from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
+from nearkin.metrics.trial import ROWS, HeldOut, Trial, held_out
+from nearkin.quantization.best import Screening
+from nearkin.quantization.candidates import NORMS, PRODUCT, Candidate, candidate, sums
+from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
+from nearkin.statistics import shared_generator, whole_rows
+
+_TIMES = 3  # as long as a product quantizer takes to learn and to encode
+_ROWS = 65_536  # of a fit, at most
+_SHORT, _SHORT_ROUNDS = 2_048, 4  # rows and rounds of the fits that are compared
+# of sums of centroids: GIST in 16 bytes keeps .6579, with 14 rounds .6621 in 1.5 times the time, with 4 .6526
+_SUMS: dict[str, Any] = {"max_iter": 7, "beam_size": 5}
+_LONGEST = 8  # most codebooks of a part
+
+
+@dataclass(eq=False, repr=False)
+class PlainCode(SizedCode):
+    """A code of `n_bytes` bytes a row: a product code or a sum of centroids, with the norm of each row in one of the
+    bytes or not. `metric` is the index's; `random_state`.
+
+    Short fits are compared by the recall of held-out rows (`Trial`): product codes first, of which the better form
+    decides about the norm; then a sum of centroids, if learning it from a quarter of the vectors at least and encoding
+    all of them is predicted to end within three times the time of product codes. It learns from as many as that leaves
+    time for. Else, of fewer than about 5,000 vectors or more than some 100,000, among several processes, and by "ip",
+    where queries are seldom like vectors, it is a product code.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    >>> PlainCode(4, random_state=0).fit(X).encode(X).shape
+    (500, 4)
+    """
+
+    n_bytes: int = 8
+    _: KW_ONLY
+    metric: str = "l2"
+    random_state: Seed = None
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
+    ) -> VectorCodes:
+        """The fitted code of rows X (n, d), of length 1 already for "cosine"; `queries` (q, d) decide instead of rows
+        held out. `callback` is that of the last fit. ValueError or TypeError for what cannot be used."""
+        n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
+        check_choice(self.metric, "metric", ("l2", "ip", "cosine"))
+        product = ProductCode(n_bytes, metric=self.metric, random_state=self.random_state)
+        n, d = np.asarray(X).shape
+        long = None if current().size > 1 or self.metric == "ip" else _sum_of(n_bytes, d)
+        if long is None or _rows_left(long, n, d) < max(_SHORT, min(n, _ROWS) // 4):
+            found, self.norms_ = fitted_code(product, X, queries=queries, callback=callback)
+            return cast(VectorCodes, found)
+        X = check_magnitude(whole_rows(self, X))
+        asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
+        generator = shared_generator(self.random_state)
+        seed, rows = draw_seed(generator), generator.permutation(len(X))
+        winner = self._winner(X[rows[: ROWS + _SHORT + OF_TRIALS.queries]].astype(np.float32), n, asked, seed)
+        most = _ROWS if winner.chain == 1 else min(_ROWS, _rows_left(winner, n, d))
+        chosen = X if most >= len(X) else X[np.sort(rows[:most])]
+        found, self.norms_ = fitted_code(cast(Fittable, winner.unfitted()), chosen, callback=callback)
+        return cast(VectorCodes, found)
+
+    def _winner(self, sample: np.ndarray, n: int, queries: np.ndarray | None, seed: int) -> Candidate:
+        """The candidate of the highest recall of rows (m, d), of n in random order. A row's part in what is learned
+        falls with their number, so that only a share of the rows to be found is learned from."""
+        asked, rows = held_out(sample, queries)
+        share = _SHORT / min(n, _ROWS)
+        learned = int(min(_SHORT, share / (1 - share) * (len(rows) - _SHORT)))
+        held = HeldOut.of(rows[_SHORT - learned :], asked, "l2" if self.metric == "l2" else "ip")
+        screening, trial, made = Screening(rows[:_SHORT], held, None, share), Trial[str](), dict[str, Candidate]()
+
+        def judged(name: str) -> None:
+            made[name] = candidate(name, self.n_bytes, metric=self.metric, seed=seed, **_SUMS)
+            short = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"])
+            trial.add(name, short.values, made[name].chain)
+
+        norms = self.metric != "cosine" and self.n_bytes > 1 and Norms.shared(sample) is None
+        for name in (PRODUCT, PRODUCT + NORMS)[: 1 + norms]:
+            judged(name)
+        for ending in (NORMS, "") if trial.winner().endswith(NORMS) else ("",):
+            size = self.n_bytes - bool(ending)
+            if (long := _sum_of(size, sample.shape[1])) is not None:
+                judged(long.name + ending)
+                if not size % long.chain:
+                    break  # else a byte is left over, and may not be with the other ending
+        return made[trial.winner()]
+
+
+def _sum_of(n_bytes: int, d: int) -> Candidate | None:
+    """The shortest sum of centroids that leaves the fewest of the bytes over, of those that are short enough; None
+    where product codes of the size cannot exist."""
+    listed = sums(n_bytes) if n_bytes <= d else {}
+    short = {name: n_bytes % chain for name, (_, chain) in listed.items() if chain <= _LONGEST}
+    return candidate(min(short, key=lambda name: short[name]), n_bytes) if short else None
+
+
+def _rows_left(one: Candidate, n: int, d: int) -> int:
+    """From how many of n rows of d columns, all of which are encoded, a sum of centroids may learn."""
+    rounds = min(n, _ROWS) + min(3 * n, 30_000) + 0.2 * n  # of product codes: of the fit, its starts, and encoding
+    fast, slow = d + 400, d + 1_000  # what a row costs in a round of product codes, and of a sum
+    spare = _TIMES * rounds * fast - _SHORT * (11 * fast + 7 * slow)
+    each, encoding = 3.6 + 0.6 * one.chain, 0.4 + 0.08 * one.chain
+    return int((spare / slow - encoding * n) / each)

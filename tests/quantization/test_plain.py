@@ -1,0 +1,105 @@
+"""`Index.build(X, n_bytes)`: the code of the highest recall that is made in three times the time of product codes."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.quantization import plain
+from nearkin.quantization.best import Screening, Short
+from nearkin.quantization.plain import PlainCode
+from nearkin.quantization.sized import ProductCode, WithNorms
+
+N, D = 1500, 24
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    """Rows of different norms."""
+    return (rng.normal(size=(N, D)) * rng.gamma(2, size=(N, 1))).astype(np.float32)
+
+
+def fitted(monkeypatch: pytest.MonkeyPatch, made: PlainCode, X: np.ndarray, recalls: dict[str, float]):
+    """What is fitted, on how many rows, if the short fits have these recalls; and the names of these fits."""
+    heard, seen = list[str](), []
+
+    def run(screening: Screening, one, **settings: object) -> Short:
+        heard.append(one.name)
+        return Short(np.full(len(screening.held.queries), recalls.get(one.name, 0.0)), 8, 0.0)
+
+    monkeypatch.setattr(plain, "_SHORT", 300)  # else it takes 5,000 rows
+    monkeypatch.setattr(Screening, "run", run)
+    monkeypatch.setattr(
+        plain, "fitted_code", lambda quantizer, X, **_: seen.append((quantizer, len(X))) or (None, None)
+    )
+    made.fit(X)
+    return *seen[0], heard
+
+
+@pytest.mark.parametrize(
+    ("recalls", "n_bytes", "norms"),
+    [
+        ({"product": 0.5, "product-norms": 0.4, "product-residual": 0.5}, None, False),  # the cheaper of equals
+        ({"product": 0.5, "product-norms": 0.6, "residual-norms": 0.6}, None, True),
+        ({"product": 0.5, "product-norms": 0.4, "product-residual": 0.6}, (2, 4), False),
+        (
+            {"product": 0.5, "product-norms": 0.6, "residual-norms": 0.7},
+            (1, 7),
+            True,
+        ),  # 7 bytes in two parts leave one,
+    ],
+)
+def test_the_short_fits_decide(monkeypatch, X, recalls, n_bytes, norms) -> None:
+    code, rows, heard = fitted(monkeypatch, PlainCode(8, random_state=0), X, recalls)
+    assert heard[:2] == ["product", "product-norms"]
+    assert len(heard) == 3
+    assert isinstance(code, WithNorms) is norms
+    code = code.quantizer if norms else code
+    if n_bytes is None:
+        assert (type(code), code.n_subspaces, rows) == (nk.ProductQuantizer, 8 - norms, N)
+    else:
+        assert (code.n_splits, code.n_codebooks) == n_bytes
+        assert rows <= N
+
+
+def test_where_a_norm_leaves_a_byte_over_a_sum_without_it_is_tried_too(monkeypatch, X) -> None:
+    heard = fitted(monkeypatch, PlainCode(12), X, {"product-norms": 0.6})[2]
+    assert heard[2:] == ["product-residual-norms", "product-residual"]
+
+
+def test_rows_of_one_norm_need_no_byte(monkeypatch, X) -> None:
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for metric in ("cosine", "l2"):
+        assert fitted(monkeypatch, PlainCode(8, metric=metric, random_state=0), unit, {})[2] == [
+            "product",
+            "product-residual",
+        ]
+
+
+def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> None:
+    for made, rows in (
+        (PlainCode(8, metric="ip"), X), (PlainCode(1), X), (PlainCode(8), X[:600]), (PlainCode(25), X)
+    ):  # fmt: skip
+        code, _, heard = fitted(monkeypatch, made, rows, {})
+        assert (type(code), heard) == (ProductCode, []), made
+
+
+def test_sums_learn_from_what_time_allows() -> None:
+    """The work is predicted from numbers of rows and columns alone, and grows beyond product codes' with all rows."""
+    one = plain._sum_of(16, 128)
+    rows = {n: plain._rows_left(one, n, 128) for n in (1_000, 10_000, 60_000, 10**6)}
+    assert rows[1_000] < 0 > rows[10**6]
+    assert plain._SHORT < rows[10_000] < 10_000 < rows[60_000] < 60_000
+    assert plain._rows_left(one, 10_000, 784) > rows[10_000]  # a rotation of many columns takes product codes longer
+
+
+def test_an_index_keeps_within_its_bytes(monkeypatch, X) -> None:
+    def run(screening: Screening, one, **settings: object) -> Short:
+        return Short(np.full(len(screening.held.queries), one.chain + one.name.endswith("-norms")), 0, 0.0)
+
+    monkeypatch.setattr(plain, "_SHORT", 300)
+    monkeypatch.setattr(Screening, "run", run)
+    monkeypatch.setitem(plain._SUMS, "max_iter", 0)
+    index = nk.Index.build(X[:, :8], 3)
+    assert (type(index.quantizer), index.quantizer.n_codebooks) == (nk.quantization.ResidualQuantizer, 2)
+    assert (index.norms.n_bytes, index.bytes_per_vector) == (1, 3)
+    assert index.search(X[:20, :8], 5)[1].shape == (20, 5)
