@@ -138,6 +138,9 @@ class IDSelectorBitmap(IDSelector):
 class SearchParametersIVF(SearchParameters):
     def __init__(self, *, sel: IDSelector = ..., nprobe: int = ...) -> None: ...
 
+class IndexRefineSearchParameters(SearchParameters):
+    def __init__(self, *, k_factor: float = ...) -> None: ...
+
 class DirectMap:
     NoMap: int
     Array: int
@@ -242,6 +245,9 @@ class IndexProductResidualQuantizerFastScan(IndexAdditiveQuantizerFastScan):
 class IndexPQFastScan(IndexFastScan):
     pq: ProductQuantizer
     def __init__(self, d: int, M: int, nbits: int, metric: int = ..., bbs: int = ...) -> None: ...
+
+class IndexRefine(Index):
+    def __init__(self, base_index: Index, refine_index: Index) -> None: ...
 
 class IndexIVF(Index):
     nlist: int

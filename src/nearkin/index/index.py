@@ -526,8 +526,8 @@ class Index:
 
     def _change(self, X: np.ndarray, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
-        self._searched.forget()
         before, kept, norms = len(self), self.kept, self.norms
+        self._searched.forget(int(after.gone[0]) if len(after.gone) else before)
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
         if len(X):
             kept, norms = None if kept is None else kept.with_rows(X), self._norms_with(X)

@@ -27,6 +27,7 @@ import numpy as np
 
 from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
 from nearkin._types import ArrayLike
+from nearkin.index.coarse_scan import CoarseScan, serves
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
@@ -150,6 +151,10 @@ class Kept:
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
+        self._coarse: tuple[int, CoarseScan] | None = None
+
+    def __reduce__(self) -> tuple[type["Kept"], tuple[()]]:
+        return Kept, ()  # a copy of an index fills its own
 
     def once(self, name: str, index: faiss.Index, make: Callable[[], Made]) -> Made:
         """The cached result of `make` for this index and its number of vectors; made again if FAISS's index was changed
@@ -170,9 +175,20 @@ class Kept:
         shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
         return (rows - shift) * used if shift.any() or not used.all() else rows
 
-    def forget(self) -> None:
-        """Clear the cache."""
+    def coarse(self, inner: faiss.IndexPQ) -> CoarseScan:
+        """The scan for candidates among the rows of this index."""
+        known = self._coarse
+        if known is None or known[0] != int(inner.this):
+            known = self._coarse = int(inner.this), CoarseScan()
+        return known[1]
+
+    def forget(self, first: int = 0) -> None:
+        """Clear what follows from the rows from `first` on."""
         self._made.clear()
+        if self._coarse is not None and first:
+            self._coarse[1].cut(first)
+        else:
+            self._coarse = None
 
 
 def _places(inner: faiss.IndexIVF) -> np.ndarray:
@@ -211,7 +227,7 @@ def nearest(
     if isinstance(index, faiss.IndexPreTransform):
         asked = index.chain.at(0).apply(asked)
     if allowed is None:
-        scores, positions = _of_all(scan, asked, k, kept, ranking is not None)
+        scores, positions = _of_all(scan, asked, k, kept, wanted)
     else:
         scores, positions = _among(scan, asked, k, allowed, kept)
     if ranking is not None:
@@ -220,11 +236,13 @@ def nearest(
     return scores, positions
 
 
-def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, ranked: bool) -> Found:
-    """Search all rows; `ranked` if they will be rescored."""
+def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
+    """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = _without_norms(scan, Q, k, kept) if scan.without_norm else None
-        if ranked and scan.products and not scan.lists and _decoding_pays(len(Q), scan):
+        if found is None and serves(scan.inner, wanted):
+            found = kept.coarse(scan.inner).search(scan.inner, Q, k, wanted)
+        if found is None and k > wanted and scan.products and not scan.lists and _decoding_pays(len(Q), scan):
             found = _flat(scan, Q, k, kept)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
     scores, positions = found or scan.inner.search(Q, k)

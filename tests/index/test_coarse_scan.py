@@ -1,0 +1,108 @@
+"""Candidates by four bits a byte find what FAISS finds by all bytes, its slow twin."""
+
+import pickle
+from functools import cache
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from nearkin import Index, ProductQuantizer
+from nearkin._faiss import innermost
+from nearkin.index.coarse_scan import CoarseScan, merged, serves
+from nearkin.quantization import AxisQuantizer
+
+ROWS = (np.random.default_rng(0).normal(size=(4_600, 24)) / np.sqrt(np.arange(1, 25))).astype(np.float32)
+X, MORE, Q = ROWS[:3_000], ROWS[3_000:4_000], ROWS[4_000:]  # queries enough for coarse codes
+MADE = {"axis": AxisQuantizer(12), "odd": AxisQuantizer(11)}
+MADE["product"] = ProductQuantizer(12, 256, rotation=None, max_iter=1, random_state=0)
+
+
+@cache
+def fitted(name: str) -> AxisQuantizer | ProductQuantizer:
+    return MADE[name].fit(X)
+
+
+def same(index: Index, k: int = 10) -> float:
+    """The share of plain FAISS's neighbours that the index finds with coarse codes; scores are the same."""
+    inner = innermost(index.faiss_index)
+    chain = index.faiss_index
+    turned = chain.chain.at(0).apply(Q) if isinstance(chain, faiss.IndexPreTransform) else Q
+    assert index._searched.coarse(inner).search(inner, turned, k, k) is not None
+    (scores, ids), (expected, positions) = index.search(Q, k), index.faiss_index.search(Q, k)
+    theirs = index.row_ids[positions]
+    np.testing.assert_allclose(scores[ids == theirs], expected[ids == theirs], 1e-4, 1e-4)
+    return float((ids[:, :, None] == theirs[:, None]).any(axis=2).mean())
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+@pytest.mark.parametrize("name", MADE)
+def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
+    assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
+
+
+def test_rows_may_come_go_and_change(tmp_path: Path) -> None:
+    index = Index.build(X, fitted("axis"), ids=np.arange(len(X)) + 7)
+    changes = (
+        lambda: index.add(MORE, np.arange(10_000, 11_000)),
+        lambda: index.remove(np.arange(407, 1_007)),
+        lambda: index.update(np.arange(10_000, 10_010), X[:10]),
+        lambda: index.remove(index.row_ids[-33:]),
+        lambda: index.remove(index.row_ids[:1]),
+    )
+    assert same(index) > 0.97
+    for change in changes:
+        change()
+        assert same(index) > 0.97
+    index.save(tmp_path / "index")
+    loaded = Index.load(tmp_path / "index")
+    assert same(loaded) > 0.97
+    np.testing.assert_array_equal(loaded.search(Q, 10)[1], index.search(Q, 10)[1])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(index)).search(Q, 10)[1], index.search(Q, 10)[1])
+
+
+def product_codes(books: np.ndarray, codes: np.ndarray) -> faiss.IndexPQ:
+    """An index of codes (n, M) of codebooks (M, 256, w)."""
+    index = faiss.IndexPQ(books.shape[0] * books.shape[2], len(books), 8)
+    faiss.copy_array_to_vector(books.ravel(), index.pq.centroids)
+    index.is_trained = True
+    index.add_sa_codes(codes)
+    return index
+
+
+@pytest.mark.parametrize(("far", "used"), [(3.0, True), (1e5, False)])
+def test_a_centroid_far_out_leaves_the_scan_to_faiss(far: float, used: bool, rng: np.random.Generator) -> None:
+    """Tables of 8 bits hold either it or the others."""
+    books = rng.normal(size=(12, 256, 2)).astype(np.float32)
+    books[:, :16] = np.arange(16)[:, None] % 2 * far
+    inner = product_codes(books, rng.integers(0, 256, (4_000, 12), dtype=np.uint8))
+    asked = rng.normal(size=(500, 24)).astype(np.float32)
+    assert serves(inner, 10)
+    assert (CoarseScan().search(inner, asked, 10, 10) is not None) == used
+
+
+def test_few_queries_and_a_second_thread_do_not_wait_for_coarse_codes() -> None:
+    index, scan = Index.build(X, fitted("product")), CoarseScan()
+    inner = innermost(index.faiss_index)
+    assert scan.search(inner, Q[:1], 10, 10) is None
+    with scan._lock:
+        assert scan.search(inner, Q, 10, 10) is None
+    assert scan.search(inner, Q, 10, 10) is not None
+    assert scan.search(inner, Q[:1], 10, 10) is not None
+
+
+def test_equal_rows_have_answers(rng: np.random.Generator) -> None:
+    index = Index.build(np.repeat(X[:1], 4_000, axis=0), fitted("axis"))
+    for _ in range(2):
+        scores, ids = index.search(Q, 10)
+        assert (ids >= 0).all()
+        np.testing.assert_allclose(scores, scores[:, :1].repeat(10, axis=1), rtol=1e-5)
+
+
+def test_every_centroid_has_the_nearest_of_sixteen(rng: np.random.Generator) -> None:
+    books = rng.normal(size=(3, 256, 2)).astype(np.float32)
+    means, numbers = merged(books)
+    apart = np.square(books[:, :, None] - means[:, None]).sum(axis=3)
+    np.testing.assert_array_equal(apart.argmin(axis=2), numbers)
+    assert apart.min(axis=2).mean() < 0.2 * np.square(books).sum(axis=2).mean()
