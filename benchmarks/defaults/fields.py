@@ -28,6 +28,7 @@ def features(way: str) -> tuple[str, str]:
 PROBLEMS_OF = {
     "embedding.ordinal.answers": ("STE, dimension chosen", "STE, dimension chosen, a tenth wrong"),
     "embedding.ordinal.objective": STE,
+    "embedding.ordinal.objective.extra": ("STE in the plane", "STE in the plane, a tenth wrong"),
     "embedding.ordinal.objective.starts": ("STE in the plane", "STE in the plane, a tenth wrong"),
     "embedding.ordinal.questions": ("questions, plane", "questions, clusters"),
     "embedding.two_tower.als": features("all pairs"),

@@ -47,7 +47,8 @@ class Run:
     """Limits and callback of an iterative solver.
 
     max_iter: maximum number of steps, in the solver's unit (epochs, sweeps, iterations).
-    tol: stop when a step lowers the objective by less than this share of it; 0 for never.
+    tol: stop when a step lowers the objective by less than this share of it, or of `floor` if that is larger; 0 for
+        never.
     callback: called after every step.
     validate: a function of the point, smaller is better; the solver then returns the best point visited.
     """
@@ -56,6 +57,7 @@ class Run:
     tol: float = 0.0
     callback: Callback | None = None
     validate: Callable[[np.ndarray], float] | None = None
+    floor: float = 0.0
 
 
 @runtime_checkable

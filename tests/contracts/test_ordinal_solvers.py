@@ -14,6 +14,7 @@ ON_SUMS = {
     "svrg-sbb": SVRG(),
     "svrg-sbb b=7": SVRG(batch_size=7),
     "svrg-sbb0": SVRG(epsilon=0.0),
+    "svrg geometric": SVRG(step="geometric"),
     "svrg-sbb-modular": SVRG(restart=4),
     "svrg": SVRG(step=0.3),
     "sgd": SGD(),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin.contracts import Run
-from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
 from nearkin.solvers.finite_sum import Monitor
 from tests.solvers.problems import least_squares
 
@@ -44,21 +44,6 @@ def test_convergence_is_noticed_early():
     assert solution.n_epochs < 50
 
 
-def test_a_sequence_numbers_epochs_through():
-    seen = []
-    sequence = Sequential(AdaGrad(), SVRG(), n_first=3)
-    solution = sequence.minimize(
-        least_squares(),
-        np.zeros((4, 1)),
-        Run(9, callback=lambda step, record: seen.append((step, record["total"]))),
-    )
-    assert seen == [(step, 9) for step in range(1, 10)]
-    assert [record["step"] for record in solution.history] == list(range(1, 10))
-    assert len(solution.steps) == solution.n_epochs == 9
-    short = sequence.minimize(least_squares(), np.zeros((4, 1)), Run(2, tol=1e-4))
-    assert short.n_epochs == 2
-
-
 @pytest.mark.parametrize(
     ("solver", "options", "text"),
     [
@@ -86,3 +71,12 @@ def test_tolerance_is_per_epoch(last):
         at = min(last, 10)
         monitor.stop(at, np.array([0.5 / (1 + 0.01 * (at - 5))]))
         assert (monitor.status == "converged") == converges, (last, tol, monitor.status)
+
+
+def test_tolerance_is_relative_to_a_floor():
+    ends = []
+    for floor in (0.0, 1.0):
+        monitor = Monitor(lambda x: float(x[0]), Run(20, tol=0.01, floor=floor), np.array([0.1]))
+        monitor.stop(5, np.array([0.06]))  # 8 % of .1 an epoch, .8 % of the floor
+        ends.append(monitor.status)
+    assert ends == ["", "converged"]

@@ -8,7 +8,7 @@ import pytest
 
 from nearkin.contracts import Run
 from nearkin.solvers import SGD, SVRG, VarianceReduced
-from nearkin.solvers.finite_sum import probe_step, sbb_step
+from nearkin.solvers.finite_sum import geometric_step, probe_step, sbb_step
 from tests.solvers.problems import LeastSquares, least_squares
 
 
@@ -28,6 +28,14 @@ def test_step_on_the_papers_example_1():
         assert sbb_step(dx, curvature * dx, 0.1) == pytest.approx(wanted)
     assert sbb_step(np.eye(3)[1], np.zeros(3), 0.0) == np.inf
     assert sbb_step(np.zeros(3), np.zeros(3), 0.1) == 0.0
+
+
+def test_the_geometric_step_is_the_mean_of_two():
+    """Barzilai and Borwein's steps <dx, dx> / <dx, dy> = 4 / 2 and <dx, dy> / <dy, dy> = 2 / 10, epsilon 0 and .5."""
+    dx, dy = np.array([2.0, 0.0]), np.array([1.0, 3.0])
+    assert geometric_step(dx, dy, 0.0) == pytest.approx(np.sqrt(4 / 2 * 2 / 10))
+    assert geometric_step(dx, dy, 0.5) == pytest.approx(2 / (np.sqrt(10) + 1))
+    assert (geometric_step(dx, 0 * dy, 0.0), geometric_step(0 * dx, dy, 0.1)) == (np.inf, 0.0)
 
 
 class Saddle(LeastSquares):

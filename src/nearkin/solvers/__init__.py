@@ -10,7 +10,6 @@ from nearkin.solvers.finite_sum import Objective as Objective
 from nearkin.solvers.finite_sum import Plain as Plain
 from nearkin.solvers.finite_sum import RowScaled as RowScaled
 from nearkin.solvers.finite_sum import Rule as Rule
-from nearkin.solvers.finite_sum import Sequential as Sequential
 from nearkin.solvers.finite_sum import Snapshot as Snapshot
 from nearkin.solvers.finite_sum import Solution as Solution
 from nearkin.solvers.finite_sum import Solver as Solver

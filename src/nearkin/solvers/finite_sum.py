@@ -8,7 +8,7 @@ for all of them and can run gradient and update in one compiled loop.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ import scipy.optimize
 
 from nearkin import _check
 from nearkin._types import Record
-from nearkin.contracts import Callback, Run
+from nearkin.contracts import Run
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Solver(Protocol):
 class Monitor:
     """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
     The objective is evaluated every 5 epochs, and after each one for a callback, which does not change the run. It has
-    converged when the objective fell by less than `tol` per epoch, relative to itself."""
+    converged when the objective fell by less than `tol` per epoch, relative to itself or `floor`."""
 
     def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
         self._value, self._run = value, run
@@ -159,7 +159,7 @@ class Monitor:
                 self.status = "diverged"
             elif due:
                 epochs = (epoch - 1) % DEFAULTS.interval + 1
-                if abs(self._last - value) <= self._run.tol * epochs * abs(value):
+                if abs(self._last - value) <= self._run.tol * epochs * max(abs(value), self._run.floor):
                     self.status = "converged"
                 self._last = value
         if epoch >= self._run.max_iter and not self.status:
@@ -197,8 +197,8 @@ def _epochs(
         return monitor.finish(x)
 
 
-def _check_steps(step: float | str, automatic: str, epsilon: float) -> None:
-    if step != automatic:
+def _check_steps(step: float | str, automatic: tuple[str, ...], epsilon: float) -> None:
+    if step not in automatic:
         _check.check_real(step, "step", above=0.0)
     _check.check_real(epsilon, "epsilon", low=0.0)
 
@@ -227,6 +227,16 @@ def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
     return square / bottom if bottom > 0.0 else float("inf")
 
 
+def geometric_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
+    """|dx| / (|dy| + epsilon |dx|), the geometric mean of Barzilai and Borwein's two steps; 0 if dx is zero. It is
+    shorter than `sbb_step` where dx and dy point apart: on answers without errors the loss then falls steadily."""
+    length, change = (float(np.linalg.norm(d.astype(np.float64))) for d in (dx, dy))
+    bottom = change + epsilon * length
+    if length == 0.0:
+        return 0.0
+    return length / bottom if bottom > 0.0 else float("inf")
+
+
 def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
     """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient.
 
@@ -242,11 +252,12 @@ def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon:
 
 
 def _next_step(step: float | str, problem: Objective, now: Snapshot, before: Snapshot | None, epsilon: float) -> float:
-    if step != "sbb":
+    if step not in ("sbb", "geometric"):
         return float(step)
     if before is None:
         return probe_step(problem, now.x, now.gradient, epsilon)
-    return sbb_step(now.x - before.x, now.gradient - before.gradient, epsilon)
+    rule = sbb_step if step == "sbb" else geometric_step
+    return rule(now.x - before.x, now.gradient - before.gradient, epsilon)
 
 
 @dataclass(frozen=True)
@@ -264,7 +275,7 @@ class SVRG:
     restart: probe a new first step every `restart` epochs: the modules of Algorithm 2 (None: never).
     draws: "cyclic" takes the terms one after another in the sum's order, which is faster; "uniform" draws each with
         replacement by `random_state`, as Algorithm 1 is printed.
-    capped: keep an SBB step below n_inner times the sum's `largest_step`. With few terms per coordinate Theorem 2's
+    capped: keep such a step below n_inner times the sum's `largest_step`. With few terms per coordinate Theorem 2's
         condition (24) on m fails, and single terms overshoot although eta suits their mean. False: as in the paper.
 
     As printed, Algorithm 1 multiplies the inner step with x_t where u_t is meant. It returns a random iterate, which
@@ -281,7 +292,7 @@ class SVRG:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        _check_steps(self.step, "sbb", self.epsilon)
+        _check_steps(self.step, ("sbb", "geometric"), self.epsilon)
         _check_draws(self.draws, self.random_state)
         _check.check_integer(self.batch_size, "batch_size", low=1)
         for name in ("n_inner", "restart"):
@@ -299,7 +310,7 @@ class SVRG:
             if self.restart and (epoch - 1) % self.restart == 0:
                 before = None
             eta = _next_step(self.step, problem, now, before, self.epsilon)
-            if self.step == "sbb" and self.capped:
+            if self.step in ("sbb", "geometric") and self.capped:
                 eta = min(eta, n_inner * problem.largest_step(self.batch_size))
             drawn = _draw(self.draws, self.random_state, epoch, problem.n_terms, n_inner)
             problem.walk(x, VarianceReduced(eta / n_inner, now, self.batch_size, n_inner, drawn))
@@ -324,7 +335,7 @@ class SGD:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        _check_steps(self.step, "auto", self.epsilon)
+        _check_steps(self.step, ("auto",), self.epsilon)
         _check_draws(self.draws, self.random_state)
         _check.check_real(self.decay, "decay", low=0.0)
 
@@ -371,38 +382,6 @@ class AdaGrad:
 
 
 @dataclass(frozen=True)
-class Sequential:
-    """`first` for `n_first` epochs, then `second` from its solution; epochs are numbered through."""
-
-    first: Solver
-    second: Solver
-    n_first: int = 8
-
-    def __post_init__(self) -> None:
-        _check.check_integer(self.n_first, "n_first", low=1)
-
-    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
-        """See `Solver`; with `run.validate` each part returns its best point."""
-        n_first = min(self.n_first, run.max_iter)
-
-        def renumbered(done: int) -> Callback | None:
-            """The run's callback with steps counted from `done` and the total of the whole run."""
-            if (callback := run.callback) is None:
-                return None
-            return lambda step, record: callback(done + step, {**record, "total": run.max_iter})
-
-        head = self.first.minimize(problem, x, replace(run, max_iter=n_first, tol=0.0, callback=renumbered(0)))
-        if head.status == "diverged" or run.max_iter == n_first:
-            return head
-        rest = replace(run, max_iter=run.max_iter - n_first, callback=renumbered(n_first))
-        tail = self.second.minimize(problem, head.x, rest)
-        later = [{**record, "step": n_first + record["step"]} for record in tail.history]
-        return replace(
-            tail, n_epochs=n_first + tail.n_epochs, history=head.history + later, steps=head.steps + tail.steps
-        )
-
-
-@dataclass(frozen=True)
 class GradientDescent:
     """x -= eta grad f(x); eta is a number or "sbb" (SVRG-SBB eq. 14 on successive iterates)."""
 
@@ -410,7 +389,7 @@ class GradientDescent:
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_steps(self.step, "sbb", self.epsilon)
+        _check_steps(self.step, ("sbb",), self.epsilon)
 
     def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
         """Minimize `problem` from x, which is not changed. An epoch is one full gradient."""

@@ -32,7 +32,7 @@ from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.data.formats.parquet import write_table
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
-from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, principal_axes
+from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, count_dimensions, principal_axes
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 from nearkin.solvers import Solver
@@ -105,9 +105,10 @@ class OrdinalEmbedding(BaseEstimator):
         other settings, such as `SVRG(restart=10)` (Algorithm 2).
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
     max_iter, tol: maximum number of epochs; the fit stops when the relative decrease of the objective in an epoch is
-        below `tol`.
-    n_init: number of random starts. Each runs for ten epochs, then the best one continues; "auto" is 4 up to 100,000
-        comparisons and 1 above.
+        below `tol`; for "ste" with solver "auto" relative to half the objective of equal points at least, because
+        without wrong answers the objective would fall for ever.
+    n_init: number of random starts. Each runs for ten epochs, then the best one continues; "auto" is 2 up to 100,000
+        comparisons, 4 where epochs do not begin in more dimensions ("gnmds", "soe", other solvers), and 1 above.
     scale: standard deviation of a start's coordinates.
     random_state: seed.
 
@@ -209,7 +210,7 @@ class OrdinalEmbedding(BaseEstimator):
         joined = answers.join(self.comparisons_, more)
         starts = self._starts(joined, rng)
         known = np.flatnonzero(_placed(self.comparisons_))
-        starts[0][known] = self.embedding_[known]  # `join` puts the known objects first
+        starts[0][known, : self.n_components_] = self.embedding_[known]  # `join` puts the known objects first
         self._learn(joined, starts, rng, callback=callback)
         return self
 
@@ -340,9 +341,11 @@ class OrdinalEmbedding(BaseEstimator):
         return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
 
     def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
-        count = DEFAULTS.starts if len(comparisons) <= DEFAULTS.few else 1
+        solver = self.solver if comparisons.events is None else "l-bfgs"
+        columns = count_dimensions(solver, self._loss(self.n_components_), self.n_components_)
+        count = DEFAULTS.starts * (1 if columns > self.n_components_ else 2) if len(comparisons) <= DEFAULTS.few else 1
         count = count if self.n_init == "auto" else int(self.n_init)
-        shape = comparisons.n_objects, self.n_components_
+        shape = comparisons.n_objects, columns
         return [rng.normal(0.0, self.scale, shape) for _ in range(count)]
 
     def _embed_quickly(self, rng: np.random.Generator) -> Callable[[Comparisons, int], np.ndarray]:

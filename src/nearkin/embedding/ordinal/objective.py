@@ -1,5 +1,6 @@
 """Comparisons as a problem for `nearkin.solvers`: two objectives, the solver by name, and several starts."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,7 @@ from nearkin._fields import counted
 from nearkin._types import Fields
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal import losses
-from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
+from nearkin.embedding.ordinal.losses import GNMDS, STE, T_STE, OrdinalLoss
 from nearkin.records import Comparisons, as_indices
 
 BLOCK = 4  # floats per block of a row, the unit of the passes in `losses`
@@ -123,7 +124,8 @@ class OrdinalObjective:
         """
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
-        return 1.0 / (DEFAULTS.most_curved * heaviest * shared * self.n_objects)
+        curved = DEFAULTS.most_curved / (4.0 if self.loss.code == T_STE else 1.0)
+        return 1.0 / (curved * heaviest * shared * self.n_objects)
 
     def walk(self, x: np.ndarray, rule: solvers.Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
@@ -218,18 +220,23 @@ class EventObjective:
 
 @dataclass(frozen=True)
 class Defaults:
-    """Tuned numbers of a fit (2026-11, benchmarks/ordinal: synthetic answers, clean and with 10 % flipped)."""
+    """Tuned numbers of a fit (2026-11: planted points, clusters, MNIST, music, eurodist; clean and with errors)."""
 
-    adagrad_epochs: int = 8  # at half the cost of SVRG's epochs; nears the optimum fastest, then SVRG-SBB ends lower
-    starts: int = 4  # random starts against local minima, most frequent in two dimensions
+    first_epochs: int = 8  # of a start, by AdaGrad for "ste" and "gnmds": half the cost of SVRG's, then SVRG ends lower
+    extra: int = 2  # dimensions more in the first epochs, so that objects pass each other
+    # random starts against local minima, most frequent in two dimensions; twice as many without extra dimensions
+    starts: int = 2
     # comparisons; above, to bound the time, one start, and choices="auto" takes those of one answer as separate
     few: int = 100_000
-    most_curved: float = 12.0  # inverse of `largest_step` in units of 1 / (n w); with 6 some runs diverged
+    # inverse of `largest_step` in units of 1 / (n w); with 6 some runs diverged. A quarter for "t-ste": music in eight
+    # dimensions errs .158 after 12 epochs in place of 60
+    most_curved: float = 12.0
 
 
+TRIAL_EPOCHS = 10  # of each start, the first ones included; then the best start continues
 DEFAULTS = Defaults()
 SOLVERS: dict[str, solvers.Solver] = {
-    "auto": solvers.SVRG(),  # after a few epochs of AdaGrad, for most losses; see `find_solver`
+    "auto": solvers.SVRG(),  # with other steps for most losses, after a few epochs of AdaGrad; see `find_solver`
     "svrg-sbb": solvers.SVRG(),
     "svrg": solvers.SVRG(step=1.0),
     "sgd": solvers.SGD(),
@@ -240,20 +247,22 @@ SOLVERS: dict[str, solvers.Solver] = {
 
 
 def find_solver(solver: str | solvers.Solver, loss: OrdinalLoss) -> solvers.Solver:
-    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is AdaGrad, which
-    needs no first step length, then SVRG-SBB, which reaches a lower loss. Losses that grow slowly ("ckl", "t-ste",
-    "soe") begin with SVRG-SBB: AdaGrad's first steps are too long for them."""
+    """The solver of that name, or `solver` itself; ValueError or TypeError for anything else. "auto" is SVRG with
+    geometric steps, which are steadier than SBB's, but too short where the loss has a kink ("gnmds", "soe")."""
     if isinstance(solver, str):
         name = _check.check_choice(solver, "solver", SOLVERS)
-        if name == "auto" and loss.code not in (CKL, T_STE, SOE):
-            return solvers.Sequential(solvers.AdaGrad(), solvers.SVRG(), DEFAULTS.adagrad_epochs)
-        return SOLVERS[name]
+        return solvers.SVRG(step="geometric") if name == "auto" and loss.has_model else SOLVERS[name]
     if not callable(getattr(solver, "minimize", None)):
         raise TypeError(
             f"solver is of type {type(solver).__name__}; it must be one of {', '.join(map(repr, SOLVERS))} or an object"
             " of nearkin.solvers, such as nk.solvers.SVRG(restart=10)"
         )
     return solver
+
+
+def count_dimensions(solver: str | solvers.Solver, loss: OrdinalLoss, n_components: int) -> int:
+    """Columns of a start: more than p where "auto" begins in more dimensions."""
+    return n_components + (DEFAULTS.extra if solver == "auto" and loss.has_model else 0)
 
 
 class Task:
@@ -271,7 +280,8 @@ class Task:
         self._p, n, weights = n_components, comparisons.n_objects, comparisons.weights
         events = comparisons.events if loss.has_model else None
         joint = solver == "auto" and events is not None
-        self._solver = find_solver("l-bfgs" if joint else solver, loss)
+        self._solver = self._first = find_solver("l-bfgs" if joint else solver, loss)
+        self._floor = 0.0
         if events is not None:
             if not isinstance(self._solver, solvers.LBFGS | solvers.GradientDescent):
                 raise ValueError(
@@ -286,46 +296,97 @@ class Task:
         line_search = isinstance(self._solver, solvers.LBFGS)  # which needs the digits of float64
         self._dtype = np.float64 if line_search else np.float32
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
+        if solver == "auto":
+            # AdaGrad needs no first step length. Losses that grow slowly do without: its first steps are too long.
+            self._first = solvers.AdaGrad() if loss.code in (GNMDS, STE) else self._solver
+            # STE's loss of answers without errors falls to zero for ever; half of what equal points have is enough
+            self._floor = 0.5 * n * math.log(2.0) if loss.code == STE else 0.0
         if solver == "svrg" and isinstance(self._solver, solvers.SVRG):
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
-            self._solver = replace(self._solver, step=min(1.0, longest))  # 1 suits most data, if single terms allow it
+            self._solver = self._first = replace(
+                self._solver, step=min(1.0, longest)
+            )  # 1 suits most data, if single terms allow it
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, solvers.Solution]:
-        """Run every start (n, p) for a few epochs, the best to the end, by validation if any; records have "start"."""
-        epochs = 10  # the choice is as good as after all epochs
-        trials = len(starts) * epochs if len(starts) > 1 else 0
-        total, trial = trials + run.max_iter, replace(run, max_iter=epochs, tol=0.0)
-        values = []
-        for number, start in enumerate(starts if trials else []):
-            X, solution = self.solve(start, trial, done=number * epochs, about={"total": total, "start": number})
-            values.append(solution.value if run.validate is None else run.validate(X))
-        best = int(np.argmin(values)) if values else 0
-        return self.solve(starts[best], run, done=trials, about={"total": total, "start": best})
+        """Run every start (n, q) for a few epochs, the best to the end, by validation if any; records have "start".
+
+        The first epochs take all q >= p columns, the others the p principal axes of the points found.
+        """
+        n_trial = min(run.max_iter, TRIAL_EPOCHS)
+        total = run.max_iter + (len(starts) - 1) * n_trial
+        found: list[tuple[np.ndarray, solvers.Solution]] = []
+        for number, start in enumerate(starts):
+            about = {"total": total, "start": number}
+            begun = self._begin(start, run, number * n_trial, about)
+            limit = n_trial if len(starts) > 1 else run.max_iter
+            tol = 0.0 if len(starts) > 1 else run.tol
+            found.append(self._continue(begun, replace(run, max_iter=limit, tol=tol), number * n_trial, about))
+        if len(starts) == 1:
+            return found[0]
+        values = [solution.value if run.validate is None else run.validate(X) for X, solution in found]
+        best = int(np.argmin(values))
+        done = (len(starts) - 1) * n_trial
+        return self._continue(found[best], run, done, {"total": total, "start": best})
+
+    def _begin(
+        self, start: np.ndarray, run: Run, done: int, about: Fields
+    ) -> tuple[np.ndarray, solvers.Solution | None]:
+        """The points (n, p) after the first epochs, if they take another solver or more columns."""
+        if self._first is self._solver and start.shape[1] == self._p:
+            return start, None
+        limits = replace(run, max_iter=min(run.max_iter, DEFAULTS.first_epochs), tol=0.0)
+        X, solution = self.solve(start, limits, solver=self._first, done=done, about=about)
+        return self._flat(X), solution
+
+    def _continue(
+        self, begun: tuple[np.ndarray, solvers.Solution | None], run: Run, done: int, about: Fields
+    ) -> tuple[np.ndarray, solvers.Solution]:
+        """`run` from points that have had some of its epochs."""
+        X, head = begun
+        if head is None:
+            return self.solve(X, run, done=done, about=about)
+        rest = run.max_iter - head.n_epochs
+        if rest == 0:
+            return X, replace(head, value=self._problem.value(pad_rows(X, self._dtype)), status="max_epochs")
+        X, tail = self.solve(X, replace(run, max_iter=rest), done=done + head.n_epochs, about=about)
+        history = head.history + [{**record, "step": head.n_epochs + record["step"]} for record in tail.history]
+        return X, replace(tail, n_epochs=head.n_epochs + tail.n_epochs, history=history, steps=head.steps + tail.steps)
+
+    def _flat(self, X: np.ndarray) -> np.ndarray:
+        """X (n, q) on its first p principal axes, or X if it has no more columns."""
+        return X if X.shape[1] == self._p else principal_axes(X, np.ones(len(X), bool))[:, : self._p]
 
     def solve(
-        self, start: np.ndarray, run: Run, *, done: int = 0, about: Fields | None = None
+        self,
+        start: np.ndarray,
+        run: Run,
+        *,
+        solver: solvers.Solver | None = None,
+        done: int = 0,
+        about: Fields | None = None,
     ) -> tuple[np.ndarray, solvers.Solution]:
-        """Embed from `start` (n, p): the points found (n, p) and the solver's report. The callback's steps count from
+        """Embed from `start` (n, q): the points found (n, q) and the solver's report. The callback's steps count from
         `done`, its records include `about`. Raises FloatingPointError if the run diverges."""
-        validate, callback, p = run.validate, run.callback, self._p
+        validate, callback, q = run.validate, run.callback, start.shape[1]
 
         def report(step: int, record: Fields) -> None:
             if callback is not None:
                 rest = {name: value for name, value in record.items() if name != "x"}
-                callback(done + step, {**rest, **(about or {}), "embedding": unpad_rows(record["x"], p)})
+                callback(done + step, {**rest, **(about or {}), "embedding": self._flat(unpad_rows(record["x"], q))})
 
         inner = replace(
             run,
+            floor=self._floor,
             callback=None if callback is None else report,
-            validate=None if validate is None else lambda x: validate(unpad_rows(x, p)),
+            validate=None if validate is None else lambda x: validate(unpad_rows(x, q)),
         )
-        solution = self._solver.minimize(self._problem, pad_rows(start, self._dtype), inner)
+        solution = (solver or self._solver).minimize(self._problem, pad_rows(start, self._dtype), inner)
         if solution.status == "diverged":
             raise FloatingPointError(
                 f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
                 "use a smaller step, or solver='svrg-sbb' or 'auto' with their bounded steps"
             )
-        return np.ascontiguousarray(unpad_rows(solution.x, p)), solution
+        return np.ascontiguousarray(unpad_rows(solution.x, q)), solution
 
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
