@@ -25,7 +25,8 @@ from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
-from nearkin.quantization.sized import ProductCode
+from nearkin.quantization import AxisQuantizer, ScalarQuantizer
+from nearkin.quantization.sized import ProductCode, WithNorms, fitted_code
 from nearkin.statistics import Shard
 from tests.processes import free_port
 
@@ -90,9 +91,15 @@ def codes() -> Arrays:
         found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
     pq.partial_fit(own(X))
     found["stream.books"] = pq.codebooks_
-    made = ProductCode(3, max_iter=2, random_state=0)
-    codes = made.fit(own(X)).encode(X)
-    return found | {"norms.codes": codes, "norms.levels": np.empty(0) if made.norms_ is None else made.norms_.levels}
+    for name, made in {
+        "chosen": ProductCode(3, max_iter=2, random_state=0),
+        "norms": WithNorms(nk.ProductQuantizer(2, 16, max_iter=2, random_state=0)),
+        "axis": AxisQuantizer(3),
+        "scalar": ScalarQuantizer(4),
+    }.items():
+        fitted, norms = fitted_code(made, own(X))
+        found |= {f"{name}.codes": fitted.encode(X), f"{name}.levels": np.empty(0) if norms is None else norms.levels}
+    return found
 
 
 def bits() -> Arrays:
