@@ -8,6 +8,7 @@ import torch
 
 from nearkin.quantization import IndexingLayer, optimizers
 
+STEPS = 300
 torch.manual_seed(0)
 users, items = torch.randn(500, 12), torch.randn(800, 12)
 liked = (users @ items.T).topk(5).indices  # the pairs to learn from: (500, 5)
@@ -17,7 +18,7 @@ def main() -> None:
     left, right = torch.nn.Linear(12, 32), torch.nn.Linear(12, 32)
     layer = IndexingLayer(32, n_subspaces=8, n_centroids=64, warmup_steps=50, buffer_size=2000)
     moving = optimizers(layer, [*left.parameters(), *right.parameters()], lr=1e-2)
-    for step in range(300):
+    for step in range(STEPS):
         i = torch.randint(500, (256,))
         j = liked[i, torch.randint(5, (256,))]
         quantized, distortion = layer(right(items[j]))

@@ -82,7 +82,7 @@ def test_the_graph_filter_is_its_formula(powers: tuple[float, float], rng: np.ra
 def test_every_rival_learns(label: str, grouped: tuple) -> None:
     train, test = grouped
     options = {name: axis.start for name, axis in RIVALS[label].axes.items()}
-    epochs = 12 if "margin" in options else 6  # few negatives exceed a margin
+    epochs = 8 if "margin" in options else 4  # few negatives exceed a margin
     P, Q, _ = fit_rival(RIVALS[label], Setting(options, 0.1, epochs), train, 8, 0)
     assert nk.metrics.ranking_metrics(P, Q, test, seen=train, k=4)["recall@4"] > 0.8
 

@@ -25,7 +25,8 @@ SMALL = {  # options of the longer ones, whose --out is a figure
     "sorting_flow": ["--etas", "0.05,0.5", "--time", "1", "--runs", "1"],
 }
 FEWER = {  # constants of the longer ones without options
-    "how_many_bytes": {"QUERIES": (0, 2)},
+    "how_many_bytes": {"QUERIES": (0,)},
+    "index_in_your_model": {"STEPS": 120},
     "one_optimizer": {"STEPS": 30},
     "rotate_before_rounding": {"STEPS": 60},
 }
