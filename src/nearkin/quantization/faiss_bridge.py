@@ -1,12 +1,13 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import faiss
 import numpy as np
 
-from nearkin._faiss import METRIC_TYPES, compared, innermost
-from nearkin.contracts import ScannedCodes, VectorCodes
+from nearkin._faiss import METRIC_TYPES, add_codes, compared, innermost
+from nearkin.contracts import ScannedCodes
 from nearkin.linalg.batch_free import nearest
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import ROWS, HeldOut, Trial
@@ -193,16 +194,23 @@ def scanned_rows(X: np.ndarray, metric: str, queries: np.ndarray | None = None) 
     return HeldOut.split(X[np.random.default_rng(0).permutation(len(X))[: ROWS + OF_TRIALS.queries]], queries, metric)
 
 
-def may_scan_fast(X: np.ndarray, quantizer: ScannedCodes, metric: str, queries: np.ndarray | None = None) -> bool:
-    """Whether the fast scan of its codes wins over the exact one, by vectors X (n, d) as `scanned_rows` takes them."""
-    held = scanned_rows(X, metric, queries)
-    exact, fast = (scan_recall(held, quantizer, quantizer.to_faiss(metric, fast_scan=fast)) for fast in (False, True))
-    return fast_scan_wins(exact, fast)
+def may_scan_fast(
+    X: np.ndarray, quantizer: ScannedCodes, metrics: Iterable[str], queries: np.ndarray | None = None
+) -> dict[str, bool]:
+    """By metric whether the fast scan of its codes wins over the exact one, by vectors X (n, d) as `scanned_rows` takes
+    them, which are encoded once."""
+    found, codes = dict[str, bool](), None
+    for metric in metrics:
+        held = scanned_rows(X, metric, queries)
+        codes = quantizer.faiss_codes(held.rows) if codes is None else codes
+        scans = (quantizer.to_faiss(metric, fast_scan=fast) for fast in (False, True))
+        found[metric] = fast_scan_wins(*(scan_recall(held, codes, index) for index in scans))
+    return found
 
 
-def scan_recall(held: HeldOut, quantizer: VectorCodes, index: faiss.Index) -> np.ndarray:
-    """The recall (q,) of an empty `index` of the quantizer, filled with the vectors."""
-    quantizer.add_to(index, held.rows)
+def scan_recall(held: HeldOut, codes: np.ndarray, index: faiss.Index) -> np.ndarray:
+    """The recall (q,) of an empty `index`, filled with the vectors' codes (n, bytes) as it stores them."""
+    add_codes(index, codes)
     inner = innermost(index)
     if isinstance(inner, faiss.IndexIVF):
         inner.nprobe = min(inner.nlist, _PROBES)

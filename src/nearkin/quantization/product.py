@@ -293,11 +293,10 @@ class ProductQuantizer(ReconstructingTransformer):
         """`fast_scan_`; several processes agree."""
         if self.n_centroids != faiss_bridge.SCANNED:
             return None
-        found: dict[str, bool] = {}
-        for metric in METRIC_TYPES:
-            allowed = not len(rows.X) or faiss_bridge.may_scan_fast(rows.X, self, metric, rows.queries)
-            found[metric] = all(rows.shard.group.exchange(allowed))
-        return found
+        own = dict.fromkeys(METRIC_TYPES, True)  # of a process without rows
+        own |= faiss_bridge.may_scan_fast(rows.X, self, METRIC_TYPES, rows.queries) if len(rows.X) else {}
+        ranks = rows.shard.group.exchange(own)
+        return {metric: all(rank[metric] for rank in ranks) for metric in METRIC_TYPES}
 
     @property
     def _padding(self) -> int:

@@ -120,7 +120,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self._learn_norms(X, generator)
         elif self.n_centroids == faiss_bridge.SCANNED:
             asked = None if queries is None else _check.check_queries(queries, X.shape[1])
-            self.fast_scan_ = faiss_bridge.may_scan_fast(X, self, "ip", asked)
+            self.fast_scan_ = faiss_bridge.may_scan_fast(X, self, ["ip"], asked)["ip"]
         return self
 
     def _learn(self, X: np.ndarray, moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
@@ -159,12 +159,13 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.norm_values_ = learned_grid(np.sort(norms), 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
             held, origin = faiss_bridge.scanned_rows(X, "l2"), self.norm_origin_
-            exact = faiss_bridge.scan_recall(held, self, self.to_faiss())
+            exact = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
             self.norm_scale_ = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
-            if not faiss_bridge.fast_scan_wins(exact, faiss_bridge.scan_recall(held, self, self.to_faiss())):
+            fast = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
+            if not faiss_bridge.fast_scan_wins(exact, fast):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
     def _check_parameters(self) -> None:
