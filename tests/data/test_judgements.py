@@ -84,3 +84,10 @@ def test_measures_are_those_of_ir_measures_for_the_same_file(tmp_path: Path) -> 
     measures = {"NDCG@10": ir.nDCG @ 10, "MRR@10": ir.RR @ 10, "Recall@100": ir.R @ 100}
     for name, measure in measures.items():
         assert float(ours[name].mean()) == pytest.approx(measure.calc_aggregate(theirs, run)), name
+
+
+def test_the_first_line_is_no_count_of_the_others(tmp_path: Path) -> None:
+    """As of Matrix Market's files: query 5, row 7, grade 12 above twelve lines."""
+    path = tmp_path / "q.txt"
+    path.write_text("5 7 12\n" + "".join(f"{1 + n % 5} {1 + n % 7} 1\n" for n in range(12)))
+    assert nk.data.read_judgements(path).grades.tolist() == [12] + [1] * 12

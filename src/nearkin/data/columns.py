@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_finite, check_labels
-from nearkin._fields import FileOrFrame, StrPath, counted
+from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._pairs import Features, check_exact
 from nearkin.data.column import Column, as_64_bits, is_code, is_number, list_cells, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
@@ -81,7 +81,13 @@ def read_judgements(source: FileOrFrame, **text: Unpack[TextWords]) -> Judgement
     relevant. `text` is as in `nearkin.data.open_vectors`. ValueError for other columns, grades that are no finite
     numbers, and a pair that has two grades.
     """
-    table = read_table(source, header_if=lambda first, *_: not is_number(first[-1]), **text)
+    options, where = Record(text), locate(source).reading(**text) if isinstance(source, str | PathLike) else None
+    if where is not None and where.suffix in TEXT:
+        options["header"] = bool(where.text.header)
+    table = read_table(source, **options)
+    unsaid = table.header is False and where is not None and where.text.header is None
+    if unsaid and not is_number(str(list(table.columns.values())[-1].cell(0))):
+        table = table.headed()
     *names, graded = _qrels(table)
     grades = graded.numbers().astype(np.float64)
     if not (finite := np.isfinite(grades)).all():

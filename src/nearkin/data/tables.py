@@ -2,10 +2,10 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,6 +58,12 @@ class Table:
             )
         return self.columns[name]
 
+    def headed(self) -> "Table":
+        """The table of a text file, read without a header, whose first row names the columns after all."""
+        columns = [Column(str(column.cell(0)), column.cells[1:]) for column in self.columns.values()]
+        columns, notes = _named(columns, self.name)
+        return replace(self, columns=by_name(columns, self.name), header=True, notes=(*self.notes, *notes))
+
     def reading(
         self, columns: dict[str, Column], notes: Iterable[str] = (), aside: Iterable[str] | None = None, **found: Any
     ) -> Reading:
@@ -78,22 +84,12 @@ class Table:
         )
 
 
-HeaderRule: TypeAlias = Callable[[list[str], list[Column], str], bool]
-"""Whether a first line, above the columns of a source, names them."""
-
-
-def read_table(
-    source: FileOrFrame,
-    *,
-    named: Iterable[str | None] = (),
-    header_if: HeaderRule = is_header,
-    **text: Unpack[TextWords],
-) -> Table:
+def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
     DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
     named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
-    nothing). header_if: decides where nothing else does. `text`: whether the first line is a `header` that names the
+    nothing). `text`: whether the first line is a `header` that names the
     columns; the `delimiter`, any text ("::") or comma, semicolon, tab, bar, space (any run of blanks); the `encoding`,
     such as cp1252; what `comment` lines begin with. None looks, and where the first lines do not decide, a ValueError
     names the options to type. A column is integers if every cell is one in canonical decimal, exact to 64 bits, and
@@ -109,15 +105,15 @@ def read_table(
         return _of_entries(source, f"the {type(source).__name__}")  # pyright: ignore[reportArgumentType]
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be a file, a DataFrame or a sparse matrix")
-    return file_table(locate(source).reading(**vars(options)), named, header_if)
+    return file_table(locate(source).reading(**vars(options)), named)
 
 
-def file_table(where: Locator, named: Iterable[str | None] = (), header_if: HeaderRule = is_header) -> Table:
+def file_table(where: Locator, named: Iterable[str | None] = ()) -> Table:
     """As `read_table`, of a file."""
     if where.suffix not in _ENDINGS:
         raise unknown_ending(where, _ENDINGS)
     with reading(where):
-        table = _read_file(where, {name for name in named if name and not name.isdigit()}, header_if)
+        table = _read_file(where, {name for name in named if name and not name.isdigit()})
         if where.key is None:
             return table
         found = pick_columns([*table.columns, *table.matrices], where.key, str(where.path))
@@ -125,9 +121,9 @@ def file_table(where: Locator, named: Iterable[str | None] = (), header_if: Head
         return replace(table, columns=next(parts), matrices=next(parts))
 
 
-def _read_file(where: Locator, named: set[str], header_if: HeaderRule) -> Table:
+def _read_file(where: Locator, named: set[str]) -> Table:
     if where.suffix in TEXT:
-        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))), header_if)
+        return _read_text(where, named | set(filter(str.isidentifier, (where.key or "").split(","))))
     if where.suffix != ".npz":
         return Table(str(where), frame_columns(read_frame(where), str(where)))
     if is_sparse(names := archive_keys(where)):
@@ -145,22 +141,30 @@ def _of_entries(matrix: MatrixLike, name: str) -> Table:
     return Table(name, by_name((Column(*part) for part in parts.items()), name), shape=shape)
 
 
-def _read_text(where: Locator, named: set[str], header_if: HeaderRule) -> Table:
+def _read_text(where: Locator, named: set[str]) -> Table:
     cut, cells = table_cells(where)
     source, first, notes = str(where), cut.first, cut.notes
     header = cut.headed
     columns = named_columns(first, cells, True, source)
     if header is None and named and named <= set(first):
         header = True
-    headed = header_if(first, columns, source) if header is None else header
+    headed = is_header(first, columns, source) if header is None else header
     if not headed:
         columns = named_columns(first, cells, False, source)
-    elif not len(cells[0]):
-        raise ValueError(f"{where} has a header and no rows; at least one row is needed")
-    elif not columns[0].name and len(columns) > 1:  # pandas writes its index so
-        columns, notes = columns[1:], (*notes, "the first column, which has no name")
+    else:
+        columns, more = _named(columns, source)
+        notes = (*notes, *more)
     mark = None if where.suffix == ".xlsx" else cut.word
     return Table(source, by_name(columns, source), headed, mark, notes=notes, lists=cut.lists)
+
+
+def _named(columns: list[Column], source: str) -> tuple[list[Column], list[str]]:
+    """Columns under a header, without a first one that has no name, and a note of that; ValueError without rows."""
+    if not len(columns[0]):
+        raise ValueError(f"{source} has a header and no rows; at least one row is needed")
+    if not columns[0].name and len(columns) > 1:  # pandas writes its index so
+        return columns[1:], ["the first column, which has no name"]
+    return columns, []
 
 
 _ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
