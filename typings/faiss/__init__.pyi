@@ -385,6 +385,8 @@ class IndexBinaryIVF(IndexBinary):
     quantizer: IndexBinary
     def __init__(self, quantizer: IndexBinary, d: int, nlist: int) -> None: ...
 
+class IndexIDMap2(IndexIDMap): ...
+
 class IndexBinaryIDMap(IndexBinary):
     index: IndexBinary
     id_map: Vector[int]

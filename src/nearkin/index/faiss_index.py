@@ -13,7 +13,7 @@ renumbered after a removal."""
 import os
 import re
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -24,6 +24,7 @@ import numpy as np
 from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
 from nearkin._fields import counted
 from nearkin._storage import open_file
+from nearkin.index.identifiers import RowIds
 
 METRICS = ("l2", "ip", "cosine", "hamming")  # metrics of an index
 _ON_DISK = b"ilod"  # FAISS's mark of inverted lists in another file
@@ -38,8 +39,9 @@ _KINDS = {faiss.IndexBinaryFlat, faiss.IndexScalarQuantizer, *_FLAT, *_CODES}
 _reading = threading.Lock()  # FAISS's limits are global to the process
 
 
-def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
-    """The FAISS index in a file; `binary` is for packed bits.
+def read_faiss(path: Path, ids: np.ndarray | None = None, *, binary: bool = False) -> FaissIndex:
+    """The FAISS index in a file; `binary` is for packed bits. Inverted lists of integer `ids` (n,) become lists of
+    positions.
 
     The lists of an inverted file must name each vector once. ValueError for a file that is not a regular one, is
     damaged, or holds anything that nearkin does not write.
@@ -47,7 +49,7 @@ def read_faiss(path: Path, *, binary: bool = False) -> FaissIndex:
     with open_file(path) as file:
         try:
             found = _read(file, binary)
-            check_parts(found)
+            check_parts(found, ids)
         except (ValueError, RuntimeError) as error:
             what = re.split(r"\.cpp:\d+: (?:Error: )?", str(error))[-1][:200]  # FAISS begins with places in its source
             raise ValueError(
@@ -132,13 +134,14 @@ def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     return inner if isinstance(inner, faiss.IndexIVF) else None
 
 
-def check_parts(index: FaissIndex) -> None:
-    """ValueError unless the index is of a kind that nearkin writes, and its parts agree."""
+def check_parts(index: FaissIndex, ids: np.ndarray | None = None) -> None:
+    """ValueError unless the index is of a kind that nearkin writes, and its parts agree. Inverted lists of integer
+    `ids` become lists of positions, unless there is a map."""
     downcast: Any = faiss.downcast_IndexBinary if isinstance(index, faiss.IndexBinary) else faiss.downcast_index
     rows, part = index.ntotal, downcast(index)
     if isinstance(part, faiss.IndexIDMap | faiss.IndexBinaryIDMap):
         _need(part.id_map.size() == rows == part.index.ntotal, "it has another number of ids than of vectors")
-        part = downcast(part.index)
+        part, ids = downcast(part.index), None
     if isinstance(part, faiss.IndexPreTransform):
         part = _behind_rotation(part)
     _need(type(part) in _KINDS, f"nearkin does not write a {type(part).__name__}")
@@ -148,7 +151,7 @@ def check_parts(index: FaissIndex) -> None:
         return
     _need(part.metric_type in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT), "its metric is not known")
     if isinstance(part, faiss.IndexIVF):
-        _check_lists(part)
+        _check_lists(part, None if ids is None or ids.dtype.kind != "i" else ids)
     elif isinstance(part, faiss.IndexFastScan):
         _check_blocks(part)
         padded = -(-rows // part.bbs) * part.bbs
@@ -175,8 +178,8 @@ def _check_blocks(index: Any) -> None:
     _need(0 < index.M <= index.M2 <= index.M + 1, f"it has {index.M2} codes a vector, not {index.M}")
 
 
-def _check_lists(index: Any) -> None:
-    """Every row is in one list, and the lists are as wide as the codes."""
+def _check_lists(index: Any, own: np.ndarray | None) -> None:
+    """Every row is in one list, and the lists are as wide as the codes; those of `own` ids get positions."""
     coarse: Any = faiss.downcast_index(index.quantizer)
     lists: Any = faiss.downcast_InvertedLists(index.invlists)
     _need(type(coarse) in _FLAT and (coarse.ntotal, coarse.d) == (index.nlist, index.d), "it has other lists")
@@ -190,6 +193,9 @@ def _check_lists(index: Any) -> None:
         _need(lists.code_size == index.code_size and index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
     _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
+    _need(own is None or len(own) == index.ntotal, "it has another number of ids than of rows")
+    if own is not None:
+        renumber(index, RowIds(own, len(own)).positions)
     seen = np.zeros(index.ntotal, bool)
     for number in np.flatnonzero(sizes).tolist():
         ids = faiss.rev_swig_ptr(lists.get_ids(number), sizes[number])
@@ -221,14 +227,19 @@ def remove(index: FaissIndex, positions: np.ndarray) -> None:
     bitmap = np.zeros(-(-index.ntotal // 8), np.uint8)
     np.bitwise_or.at(bitmap, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
     _remove(index, faiss.IDSelectorBitmap(index.ntotal, faiss.swig_ptr(bitmap)))
+    renumber(index, lambda numbers: numbers - np.searchsorted(positions, numbers))
+
+
+def renumber(index: FaissIndex, new: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Change the numbers of the rows (m,) in every inverted list, if the index has lists."""
     lists = inverted_file(index)
     if lists is None:
         return
-    for i in range(lists.nlist):
-        size = lists.invlists.list_size(i)
-        if size:
-            numbers = faiss.rev_swig_ptr(lists.invlists.get_ids(i), size)
-            numbers -= np.searchsorted(positions, numbers)
+    lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
+    for number in range(lists.nlist):
+        if size := lists.invlists.list_size(number):
+            numbers = faiss.rev_swig_ptr(lists.invlists.get_ids(number), size)
+            numbers[:] = new(numbers)
 
 
 def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:

@@ -30,7 +30,15 @@ from nearkin._types import Record
 from nearkin.contracts import BitCodes, Fittable, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
-from nearkin.index.faiss_index import METRICS, codes_belong, read_faiss, same_codes, write_faiss
+from nearkin.index.faiss_index import (
+    METRICS,
+    codes_belong,
+    inverted_file,
+    read_faiss,
+    renumber,
+    same_codes,
+    write_faiss,
+)
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
@@ -211,7 +219,6 @@ def read_parts(path: Path) -> Parts:
         next_id = None if "next_id" not in config else check_integer(config["next_id"], "next_id", low=n_rows)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
-    found = read_faiss(path / "index.faiss", binary=metric == "hamming")
     arrays, ids = read_arrays(path / "arrays.safetensors"), None
     try:
         norms = saved_norms(arrays, (n_rows, d)) if NORMS[0] in arrays else None
@@ -220,6 +227,7 @@ def read_parts(path: Path) -> Parts:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         text = f"{path / 'arrays.safetensors'} lacks the ids of the vectors or their norms ({error}); it is damaged"
         raise ValueError(text) from error
+    found = read_faiss(path / "index.faiss", ids, binary=metric == "hamming")
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
     inner = found
     if isinstance(found, faiss.IndexBinaryIDMap):  # copies: an owner changed from Python crashes at a later collection
@@ -275,13 +283,18 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
 
 
 def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
-    """The FAISS index, under the users' ids if these are integers."""
+    """The FAISS index, under the users' ids if these are integers: in its inverted lists, as FAISS writes them, or in a
+    map. A list has no place for negative ids: -1 means none."""
     if ids is None or ids.dtype.kind != "i":
         return inner
+    if inverted_file(inner) is not None and len(ids) and ids.min() >= 0:
+        copied = faiss.clone_index(cast(faiss.Index, inner))
+        renumber(copied, lambda numbers: ids[numbers])
+        return copied
     if isinstance(inner, faiss.IndexBinary):  # a map needs an empty index at first: a stand-in, then the real one
-        wrapped: Any = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
+        wrapped: Any = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(inner.d))
     else:
-        wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))
+        wrapped = faiss.IndexIDMap2(faiss.IndexFlat(inner.d, inner.metric_type))
     wrapped.index = inner
     faiss.copy_array_to_vector(ids, wrapped.id_map)
     wrapped.ntotal = inner.ntotal
