@@ -138,6 +138,10 @@ class IDSelectorBitmap(IDSelector):
 class SearchParametersIVF(SearchParameters):
     def __init__(self, *, sel: IDSelector = ..., nprobe: int = ...) -> None: ...
 
+class SIMDConfig:
+    @staticmethod
+    def get_level_name() -> str: ...
+
 class IndexRefineSearchParameters(SearchParameters):
     def __init__(self, *, k_factor: float = ...) -> None: ...
 
