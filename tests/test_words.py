@@ -8,6 +8,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
@@ -57,9 +58,11 @@ def public() -> dict[str, object]:
     found = dict[str, object]()
     for package in packages():
         names = getattr(package, "__all__", None) or [name for name in vars(package) if name[0].isalpha()]
-        for value in (getattr(package, name) for name in names):
-            if (isinstance(value, type) or isfunction(value)) and value.__module__.startswith("nearkin"):
-                found[f"{value.__module__}.{value.__qualname__}"] = value
+        for name in names:
+            with suppress(ImportError):  # of a kit that is not installed
+                value = getattr(package, name)
+                if (isinstance(value, type) or isfunction(value)) and value.__module__.startswith("nearkin"):
+                    found[f"{value.__module__}.{value.__qualname__}"] = value
     for value in [value for value in found.values() if isinstance(value, type)]:
         for home in (home for home in value.__mro__ if home.__module__.startswith("nearkin")):
             for name, method in vars(home).items():

@@ -66,7 +66,7 @@ def test_plain_faiss_opens_the_index_with_the_same_codes(trained: tuple[Path, di
 
 def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dict, str]) -> None:
     page = (trained[0] / "report.html").read_text()
-    for part in ("Answers", "compressed after training", "Learning", "<svg", "Neighbours"):
+    for part in ("Results", "compressed after training", "Training", "<svg", "Neighbours"):
         assert part in page
     for pair, found in trained[1]["differences"].items():  # a difference is stated with its interval, or as a tie
         one, other = (trained[1]["quality"][name]["ndcg@100"] for name in pair.split(" less "))

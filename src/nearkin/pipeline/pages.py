@@ -64,7 +64,7 @@ def index_page(folder: Path, run: Record) -> Page:
             f"method {run.get('method', 'of the caller')}."
         )
     found = read_record(folder, EVALUATION)
-    sections = _size(run, folder), _answers(found), _probing(found or {}), _learning(run), _settings(run)
+    sections = _answers(found), _size(run, folder), _probing(found or {}), _learning(run), _settings(run)
     return _report(folder, title, lead, *sections)
 
 
@@ -104,7 +104,7 @@ def map_page(folder: Path, run: Record) -> Page:
     answers = counted(record.get("comparisons", 0), "answer")
     lead = f"Trained on {answers} in {counted(config['n_components'], 'dimension')}."
     names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
-    page = _report(folder, title, lead, _facts("Answers", {name.replace("_", " "): record.get(name) for name in names}))
+    page = _report(folder, title, lead, _facts("Results", {name.replace("_", " "): record.get(name) for name in names}))
     for title in ("Map", "Error"):
         file = folder / f"{title.lower()}.svg"
         if file.is_file():
@@ -240,7 +240,7 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
     body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
     page = Page(title=f"{len(folders)} indexes side by side", made_by="nearkin report")
-    return page.add(Section("Answers", body, lead))
+    return page.add(Section("Results", body, lead))
 
 
 def _facts(title: str, values: Fields) -> Section | None:
@@ -278,8 +278,9 @@ def _answers(record: Fields | None) -> Section:
     body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
     if "searches" in record:
         columns, rows = search_rows(record["searches"])
-        body = table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
-    return Section("Answers", body, lead)
+        tiles = facts({f"{columns[-1]}, {row[0]}": f"{row[-1]:.3f}" for row in rows})
+        body = tiles + table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
+    return Section("Results", body, lead)
 
 
 def _probing(record: Fields) -> Section | None:
@@ -311,8 +312,9 @@ def _learning(run: Fields) -> Section | None:
         values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
         again = name == "objective" and values == [entry.get("distortion") for entry in history]
         if len(values) > 1 and (phase == "index" or name == "objective") and not again:
+            better = "higher" if name == "metric" else "lower"
             svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
-            drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
+            drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps; {better} is better."))
     if together:
         lead = (
             "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
@@ -323,7 +325,7 @@ def _learning(run: Fields) -> Section | None:
             sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")
         )
         lead = f"k-means took {kmeans:.2f} s, the rotation {rotation:.2f} s."
-    return Section("Learning", figures(*drawn), lead) if drawn else None
+    return Section("Training", figures(*drawn), lead) if drawn else None
 
 
 def _quality(run: Fields, together: bool) -> Section | None:
@@ -347,7 +349,7 @@ def _quality(run: Fields, together: bool) -> Section | None:
     measures = [name for name in shown if all(name in values for values in quality.values())]
     rows = [[name, *(values[key] for key in measures)] for name, values in quality.items()]
     body = table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f"))
-    return Section("Answers", body + paired, lead)
+    return Section("Results", body + paired, lead)
 
 
 _MADE = (

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from scipy.stats import f
 
 from nearkin._check import check_instance
@@ -35,6 +35,7 @@ def plot_convergence(
     numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 

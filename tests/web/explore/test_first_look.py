@@ -113,6 +113,8 @@ def test_a_click_on_the_legend_filters_and_the_rest_is_exported(page: Any) -> No
     run(page, "$('legend').children[3].click()")
     run(page, "$('legend').children[5].click()")
     assert run(page, "return $('how-many').textContent") == "20 of 120 vectors"
+    wait_until(lambda: run(page, "return $('grid').querySelectorAll('img').length") == 20)
+    assert run(page, "return map.named.middles.length") == run(page, "return names.length")
     found = exported(page)
     assert [row["id"] for row in found] == [str(n) for n in range(N) if n % 12 in (3, 5)]
     assert list(found[0])[:5] == ["id", "label", "kind", "price (EUR)", "note"]

@@ -12,6 +12,7 @@ const HUES = {
 const RAMP = [[59, 111, 212], [31, 158, 140], [214, 164, 36], [209, 56, 31]];  // small to large
 const UNKNOWN = "#8a93a3";
 const GLYPHS = { kept: "●", lost: "▲", gained: "■", unknown: "○" };
+const GRID = 60;  // pictures of a selection
 const SHOWN = 20;  // categories with a colour; the others share one
 let about = null, rows = new Int32Array(0), pointOf = new Map(), current = null, drawn = {};
 let values = new Float32Array(0), names = null;  // of the colour's column: numbers, or places in the names of categories
@@ -144,6 +145,7 @@ function legend() {
   }
   $("legend").replaceChildren(...made);
   map.colours = colour;
+  map.groups = names && { names: names.others.length ? names.slice(0, -1) : names, of: values };
   map.draw();
 }
 
@@ -162,6 +164,16 @@ function fade() {  // rows outside of the selection and of the legend's categori
   $("picked").hidden = !map.faded;
   $("how-many").textContent = `${count(left)} of ${count(rows.length)} vectors`;
   map.draw();
+  guarded(gallery);
+}
+
+async function gallery() {  // pictures of the first selected vectors
+  const shown = map.faded && about ? selected().slice(0, GRID) : [], known = shown.length ? await source.rows(shown.map((i) => rows[i])) : {};
+  $("grid").replaceChildren(...shown.filter((i) => known[rows[i]]?.picture).map((i) => {
+    const button = element("button", { type: "button", title: known[rows[i]].id }, element("img", { src: source.picture(rows[i]), alt: known[rows[i]].id, loading: "lazy" }));
+    button.addEventListener("click", () => choose(rows[i]));
+    return button;
+  }));
 }
 
 function pick(points) { picked = points?.length ? points : null; fade(); }

@@ -207,6 +207,7 @@ class PointMap {
       }
       context.setLineDash([]);
     }
+    this.name(context, ratio);
     for (const [point, colour, shape, size] of this.marks) {
       const [x, y] = this.at(point).map((place) => place * ratio), r = size * ratio;
       context.beginPath();
@@ -220,6 +221,22 @@ class PointMap {
         context.stroke();
       }
     }
+  }
+
+  name(context, ratio) {  // each group's name at the medians of its points
+    if (!this.named || this.groups !== this.named.groups || this.places !== this.named.places) {
+      const of = (this.groups?.names ?? []).map(() => [[], []]);
+      if (of.length) this.groups.of.forEach((group, i) => [0, 1].forEach((axis) => of[group]?.[axis].push(this.places[2 * i + axis])));
+      const middle = (values) => values.sort((one, other) => one - other)[values.length >> 1];
+      this.named = { groups: this.groups, places: this.places, middles: of.map(([x, y]) => (x.length ? [middle(x), middle(y)] : null)) };
+    }
+    Object.assign(context, { font: `600 ${13 * ratio}px system-ui, sans-serif`, textAlign: "center", lineWidth: 4 * ratio, strokeStyle: this.halo, fillStyle: this.line, lineJoin: "round" });
+    const s = this.scale();
+    this.named.middles.forEach((at, i) => {
+      if (!at) return;
+      const x = (this.canvas.clientWidth / 2 + (at[0] - this.view.x) * s) * ratio, y = (this.canvas.clientHeight / 2 - (at[1] - this.view.y) * s) * ratio;
+      for (const write of ["strokeText", "fillText"]) context[write](this.groups.names[i].slice(0, 24), x, y);
+    });
   }
 
   shade(pixels, disc, left, top, s, w, h, reach) {  // many points: the mean of their colours, and how many lie on a pixel
