@@ -25,7 +25,7 @@ Filter = Callable[[Document], bool] | Record | None
 
 class LangChainStore(VectorStore):
     """Documents whose embeddings are compared by cosine. `quantizer` as in `Index.build`: None for exact search, bytes
-    a row, or a quantizer; one that is not fitted learns from the first texts.
+    a row, or a quantizer; one that is not fitted is trained on the first texts.
 
     `store.documents.index` is the index.
     """
