@@ -193,7 +193,7 @@ def _check_lists(index: Any, own: np.ndarray | None) -> None:
         _need(lists.code_size == index.code_size and index.by_residual, "its lists hold other codes")
     sizes = [lists.list_size(number) for number in range(index.nlist)]
     _need(sum(sizes) == index.ntotal, f"its lists have {counted(sum(sizes), 'vector')}, not {index.ntotal}")
-    _need(own is None or len(own) == index.ntotal, "it has another number of ids than of rows")
+    _need(own is None or len(own) == index.ntotal, "it has another number of ids than of vectors")
     if own is not None:
         renumber(index, RowIds(own, len(own)).positions)
     seen = np.zeros(index.ntotal, bool)
