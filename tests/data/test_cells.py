@@ -162,7 +162,7 @@ def test_columns_of_other_types_are_named_and_the_file_is_not_called_damaged(tmp
     ("ids", "numbers"),
     [
         (pa.array(["a", "b", "c"]).dictionary_encode(), pa.array([1.5, 2, 3]).cast(pa.decimal128(5, 2))),
-        ([b"a", b"b", b"c"], pa.array([1.5, 2, 3], pa.float16())),
+        ([b"a", b"b", b"c"], pa.array(np.array([1.5, 2, 3], np.float16))),
         (pa.array(["a", "b", "c"], pa.large_string()), pa.array([1.5, 2, 3]).dictionary_encode()),
     ],
 )
