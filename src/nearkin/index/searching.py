@@ -17,7 +17,7 @@ c + (1 + e)(y - c), with a further column of square r, the score follows from FA
 so that e, |y - c| and r, once known for a vector, replace decoding it: twelve bytes a vector that was ever a candidate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
@@ -41,6 +41,7 @@ _WITH_NORMS = 2  # times as many candidates where rows have different norms, by 
 _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and positions of rows to compare them with
 SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
 
 
@@ -107,7 +108,7 @@ class SumTables:
         tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
         visited = np.zeros((len(Q), 1), np.int64)
         if self._lists is not None:
-            visited = np.sort(_visited(self._lists, Q), axis=1)
+            visited = np.sort(_probed(self._lists, Q), axis=1)
         rows = {number: self._list(number) for number in np.unique(visited[visited >= 0]).tolist()}
 
         def answer(some: np.ndarray) -> faiss.ResultHeap:
@@ -238,23 +239,25 @@ def nearest(
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
+    inner, found = scan.inner, None
+    share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
+    flat_products = k > wanted and scan.products and not scan.lists
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        found = _without_norms(scan, Q, k, kept) if scan.without_norm else None
-        if found is None and serves(scan.inner, wanted):
-            found = kept.coarse(scan.inner).search(scan.inner, Q, k, wanted)
-        if found is None and k > wanted and scan.products and not scan.lists and _decoding_pays(len(Q), scan):
-            found = _flat(scan, Q, k, kept)
+        if not scan.without_norm and serves(inner, wanted):
+            found = kept.coarse(inner).search(inner, Q, k, wanted)
+        if found is None and (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
+            found = _decoding(scan, Q, k, kept, _visited(scan, Q))
+        elif scan.without_norm:
+            found = kept.once("tables", inner, lambda: SumTables(inner)).search(Q, k)
         own = np.einsum("qd,qd->q", Q, Q)[:, None]
-    scores, positions = found or scan.inner.search(Q, k)
+    scores, positions = found or inner.search(Q, k)
     # FAISS leaves out the term that is the same for all rows
     if scan.blocks and scan.sums and scan.by_distance:
         scores = np.maximum(scores + own, 0)
     if scan.blocks:
         failed = _failed(scan, Q, scores, positions)
         if failed.any():
-            some = Q[failed]
-            exact = _in_lists(scan, some, k, _visited(scan.inner, some)) if scan.lists else _flat(scan, some, k, kept)
-            scores[failed], positions[failed] = exact
+            scores[failed], positions[failed] = _decoding(scan, Q[failed], k, kept, _visited(scan, Q[failed]))
     return scores, positions
 
 
@@ -264,7 +267,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -
     inner = scan.inner
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if scan.lists else len(allowed)
     if len(allowed) <= wanted and not (scan.lists and scan.products and len(Q) < _FEW):
-        return _flat(scan, Q, k, kept, allowed)
+        return _decoding(scan, Q, k, kept, [(np.arange(len(Q)), allowed)])
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
     counts = np.bincount(kept.places(inner)[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
@@ -277,7 +280,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -
         probed = min(inner.nlist, 2 * probed)
     lists[(before >= wanted) | (counts[lists] == 0)] = -1
     if not scan.products:
-        return _in_lists(scan, Q, k, lists, mask)
+        return _decoding(scan, Q, k, kept, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
     bitmap, best = np.packbits(mask, bitorder="little"), faiss.ResultHeap(len(Q), k)
     some = faiss.SearchParametersIVF(sel=faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap)), nprobe=probed)
     asked, given, near, scores, ids = map(faiss.swig_ptr, (Q, lists, distances, best.D, best.I))
@@ -291,73 +294,52 @@ def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray
     inner, missing = scan.inner, (positions < 0).any(axis=1)
     if scan.lists and missing.any():
         sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
-        rows = np.array([*sizes, 0])[_visited(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
+        rows = np.array([*sizes, 0])[_probed(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
         missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
     return np.logical_or(missing, np.isnan(scores).any(axis=1))
 
 
-def _without_norms(scan: Scan, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
-    """The result of `nearest` for queries (q, d') and sums of centroids without a norm, by "l2". None where FAISS has
-    tables itself."""
-    inner = scan.inner
-    if not scan.lists and _decoding_pays(len(Q), scan):
-        return _flat(scan, Q, k, kept)
-    if scan.lists and not inner.by_residual:
-        return None
-    if scan.lists and _decoding_pays(len(Q) * min(inner.nprobe, inner.nlist) // inner.nlist, scan):
-        return _in_lists(scan, Q, k, _visited(inner, Q))
-    return kept.once("tables", inner, lambda: SumTables(inner)).search(Q, k)
-
-
-def _decoding_pays(n_queries: int, scan: Scan) -> bool:
+def _decoding_pays(n_queries: float, scan: Scan) -> bool:
     """Whether decoding rows once and forming products of d numbers is faster than adding an entry of a table for each
     code and query: measured for d of 64 to 768 and 4 to 32 codes (2026-11)."""
     return n_queries * (_TABLE * scan.codec.M - scan.inner.d) > _DECODING * scan.inner.d
 
 
-def _flat(scan: Scan, Q: np.ndarray, k: int, kept: Kept, allowed: np.ndarray | None = None) -> Found:
-    """Search all rows, or those at positions `allowed` (m,), decoded block by block."""
-    inner, allowed = scan.inner, np.arange(int(scan.inner.ntotal)) if allowed is None else allowed
-    best, size = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), max(1, _BLOCK // inner.d)
-    middle = np.zeros(inner.d, np.float32)
-    for first in range(0, len(allowed), size):
-        some = allowed[first : first + size]
-        rows = decoded(scan, some, kept)[0]
-        if scan.by_distance and not first:
-            middle = rows[0].copy()  # centred on one row, squares lose fewer digits
-        distances, numbers = faiss.knn(Q - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
-        best.add_result(distances, some[numbers])
+def _decoding(scan: Scan, Q: np.ndarray, k: int, kept: Kept, parts: Iterable[Part]) -> Found:
+    """Search decoded rows: in each part, some of the queries (q, d') are compared with the rows at some positions."""
+    inner, size = scan.inner, max(1, _BLOCK // scan.inner.d)
+    best, middle = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), None
+    for some, positions in parts:
+        for first in range(0, len(positions), size):
+            own = positions[first : first + size]
+            rows = decoded(scan, own, kept)[0]
+            if middle is None:  # centred on one row, squares lose fewer digits
+                middle = rows[0].copy() if scan.by_distance else np.zeros(inner.d, np.float32)
+            scores, numbers = faiss.knn(Q[some] - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
+            best.add_result_subset(some, scores, own[numbers])
     best.finalize()
     return best.D, best.I
 
 
-def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
+def _probed(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
     """Numbers (q, n_probe) of the lists that queries (q, d') visit."""
     return inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
 
 
-def _in_lists(scan: Scan, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None) -> Found:
-    """Search the rows in the lists (q, n_probe) that the queries (q, d') visit; each list is decoded once. `wanted`
-    (n,) bool marks the rows that may be answers; None for all."""
-    inner, by_distance = scan.inner, scan.by_distance
+def _visited(scan: Scan, Q: np.ndarray) -> Iterable[Part]:
+    """The rows that queries (q, d') visit: all, or those of the lists nearest to each."""
+    if scan.lists:
+        return _in_lists(scan.inner, _probed(scan.inner, Q))
+    return [(np.arange(len(Q)), np.arange(int(scan.inner.ntotal)))]
+
+
+def _in_lists(inner: faiss.IndexIVF, visited: np.ndarray) -> Iterator[Part]:
+    """For each list the queries that visit it, of the numbers (q, n_probe) of their lists, and its rows' positions."""
     order = np.argsort(visited, axis=None, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
-    best = faiss.ResultHeap(len(Q), k, keep_max=not by_distance)
-    for group in groups:
+    for group in np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1):
         number = int(visited.flat[group[0]])
-        if number < 0 or not inner.invlists.list_size(number):
-            continue
-        some, (codes, ids) = group // visited.shape[1], _list_codes(inner, number)
-        if wanted is not None:
-            codes, ids = codes[wanted[ids]], ids[wanted[ids]]
-        rows = scan.codec.decode(np.ascontiguousarray(codes))
-        asked, centre = Q[some], inner.quantizer.reconstruct(number)
-        if inner.by_residual:
-            asked, rows = (asked - centre, rows) if by_distance else (asked, rows + centre)
-        scores, numbers = faiss.knn(asked, rows, min(k, len(rows)), metric=inner.metric_type)
-        best.add_result_subset(some, scores, ids[numbers])
-    best.finalize()
-    return best.D, best.I
+        if number >= 0 and inner.invlists.list_size(number):
+            yield group // visited.shape[1], _list_codes(inner, number)[1]
 
 
 def _list_codes(inner: faiss.IndexIVF, number: int, places: np.ndarray | slice = slice(None)) -> Found:
