@@ -1,6 +1,8 @@
 """Candidates by four bits a byte find what FAISS finds by all bytes, its slow twin."""
 
+import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from nearkin.index.coarse_scan import CoarseScan, merged
 from nearkin.quantization import AxisQuantizer
 
 ROWS = (np.random.default_rng(0).normal(size=(4_600, 24)) / np.sqrt(np.arange(1, 25))).astype(np.float32)
-X, MORE, Q = ROWS[:3_000], ROWS[3_000:4_000], ROWS[4_000:]  # queries enough for coarse codes
+X, MORE, Q = ROWS[:3_000], ROWS[3_000:4_000], ROWS[4_000:]
 MADE = {"axis": AxisQuantizer(12), "odd": AxisQuantizer(11)}
 MADE["product"] = ProductQuantizer(12, 256, rotation=None, max_iter=1, random_state=0)
 
@@ -81,14 +83,18 @@ def test_a_centroid_far_out_leaves_the_scan_to_faiss(far: float, used: bool, rng
     assert (CoarseScan().search(inner, asked, 10, 10) is not None) == used
 
 
-def test_few_queries_and_a_second_thread_do_not_wait_for_coarse_codes() -> None:
-    index, scan = Index.build(X, fitted("product")), CoarseScan()
-    inner = innermost(index.faiss_index)
-    assert scan.search(inner, Q[:1], 10, 10) is None
-    with scan._lock:
-        assert scan.search(inner, Q, 10, 10) is None
-    assert scan.search(inner, Q, 10, 10) is not None
-    assert scan.search(inner, Q[:1], 10, 10) is not None
+def test_what_was_searched_or_changed_before_changes_no_result() -> None:
+    index = Index.build(X, fitted("product"))
+    alone = np.concatenate([copy.deepcopy(index).search(Q[i : i + 1], 10)[1] for i in range(20)])
+    with ThreadPoolExecutor(4) as pool:
+        at_once = list(pool.map(lambda i: index.search(Q[i : i + 1], 10)[1][0], range(20)))
+    index.add(MORE).search(Q, 10)
+    index.remove(np.arange(len(X), len(X) + len(MORE))).search(Q, 10)
+    index.add(MORE).remove(np.arange(100)).search(Q[:1], 10)
+    fresh = Index.build(np.concatenate([X[100:], MORE]), index.quantizer, ids=index.row_ids)
+    np.testing.assert_array_equal(alone, at_once)
+    for a, b in zip(index.search(Q, 10), fresh.search(Q, 10), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_equal_rows_have_answers(rng: np.random.Generator) -> None:

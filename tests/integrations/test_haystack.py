@@ -11,8 +11,7 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.testing.document_store import DocumentStoreBaseExtendedTests
 
-from nearkin.integrations import HaystackStore
-from nearkin.integrations.haystack import HaystackRetriever
+from nearkin.integrations import HaystackRetriever, HaystackStore
 
 
 class TestKit(DocumentStoreBaseExtendedTests):

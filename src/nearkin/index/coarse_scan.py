@@ -2,11 +2,11 @@
 
 The 256 centroids of each byte are merged to 16 by k-means. A row's coarse code is then four bits a byte, which FAISS
 scans many times faster than bytes (Andre et al., VLDB 2015), and its `IndexRefine` compares the candidates by their
-bytes. Coarse codes follow from the bytes. They are made for indexes that are searched often enough, are not saved, and
-take half as much memory again as the codes.
+bytes. Coarse codes follow from the bytes alone: the first search makes them, whatever was searched or changed before.
+They are not saved, and take half as much memory again as the codes.
 """
 
-from threading import Lock
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -16,33 +16,34 @@ from nearkin._faiss import add_codes
 _BITS = 8  # of a code that is merged to 4
 _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-means
 _ROWS = 8  # rows a candidate, at least; with fewer, FAISS compares all bytes
-_QUERIES, _TABLES = 64, 20_000  # queries whose search takes as long as coarse codes; rows that take as long as merging
-_CHUNK = 65_536  # rows translated at a time
+_CHUNK = 16_384  # rows translated at a time; the first of them are tried
 _TRIED, _NEIGHBOURS, _FOUND = 32, 10, 0.98  # rows searched, of which the coarse codes must find that share
 _EQUAL = 1e-5  # part by which equal scores may differ
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+
+
+class _Made(NamedTuple):
+    """Coarse codes, which threads share: nothing but `cut` changes them."""
+
+    scan: faiss.IndexPQFastScan
+    numbers: np.ndarray  # (M, 256) of the coarse centroids
+    tried: int  # first rows, which decided `good`
+    good: bool
 
 
 class CoarseScan:
     """The coarse codes of the rows of one flat index of product codes; threads may search at the same time."""
 
     def __init__(self) -> None:
-        self._scan: faiss.IndexPQFastScan | None = None
-        self._numbers = np.empty((0, 0), np.uint8)  # (M, 256) of the coarse centroids
-        self._good, self._asked, self._lock = True, 0, Lock()
+        self._made: _Made | None = None
 
     def search(self, inner: faiss.IndexPQ, Q: np.ndarray, k: int, wanted: int) -> Found | None:
         """FAISS's scores and positions (q, k) of the rows of `inner` for queries Q (q, d'), nearest first; of these
-        the best `wanted` will be needed. None while there were few queries, and where coarse codes find too little."""
-        if not self._good or not self._lock.acquire(blocking=False):  # a forked process lacks the thread that holds it
+        the best `wanted` will be needed. None where coarse codes find too little."""
+        made = self._made = _following(self._made, inner)
+        if not made.good:
             return None
-        try:
-            scan = self._following(inner, len(Q))
-        finally:
-            self._lock.release()
-        if scan is None:
-            return None
-        scores, positions = _refined(scan, inner, Q, k, candidates(inner, wanted))
+        scores, positions = _refined(made.scan, inner, Q, k, candidates(inner, wanted))
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         failed = (positions < 0).any(axis=1) | ~np.isfinite(scores).all(axis=1)
         if failed.any():
@@ -51,51 +52,53 @@ class CoarseScan:
 
     def cut(self, n_rows: int) -> None:
         """Leave the first rows, where those behind them change; no thread may search meanwhile."""
-        if self._scan is None or n_rows >= self._scan.ntotal:
+        if self._made is None or n_rows >= self._made.scan.ntotal:
             return
         if not n_rows:
-            self._scan.reset()
+            self._made = None
             return
-        self._scan.ntotal = n_rows
-        add_codes(self._scan, np.empty((0, self._scan.code_size), np.uint8))
+        scan = self._made.scan
+        scan.ntotal = n_rows
+        add_codes(scan, np.empty((0, scan.code_size), np.uint8))
+        if n_rows < self._made.tried:
+            self._made = self._made._replace(tried=0)
 
-    def _following(self, inner: faiss.IndexPQ, n_queries: int) -> faiss.IndexPQFastScan | None:
-        """The coarse codes of all rows. None until the searches without them took as long as making those that are
-        missing, or if the coarse codes are not good enough."""
-        if self._scan is not None and self._scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
-            self.cut(0)
-        missing = inner.ntotal + _TABLES if self._scan is None else inner.ntotal - self._scan.ntotal
-        self._asked += n_queries
-        if self._asked * inner.ntotal < _QUERIES * missing:
-            return None
-        codes = faiss.rev_swig_ptr(inner.codes.data(), inner.codes.size()).reshape(inner.ntotal, -1)
-        scan = self._scan
-        if scan is None:
-            scan = self._merged(inner)
-            self._add(scan, codes[:_CHUNK])
-            self._good = _finds(scan, inner, codes[:_CHUNK])
-            if not self._good:
-                return None
-        for first in range(scan.ntotal, inner.ntotal, _CHUNK):
-            self._add(scan, codes[first : first + _CHUNK])
-        self._scan, self._asked = scan, 0
-        return scan
 
-    def _merged(self, inner: faiss.IndexPQ) -> faiss.IndexPQFastScan:
-        """An index without rows for the coarse codes."""
-        pq = inner.pq
-        coarse, self._numbers = merged(faiss.vector_to_array(pq.centroids).reshape(pq.M, -1, pq.dsub))
-        scan = faiss.IndexPQFastScan(inner.d, pq.M, 4, inner.metric_type)
-        faiss.copy_array_to_vector(coarse.ravel(), scan.pq.centroids)
-        scan.is_trained = True
-        return scan
+def _following(made: _Made | None, inner: faiss.IndexPQ) -> _Made:
+    """The coarse codes of all rows, those that were made before included; of the first rows if they are not good."""
+    codes = faiss.rev_swig_ptr(inner.codes.data(), inner.codes.size()).reshape(inner.ntotal, -1)
+    first = min(inner.ntotal, _CHUNK)
+    if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
+        made = _merged(inner)
+    if made.tried == first and (made.scan.ntotal == inner.ntotal or not made.good):
+        return made
+    made = made._replace(scan=faiss.clone_index(made.scan))
+    if made.tried != first:
+        _translate(made, codes[:first])
+        made = made._replace(tried=first, good=_finds(made.scan, inner, codes[:first]))
+    if made.good:
+        _translate(made, codes)
+    return made
 
-    def _add(self, scan: faiss.IndexPQFastScan, codes: np.ndarray) -> None:
-        """Add the coarse codes of codes (n, M)."""
-        pairs = np.zeros((len(codes), (codes.shape[1] + 1) // 2), np.uint8)
-        for m, numbers in enumerate(self._numbers):
-            pairs[:, m // 2] |= (numbers << 4 * (m % 2))[codes[:, m]]
-        add_codes(scan, pairs)
+
+def _merged(inner: faiss.IndexPQ) -> _Made:
+    """Coarse codebooks, without rows."""
+    pq = inner.pq
+    coarse, numbers = merged(faiss.vector_to_array(pq.centroids).reshape(pq.M, -1, pq.dsub))
+    scan = faiss.IndexPQFastScan(inner.d, pq.M, 4, inner.metric_type)
+    faiss.copy_array_to_vector(coarse.ravel(), scan.pq.centroids)
+    scan.is_trained = True
+    return _Made(scan, numbers, 0, True)
+
+
+def _translate(made: _Made, codes: np.ndarray) -> None:
+    """Add the coarse codes of those of all rows, by their codes (n, M), that lack them."""
+    for start in range(made.scan.ntotal, len(codes), _CHUNK):
+        by_place = np.ascontiguousarray(codes[start : start + _CHUNK].T)
+        pairs = np.zeros(((len(by_place) + 1) // 2, by_place.shape[1]), np.uint8)
+        for m, numbers in enumerate(made.numbers):
+            pairs[m // 2] |= (numbers << 4 * (m % 2)).take(by_place[m])
+        add_codes(made.scan, np.ascontiguousarray(pairs.T))
 
 
 def _refined(scan: faiss.IndexPQFastScan, inner: faiss.IndexPQ, Q: np.ndarray, k: int, compared: int) -> Found:

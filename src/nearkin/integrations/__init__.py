@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
-    from nearkin.integrations.haystack import HaystackStore as HaystackStore
-    from nearkin.integrations.langchain import LangChainStore as LangChainStore
-    from nearkin.integrations.llama_index import LlamaIndexStore as LlamaIndexStore
+    from nearkin.integrations.haystack_store import HaystackRetriever as HaystackRetriever
+    from nearkin.integrations.haystack_store import HaystackStore as HaystackStore
+    from nearkin.integrations.langchain_store import LangChainStore as LangChainStore
+    from nearkin.integrations.llama_index_store import LlamaIndexStore as LlamaIndexStore
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)
