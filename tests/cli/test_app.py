@@ -42,6 +42,7 @@ DIFFER = {  # option -> what may differ between commands, and why
     "--n-probe": {"type"},  # `evaluate` takes several numbers
     "--dim": {"type", "default"},  # `embed` takes comparisons too
     "--metric": {"default"},  # `nk.Bridge` is for text encoders: cosine
+    "--missing": {"type"},  # `embed` takes comparisons too
     "--minutes": {"default"},  # of `compress` 1, of `sweep`, which trains more codes, 5
     "--levels": {"default"},  # `train` makes an index without it
     "--codes": {"default"},

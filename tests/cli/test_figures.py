@@ -49,7 +49,7 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
     decoded = quantizer.decode(quantizer.encode(X.astype(np.float32)))
     left_over = ((X - decoded) ** 2).sum() / ((X - X.mean(axis=0)) ** 2).sum()
     assert record["variance_kept"] == pytest.approx(1 - left_over, abs=1e-5)
-    assert record["judged_by"].startswith("200 rows of")
+    assert record["judged_by"].startswith("200 vectors of")
     assert run_json("evaluate", idx, "--base", base, "-k", 10)["10-recall@10"] == record["10-recall@10"]
     queries = f"{files}/data.npz:query"
     judged = run_json("compress", base, *options[:-2], "--queries", queries, "--out", idx, "--overwrite")

@@ -426,7 +426,7 @@ def test_records_print_in_one_line(tmp_path: Path) -> None:
 def test_help_of_a_search_names_its_types() -> None:
     """NumPy's union of what arrays may be made of took 300 characters for each argument."""
     first = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext).splitlines()[2]
-    assert len(first) < 400, first
+    assert len(first) < 450, first
     assert "Q: nearkin._types.ArrayLike" in first
     assert "callback: nearkin.contracts.Callback | None" in first
 

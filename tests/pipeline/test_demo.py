@@ -73,7 +73,7 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
     assert command[:2] == ["nearkin", "explore"]
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
     assert done.exit_code == 0, done.output
-    assert "20 of 1,500 rows" in done.output
+    assert "20 of 1,500 vectors" in done.output
     assert not check_folder(out)["damaged"]
 
 

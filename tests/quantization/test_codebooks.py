@@ -125,7 +125,7 @@ def test_one_outlier_does_not_destroy_a_product_quantizer(rows: np.ndarray, rota
     peer = faiss.IndexPQ(16, 4, 6)
     peer.pq.cp.min_points_per_centroid = 1
     peer.train(X)
-    with pytest.warns(UserWarning, match="row 77 lies"):
+    with pytest.warns(UserWarning, match="vector 77 lies"):
         ours = nk.ProductQuantizer(4, 64, rotation=rotation, random_state=0).fit(X)
     decoded = ours.decode(ours.encode(X))
     assert kept(X, decoded) >= kept(X, peer.sa_decode(peer.sa_encode(X)))
@@ -165,7 +165,7 @@ def test_an_outlier_in_a_later_batch_is_not_followed(rows: np.ndarray) -> None:
     X[3] = 1e9
     model = nk.ProductQuantizer(4, 16, random_state=0, max_iter=2).partial_fit(rows)
     before = model.distortion(rows)
-    with pytest.warns(UserWarning, match="row 3 "):
+    with pytest.warns(UserWarning, match="vector 3 "):
         model.partial_fit(X)
     assert model.distortion(rows) < 1.02 * before
 
@@ -177,7 +177,7 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
         warnings.simplefilter("always")
         nk.ProductQuantizer(2, 16, random_state=0, max_iter=1, max_points_per_centroid=370).fit(X)  # 5,920 of 6,000
     drawn = np.random.default_rng(0).choice(6000, 5920, replace=False)
-    assert (4321 in drawn) == any("row 4321 lies" in str(w.message) for w in caught)
+    assert (4321 in drawn) == any("vector 4321 lies" in str(w.message) for w in caught)
     assert 4321 in drawn
 
 
@@ -212,7 +212,7 @@ def test_recall_of_the_search_itself(rows: np.ndarray) -> None:
     """Through FAISS's own distances, not only the decoded rows."""
     X = rows.copy()
     X[77, 3] = 1e10
-    with pytest.warns(UserWarning, match="row 77 "):
+    with pytest.warns(UserWarning, match="vector 77 "):
         pq = nk.ProductQuantizer(8, random_state=0, max_iter=5).fit(X)
     index = pq.to_faiss()
     pq.add_to(index, X)

@@ -205,7 +205,7 @@ def train(
     right: Column = None,
     read: Read = None,
     split: Split = None,
-    missing: Annotated[str, typer.Option(metavar="raise|drop")] = "raise",
+    missing: Annotated[str | None, typer.Option(metavar="raise|drop")] = None,
     loss: str | None = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -246,7 +246,7 @@ def train(
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, split=None if split in pipeline.pairs.SPLITS else split,
-            missing=missing, **columns,
+            missing=missing or "raise", **columns,
         )  # fmt: skip
     index = nk.SemanticIds(levels or 3, codes or 256, random_state=seed) if ids else None
     made = pipeline.pairs.train_index(

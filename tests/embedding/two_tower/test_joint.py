@@ -167,7 +167,7 @@ def test_a_saved_model_gives_its_index_back(fitted: nk.TwoTower, tmp_path: Path)
 def test_what_cannot_be_trained_is_said() -> None:
     small = nk.TwoTower(8, index=IndexingLayer(8, 2, 512), regularization=0.01, random_state=0)
     with (
-        pytest.warns(UserWarning, match="rows: 150"),
+        pytest.warns(UserWarning, match="vectors: 150"),
         pytest.raises(ValueError, match="more vectors than the 150 items"),
     ):
         small.fit(PAIRS)
