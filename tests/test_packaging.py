@@ -73,7 +73,8 @@ def test_imports_are_declared_and_extras_are_loaded_where_they_are_used() -> Non
     for file in FILES:
         tree, place = parsed(file), file.relative_to(SRC)
         inside = [node for node in nodes(file) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
-        extra = {"web": "web", "integrations": place.stem.replace("_", "-")}.get(place.parts[0], "")
+        store = place.stem.removesuffix("_store").replace("_", "-")
+        extra = {"web": "web", "integrations": store}.get(place.parts[0], "")
         allowed = NEEDED | EXTRAS.get(extra, set()) | {extra}  # its own name: a library that is not installed
         for found, known, wrong in (
             (inside, NEEDED.union(EXTRAS, *EXTRAS.values()), undeclared),

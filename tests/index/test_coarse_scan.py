@@ -44,6 +44,13 @@ def test_neighbours_are_those_of_whole_codes(name: str, metric: str) -> None:
     assert same(Index.build(X, fitted(name), metric=metric)) > 0.97
 
 
+@pytest.mark.parametrize("n_bytes", [4, 8, 12])
+def test_the_nearest_of_all_is_found_too(n_bytes: int) -> None:
+    index = Index.build(ROWS[:4_000], ProductQuantizer(n_bytes, 256, rotation=None, max_iter=1, random_state=0))
+    scores, expected = index.search(Q, 1)[0], index.faiss_index.search(Q, 1)[0]
+    assert (scores <= expected * (1 + 1e-4)).mean() > 0.99
+
+
 def test_rows_may_come_go_and_change(tmp_path: Path) -> None:
     index = Index.build(X, fitted("axis"), ids=np.arange(len(X)) + 7)
     changes = (

@@ -14,6 +14,7 @@ import numpy as np
 from nearkin._faiss import add_codes
 
 _BITS = 8  # of a code that is merged to 4
+_BYTES = 8  # of a row, at least: with fewer, coarse codes tell too little
 _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-means
 _ROWS = 8  # rows a candidate, at least; with fewer, FAISS compares all bytes
 _CHUNK = 16_384  # rows translated at a time; the first of them are tried
@@ -123,16 +124,18 @@ def _finds(scan: faiss.IndexPQFastScan, inner: faiss.IndexPQ, codes: np.ndarray)
 def candidates(inner: faiss.IndexPQ, k: int) -> int:
     """Rows that are compared by their bytes where k are wanted.
 
-    They have 99 % of the k nearest by bytes (k of 10, 40, 100; 2026-11): SIFT, 12,500 and 100,000 rows, 8 to 32 bytes;
+    They have 99 % of the k nearest by bytes (k of 10, 40, 100; 2026-11), and of fewer, which get the candidates of 10:
+    SIFT, 12,500 and 100,000 rows, 8 to 32 bytes;
     30,000 sentences, axis codes of 50, 98, 194; 200,000 normal rows of variances 1/i, 16 and 32; MNIST, 16.
     """
+    k = max(k, _NEIGHBOURS)
     return 6 * k + int(50 * (k * inner.ntotal) ** 0.5 / inner.pq.M**1.5)
 
 
 def serves(inner: faiss.Index, k: int) -> bool:
     """Whether coarse codes may serve a search for k rows of this index. Without AVX2 or a like set FAISS scans
     4-bit codes more slowly than bytes."""
-    if not isinstance(inner, faiss.IndexPQ) or inner.pq.nbits != _BITS:
+    if not isinstance(inner, faiss.IndexPQ) or inner.pq.nbits != _BITS or inner.pq.M < _BYTES:
         return False
     return inner.ntotal >= _ROWS * candidates(inner, k) and faiss.SIMDConfig.get_level_name() != "NONE"
 
