@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TypeAlias, overload
+from typing import TypeAlias, cast, overload
 
 import faiss
 import numpy as np
@@ -140,6 +140,12 @@ def list_codes(
     """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
     ids, blocks = _list(index, number)
     return ids[places], _read(index, blocks, np.arange(len(ids))[places])
+
+
+def byte_codes(index: faiss.Index) -> np.ndarray:
+    """FAISS's own memory of the codes (n, bytes) of an index without lists, not a copy."""
+    flat = cast(faiss.IndexPQ, index)  # or another one of flat codes
+    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, -1)
 
 
 def block_codes(index: faiss.IndexFastScan, positions: np.ndarray) -> np.ndarray:

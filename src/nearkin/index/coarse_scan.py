@@ -11,7 +11,8 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
-from nearkin._faiss import add_codes
+from nearkin._faiss import add_codes, byte_codes
+from nearkin.index import faiss_index
 
 _BITS = 8  # of a code that is merged to 4
 _BYTES = 8  # of a row, at least: with fewer, coarse codes tell too little
@@ -53,21 +54,16 @@ class CoarseScan:
 
     def cut(self, n_rows: int) -> None:
         """Leave the first rows, where those behind them change; no thread may search meanwhile."""
-        if self._made is None or n_rows >= self._made.scan.ntotal:
+        if self._made is None:
             return
-        if not n_rows:
-            self._made = None
-            return
-        scan = self._made.scan
-        scan.ntotal = n_rows
-        add_codes(scan, np.empty((0, scan.code_size), np.uint8))
+        faiss_index.cut(self._made.scan, n_rows)
         if n_rows < self._made.tried:
             self._made = self._made._replace(tried=0)
 
 
 def _following(made: _Made | None, inner: faiss.IndexPQ) -> _Made:
     """The coarse codes of all rows, those that were made before included; of the first rows if they are not good."""
-    codes = faiss.rev_swig_ptr(inner.codes.data(), inner.codes.size()).reshape(inner.ntotal, -1)
+    codes = byte_codes(inner)
     first = min(inner.ntotal, _CHUNK)
     if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
@@ -125,8 +121,8 @@ def candidates(inner: faiss.IndexPQ, k: int) -> int:
     """Rows that are compared by their bytes where k are wanted.
 
     They have 99 % of the k nearest by bytes (k of 10, 40, 100; 2026-11), and of fewer, which get the candidates of 10:
-    SIFT, 12,500 and 100,000 rows, 8 to 32 bytes;
-    30,000 sentences, axis codes of 50, 98, 194; 200,000 normal rows of variances 1/i, 16 and 32; MNIST, 16.
+    SIFT, 12,500 and 100,000 rows, 8 to 32 bytes; 30,000 sentences, axis codes of 50, 98, 194; 200,000 normal rows of
+    variances 1/i, 16 and 32; MNIST, 16.
     """
     k = max(k, _NEIGHBOURS)
     return 6 * k + int(50 * (k * inner.ntotal) ** 0.5 / inner.pq.M**1.5)

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import BlockIndex, bias, block_codes, innermost, list_codes
+from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost, list_codes
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, serves
 from nearkin.linalg.norms import Norms, widened
@@ -137,7 +137,7 @@ class SumTables:
         if self._lists is not None:
             codes, ids = _list_codes(self._lists, number)
         else:
-            codes, ids = _flat_codes(inner), np.arange(inner.ntotal)
+            codes, ids = byte_codes(inner), np.arange(inner.ntotal)
         if number not in self._rest:
             rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // inner.d)
             for first in range(0, len(codes), step):
@@ -352,19 +352,13 @@ def _list_codes(inner: faiss.IndexIVF, number: int, places: np.ndarray | slice =
     return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
 
 
-def _flat_codes(inner: faiss.Index) -> np.ndarray:
-    """FAISS's own memory of the codes (n, bytes) of an index without lists."""
-    flat = cast(faiss.IndexPQ, inner)  # or another one of flat codes
-    return faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size).reshape(flat.ntotal, -1)
-
-
 def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
     """Vectors (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
     inner = scan.inner
     if not scan.lists:
         if scan.blocks:
             return inner.reconstruct_batch(positions), block_codes(inner, positions)
-        own = _flat_codes(inner)[positions]
+        own = byte_codes(inner)[positions]
         return inner.sa_decode(own), own
     places = kept.places(inner)[positions]
     order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), scan.codec.code_size), np.uint8)

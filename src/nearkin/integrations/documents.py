@@ -41,7 +41,7 @@ class Documents:
             self.index = Index.build(X, self.quantizer, names, self.metric)
         elif self.index is not None:
             self.index.upsert(X, names)
-            self.index.remove([name for name in ids if name not in set(names)], missing="ignore")
+            self.index.remove([ids[i] for i, vector in enumerate(vectors) if vector is None], missing="ignore")
         self.records |= dict(zip(ids, records, strict=True))
 
     def remove(self, ids: Sequence[str]) -> None:
