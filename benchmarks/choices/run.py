@@ -103,7 +103,7 @@ def axes(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
 
 def codes(X: np.ndarray, rows: np.ndarray, Q: np.ndarray, seed: int) -> Made:
     """A code of 16 bytes for an index of a hundred times the rows learned from."""
-    found = nk.quantization.best(X, 16, n_rows=100 * len(X), random_state=seed)
+    found = nk.quantization.best(X, 16, n_vectors=100 * len(X), random_state=seed)
     norms = {} if getattr(found, "norms", None) is None else {"norms": found.norms}
     index = nk.Index.build(rows, found.quantizer, **norms)
     first = (found.trials if hasattr(found, "trials") else found.table)[0]

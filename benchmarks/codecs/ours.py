@@ -18,8 +18,8 @@ Fit = Callable[[np.ndarray], tuple[str, VectorCodes, Norms | None]]  # rows (n, 
 
 def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
     """Every call with its defaults; the training of `best` includes all of its candidates."""
-    n_rows = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
-    settings = {"n_rows": n_rows, "metric": problem.metric, "random_state": 0}
+    n_vectors = None if np.may_share_memory(problem.learned, problem.searched) else _OTHERS
+    settings = {"n_vectors": n_vectors, "metric": problem.metric, "random_state": 0}
 
     def chosen(name: str, X: np.ndarray, **options: object) -> tuple[str, VectorCodes, Norms | None]:
         found = best(X, n_bytes, **settings | options)  # pyright: ignore[reportArgumentType]

@@ -94,7 +94,7 @@ def known_rows(name: str, data: Path, seed: int) -> float:
 
 def chosen(n_bytes: int, seed: int) -> Callable[[np.ndarray], Any]:
     def learn(X: np.ndarray) -> Any:
-        return best(X, n_bytes, n_rows=100 * len(X), random_state=seed).quantizer
+        return best(X, n_bytes, n_vectors=100 * len(X), random_state=seed).quantizer
 
     return learn
 

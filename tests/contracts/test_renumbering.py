@@ -121,7 +121,7 @@ def test_an_evaluated_index_is_measured_alike() -> None:
         rows, asked = ORDERS[order](300), ORDERS[order](40)
         index = nk.Index.build(X[rows], ids=np.array([f"row {row}" for row in rows]))
         found = index.search(Q[asked], 10)[1]
-        kept = nk.metrics.neighbours_kept(found, X[rows], Q[asked], ids=index.ids)
+        kept = nk.metrics.knn_recall(found, X[rows], Q[asked], ids=index.ids)
         first = kept if first is None else first
         assert kept == pytest.approx(first) == 1.0
 

@@ -51,7 +51,7 @@ def test_equally_near_codes_may_be_exchanged(hasher) -> None:
 
 
 def test_slow_twin_of_the_distances(source, Q) -> None:
-    asked = source.asked(Q[:3])
+    asked = source.engine_queries(Q[:3])
     positions = np.array([[0, 5, -1]] * 3)
     if inverted_file(source.index.faiss_index) is not None:
         inverted_file(source.index.faiss_index).make_direct_map()

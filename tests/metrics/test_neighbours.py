@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.retrieval import ExactNeighbours, drawn_order, with_ties, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, drawn_order, with_ties, without_self
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -26,7 +26,7 @@ def test_it_is_the_most_that_an_exact_list_could_share(rng: np.random.Generator,
     for far, ids in zip(scores(X, Q, metric), found, strict=True):
         limit = np.sort(far)[k - 1]
         shared += (far[ids] < limit).sum() + min((far[ids] == limit).sum(), k - (far < limit).sum())
-    kept = nk.metrics.neighbours_kept(found, X, Q, metric)
+    kept = nk.metrics.knn_recall(found, X, Q, metric)
     assert kept == pytest.approx(shared / found.size)
     assert nk.metrics.recall_k_at_k(found, ExactNeighbours.of(X, Q, k, metric).ids, k) <= kept + 1e-12
 
@@ -35,7 +35,7 @@ def test_a_lossless_code_keeps_all_neighbours_whatever_the_order_of_ties(rng: np
     X, Q = tied_rows(rng)
     order = rng.permutation(len(X))
     found = order[nk.Index.build(X[order]).search(Q, 10)[1]]
-    assert nk.metrics.neighbours_kept(found, X, Q) == 1
+    assert nk.metrics.knn_recall(found, X, Q) == 1
     assert nk.metrics.recall_k_at_k(found, nk.Index.build(X).search(Q, 10)[1], 10) < 0.95
 
 
@@ -99,7 +99,7 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
     X = 1000 + np.arange(64)[:, None] * np.array([[0.01, 0.0]])
     X = X.astype(np.float32)
     found = np.arange(10)[None]
-    assert nk.metrics.neighbours_kept(found, X, X[:1]) == 1
+    assert nk.metrics.knn_recall(found, X, X[:1]) == 1
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
 )
 def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        nk.metrics.neighbours_kept(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
+        nk.metrics.knn_recall(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
@@ -125,21 +125,21 @@ def test_an_exact_index_keeps_all_neighbours_under_any_ids(
     """Integer ids were taken for row numbers: .005 for an exact index."""
     X, Q = rng.normal(size=(200, 6)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
     found = nk.Index.build(X, ids=ids, metric=metric).search(Q, 10)[1]
-    assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == 1
+    assert nk.metrics.knn_recall(found, X, Q, metric, ids=ids) == 1
     found[:, 9:] = "" if ids.dtype.kind == "U" else -1
-    assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
+    assert nk.metrics.knn_recall(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])
 def test_a_place_without_a_row_keeps_no_neighbour(ids: list[str] | list[int], nothing: str | int) -> None:
     """Whichever row is the nearest: nothing found is no row at all."""
     X = np.eye(3)
-    assert nk.metrics.neighbours_kept([[nothing]] * 3, X, X, ids=ids) == 0
+    assert nk.metrics.knn_recall([[nothing]] * 3, X, X, ids=ids) == 0
 
 
 def test_a_row_leaves_its_own_list() -> None:
     """The second row is not in its list, which loses its last place."""
-    found = without_own(np.array([[4, 0, 7], [5, 6, 2], [9, 8, 2]]), np.array([0, 1, 2]))
+    found = without_self(np.array([[4, 0, 7], [5, 6, 2], [9, 8, 2]]), np.array([0, 1, 2]))
     np.testing.assert_array_equal(found, [[4, 7], [5, 6], [9, 8]])
 
 
@@ -149,6 +149,6 @@ def test_a_row_leaves_its_own_list() -> None:
 )
 def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        nk.metrics.neighbours_kept([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
+        nk.metrics.knn_recall([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
     with pytest.raises(TypeError, match="both must be integers or both strings"):
-        nk.metrics.neighbours_kept([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])
+        nk.metrics.knn_recall([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])

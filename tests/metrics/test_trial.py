@@ -112,7 +112,7 @@ def test_the_recall_of_decoded_rows_is_that_of_each_query(rng: np.random.Generat
     found = np.argsort(-held.queries @ other.T if metric == "ip" else ((held.queries[:, None] - other) ** 2).sum(2))[
         :, :5
     ]
-    assert held.recall(other).mean() == pytest.approx(nk.metrics.neighbours_kept(found, rows, held.queries, metric))
+    assert held.recall(other).mean() == pytest.approx(nk.metrics.knn_recall(found, rows, held.queries, metric))
     assert HeldOut.of(rows[:3], rows[:2]).k == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.metrics import neighbours_kept
+from nearkin.metrics import knn_recall
 from nearkin.pipeline import change
 from tests.cli.conftest import run, run_json
 
@@ -55,7 +55,7 @@ def test_new_codes_serve_the_new_rows(folder: Path, keeps: bool, metric: str, n_
     np.testing.assert_array_equal(fresh.ids, index.ids)
     assert (fresh.kept is not None, fresh.n_probe, len(fresh)) == (keeps, index.n_probe, 900)
     found = [nk.Index.build(NEW, each.quantizer, **how).search(NEW[:200], 10)[1] for each in (index, fresh)]
-    kept = [neighbours_kept(ids, NEW, NEW[:200], metric=metric) for ids in found]
+    kept = [knn_recall(ids, NEW, NEW[:200], metric=metric) for ids in found]
     assert kept[1] > kept[0] + 0.05
     if keeps:
         np.testing.assert_array_equal(fresh.search(OLD[:50], 1, oversample=900)[1][:, 0], np.arange(50) + 5)

@@ -77,7 +77,7 @@ def test_figures_of_ids_are_those_of_plain_counting(folder: Path) -> None:
     near = np.argsort(squared, axis=1)[:, :10]
     for depth in (1, 2):
         same = (ids[near][:, :, :depth] == ids[:, None, :depth]).all(2)
-        assert np.isclose(record["neighbours_kept"][depth - 1], same.mean())
+        assert np.isclose(record["prefix_recall"][depth - 1], same.mean())
         behind = (ids[:, None, :depth] == ids[None, :, :depth]).all(2).sum(1)
         assert np.isclose(record["behind_prefix"][depth - 1], behind.mean())
     share = np.bincount(ids[:, 0], minlength=32) / 300

@@ -82,12 +82,12 @@ def test_codes_that_learn_or_encode_too_slowly_are_left_out():
 def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
     X = rng.normal(size=(1000, 16)).astype(np.float32)  # not far above the 768 centroids
     own, others = (
-        {r["candidate"]: r["value"] for r in best(X, 3, n_rows=n, random_state=0).trials} for n in (1000, 10**6)
+        {r["candidate"]: r["value"] for r in best(X, 3, n_vectors=n, random_state=0).trials} for n in (1000, 10**6)
     )
     assert all(own[name] > others[name] + 0.02 for name in own.keys() & others.keys() if name[:4] != "axes")
     assert own["residual"] - own["product"] > others["residual"] - others["product"] + 0.01
-    with pytest.raises(ValueError, match="n_rows is 499"):
-        best(X, 4, n_rows=499)
+    with pytest.raises(ValueError, match="n_vectors is 499"):
+        best(X, 4, n_vectors=499)
 
 
 def test_given_queries_judge(vectors):
@@ -144,7 +144,7 @@ def test_rows_that_tie_are_not_lost() -> None:
 def test_codes_are_learned_for_what_searches_them(metric, n_rows, expected, monkeypatch, vectors):
     listed = partial(candidates, 2, 32, 300, metric=metric, seed=0)
     monkeypatch.setitem(best.__globals__, "candidates", lambda *args, **settings: listed()[-1:])
-    found = best(vectors[0][:900], 2, metric=metric, n_rows=n_rows, random_state=0).quantizer
+    found = best(vectors[0][:900], 2, metric=metric, n_vectors=n_rows, random_state=0).quantizer
     assert (found.metric, found.known) == expected
 
 
@@ -182,9 +182,9 @@ def test_recall_is_that_of_the_index(rng, metric):
     index = nk.Index.build(screening.held.rows, quantizer, metric=metric)
     found = index.search(screening.held.queries, 10)[1]
     rows, asked = screening.held.rows, screening.held.queries
-    kept = nk.metrics.neighbours_kept(found, rows, asked, "l2" if metric == "l2" else "ip")
+    kept = nk.metrics.knn_recall(found, rows, asked, "l2" if metric == "l2" else "ip")
     assert recall == pytest.approx(kept, abs=2e-3)  # of equal codes the index finds the first
-    assert bool(recall > nk.metrics.neighbours_kept(found, rows, asked) + 0.1) is (metric == "ip")
+    assert bool(recall > nk.metrics.knn_recall(found, rows, asked) + 0.1) is (metric == "ip")
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
     X = vectors[0][:500]
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for rows, settings, expected in (
-        (X, {"n_rows": 10**6}, True),
+        (X, {"n_vectors": 10**6}, True),
         (X, {}, False),  # codes are trained for known rows by FAISS's own scores
-        (unit, {"n_rows": 10**6}, False),
-        (X, {"n_rows": 10**6, "metric": "cosine"}, False),
-        (X, {"n_rows": 10**6, "metric": "ip"}, True),
+        (unit, {"n_vectors": 10**6}, False),
+        (X, {"n_vectors": 10**6, "metric": "cosine"}, False),
+        (X, {"n_vectors": 10**6, "metric": "ip"}, True),
     ):
         found = best(rows, 3, random_state=0, **settings)
         names = [record["candidate"] for record in found.trials]

@@ -45,7 +45,7 @@ def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(ki
     kept = {}
     for fast in (None, False):
         index = nk.Index.build(X, model, fast_scan=fast, n_probe=4 if n_lists else None)
-        kept[fast] = nk.metrics.neighbours_kept(index.search(Q, 10)[1], X, Q)
+        kept[fast] = nk.metrics.knn_recall(index.search(Q, 10)[1], X, Q)
     assert kept[None] >= kept[False] - 0.01, kept
     assert model.scans_fast("l2") == (kind == "normal")
 
@@ -57,7 +57,7 @@ def test_the_default_scan_of_residual_codes_by_product_loses_no_neighbours(kind,
     kept = {}
     for fast in (None, False):
         found = nk.Index.build(X, model, metric="ip", fast_scan=fast).search(Q, 10)[1]
-        kept[fast] = nk.metrics.neighbours_kept(found, X, Q, "ip")
+        kept[fast] = nk.metrics.knn_recall(found, X, Q, "ip")
     assert kept[None] >= kept[False] - 0.01, kept
     assert model.scans_fast("ip") == (kind == "normal")
 
@@ -98,5 +98,5 @@ def test_norms_in_a_code_lose_no_neighbours_of_heavy_tails(kind, norm_bits, n_ce
     kept = {}
     for bits in (norm_bits, 0):
         index = nk.Index.build(X, ResidualQuantizer(8, norm_bits=bits, **settings))
-        kept[bits] = nk.metrics.neighbours_kept(index.search(Q, 10)[1], X, Q)
+        kept[bits] = nk.metrics.knn_recall(index.search(Q, 10)[1], X, Q)
     assert kept[norm_bits] >= kept[0] - most, kept

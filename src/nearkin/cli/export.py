@@ -192,7 +192,7 @@ def about_ids(made: Fields) -> dict[str, str]:
         "distortion added by that": f"{made['distortion_added']:.2%}",
         "codes used, by level": " ".join(f"{used}" for used in made["used"]),
         "perplexity": " ".join(f"{value:.0f}" for value in made["perplexity"]),
-        "recall@10 by shared prefix": " ".join(f"{share:.3f}" for share in made["neighbours_kept"]),
+        "recall@10 by shared prefix": " ".join(f"{share:.3f}" for share in made["prefix_recall"]),
     }
 
 

@@ -17,7 +17,7 @@ from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
-from nearkin.metrics.retrieval import ExactNeighbours, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, without_self
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import NEIGHBOURS, Trial
 
@@ -145,7 +145,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
         """Numbers (q, k) of the rows nearest to each query, without its own row `own` (q,)."""
         rows, asked = (unit_rows(rows), unit_rows(asked)) if self.metric == "cosine" else (rows, asked)
         k, metric = min(NEIGHBOURS, len(rows) - 1), "l2" if self.metric == "l2" else "ip"
-        return without_own(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
+        return without_self(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
 
 
 def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

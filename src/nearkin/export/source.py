@@ -97,7 +97,7 @@ class Source:
         parts = (part for batch in self.batches() for part in (batch.ids, batch.codes, batch.vectors))
         return digest(about, None if norms is None else norms.codes, parts)
 
-    def questions(self, n: int) -> np.ndarray:
+    def test_queries(self, n: int) -> np.ndarray:
         """Queries near the vectors, in the engine's form: codes (n, bytes) with a twentieth of their bits flipped,
         or mixtures (n, d) of nine parts of one vector and one of another."""
         rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ class Source:
         one, other = (np.asarray(self.vectors(some)) for some in positions)
         return self.as_compared(0.9 * one + 0.1 * other)
 
-    def asked(self, Q: ArrayLike) -> np.ndarray:
+    def engine_queries(self, Q: ArrayLike) -> np.ndarray:
         """Queries Q (q, d) in the engine's form: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         quantizer = self.index.quantizer

@@ -139,7 +139,7 @@ def self_check(
     """Compare the engine's answers with the index's on 100 questions, or on the vectors of `queries` (q, d). A
     neighbour counts if it is one of the index's k, or as near as the k-th by score or code. An id that is named twice,
     or is not in the index, is a miss."""
-    asked = source.questions(100) if queries is None else source.asked(queries)
+    asked = source.test_queries(100) if queries is None else source.engine_queries(queries)
     k = min(k, len(source))
     nearest = source.index.faiss_index.search(asked, k)[1]
     wanted = (nearest >= 0).sum(axis=1)

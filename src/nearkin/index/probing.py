@@ -16,7 +16,7 @@ from nearkin.index.identifiers import named
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import rescore
 from nearkin.index.searching import normalised
-from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, with_ties, without_own
+from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, with_ties, without_self
 
 _QUERIES = 4096  # searched at a time
 
@@ -59,7 +59,7 @@ class FullSearch:
                 ids = named(places, index.ids)
                 self.seconds += time.perf_counter() - start
             if self.own is not None:
-                scores, ids = (without_own(ids, self.own[some], of) for of in (scores, ids))
+                scores, ids = (without_self(ids, self.own[some], of) for of in (scores, ids))
             yield some, scores, ids
             done += len(some)
             callback(done, {"total": len(Q)})

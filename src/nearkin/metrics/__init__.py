@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend
     from nearkin.metrics.retrieval import average_precision as average_precision
+    from nearkin.metrics.retrieval import knn_recall as knn_recall
     from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
     from nearkin.metrics.retrieval import label_relevance as label_relevance
     from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
     from nearkin.metrics.retrieval import ndcg as ndcg
-    from nearkin.metrics.retrieval import neighbours_kept as neighbours_kept
     from nearkin.metrics.retrieval import precision as precision
     from nearkin.metrics.retrieval import recall as recall
     from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
     from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
     from nearkin.metrics.retrieval import relevance as relevance
-    from nearkin.metrics.retrieval import without_own as without_own
+    from nearkin.metrics.retrieval import without_self as without_self
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -100,7 +100,7 @@ def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
 def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
     """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection").
 
-    Ids are compared. Where vectors lie at one distance (copies, integers) see `neighbours_kept`.
+    Ids are compared. Where vectors lie at one distance (copies, integers) see `knn_recall`.
     """
     return recall(retrieved, neighbors, k, n_relevant=k)
 
@@ -384,7 +384,7 @@ def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np
     return np.take_along_axis(rows, np.lexsort((mixed, group), axis=1), axis=1)
 
 
-def without_own(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
+def without_self(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
     """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there. With
     `of` (q, k) its entries at the same places. ValueError for other shapes."""
     ids, own = _as_lists(ids, "ids"), np.asarray(own)
@@ -409,7 +409,7 @@ def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: n
     return np.where(there, found, np.inf)
 
 
-def neighbours_kept(
+def knn_recall(
     retrieved: ArrayLike, X: ArrayLike, Q: ArrayLike, metric: str = "l2", *, ids: ArrayLike | None = None
 ) -> float:
     """The share of the k nearest vectors of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
@@ -421,9 +421,9 @@ def neighbours_kept(
     Raises ValueError or TypeError for what cannot be compared.
 
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows
-    >>> neighbours_kept([[19, 18, 17]], X, X[:1])
+    >>> knn_recall([[19, 18, 17]], X, X[:1])
     1.0
-    >>> neighbours_kept([["d"]], np.eye(4), np.eye(4)[3:], ids=["a", "b", "c", "d"])
+    >>> knn_recall([["d"]], np.eye(4), np.eye(4)[3:], ids=["a", "b", "c", "d"])
     1.0
     """
     check_choice(metric, "metric", (*METRIC_TYPES, "cosine"))

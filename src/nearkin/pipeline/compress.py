@@ -88,7 +88,7 @@ def compress_file(
         if group.size > 1:
             raise ValueError("method is 'best', which is for one process; leave torchrun out, or take --method product")
         rows = len(file) if source is file else sys.maxsize
-        quantizer = replace(quantizer, n_rows=rows, n_encoded=len(file), metric=metric)
+        quantizer = replace(quantizer, n_vectors=rows, n_encoded=len(file), metric=metric)
     elif isinstance(quantizer, ProductCode):
         quantizer = replace(quantizer, metric=metric)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])

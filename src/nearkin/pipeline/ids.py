@@ -118,7 +118,7 @@ def _judged(made: nk.SemanticIds, X: np.ndarray) -> Record:
         "perplexity": [float(np.exp(-(share * np.log(share)).sum())) for share in shares],
         "distortion": [before, after],
         "distortion_added": after / before - 1 if before else 0.0,
-        "neighbours_kept": same.mean(0).tolist() if len(same) else [0.0] * made.levels,
+        "prefix_recall": same.mean(0).tolist() if len(same) else [0.0] * made.levels,
         "behind_prefix": [float((count**2).sum() / len(X)) for count in prefixes],
         "judged_rows": len(rows),
     }

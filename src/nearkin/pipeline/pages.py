@@ -133,7 +133,7 @@ def ids_page(folder: Path, run: Record) -> Page:
         Section("Unique ids", facts(size), "Each item has the free id that adds the least squared error in all."),
     )
     dead = (run["codes"] - used for used in run["used"])
-    rows = list(zip(count(1), dead, run["perplexity"], run["neighbours_kept"], run["behind_prefix"], strict=False))
+    rows = list(zip(count(1), dead, run["perplexity"], run["prefix_recall"], run["behind_prefix"], strict=False))
     lead = (
         "Dead codes name no item. Perplexity is the number of equally used codes of the same entropy. The fourth "
         f"column is the share of an item's 10 nearest, among {run['judged_rows']:,}, that share its codes up to this "

@@ -21,7 +21,7 @@ from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import list_values, ranking_values
-from nearkin.metrics.retrieval import without_own
+from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import Difference, paired_difference
 from nearkin.pipeline.ids import make_ids
 from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
@@ -405,7 +405,7 @@ def _for_report(model: "nk.TwoTower", right: np.ndarray, pairs: Interactions) ->
     right vectors (n, d)."""
     counts, X, ids = np.bincount(pairs.indices, minlength=len(right)), unit_rows(right), model.right_ids_
     popular = np.argsort(-counts, kind="stable")[:EXAMPLES]
-    nearest = without_own(nearest_rows(X, X[popular], 6, "ip"), popular)
+    nearest = without_self(nearest_rows(X, X[popular], 6, "ip"), popular)
     return {
         "examples": [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)],
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],

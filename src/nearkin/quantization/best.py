@@ -89,7 +89,7 @@ class Short(NamedTuple):
 class Screening:
     """Vectors to train on, and the held-out queries that compare the codes. One half of given queries may decide
     between starts within a fit. A share `known` of the vectors to be found is trained on, as it will be in an index
-    of `n_rows` vectors."""
+    of `n_vectors` vectors."""
 
     train: np.ndarray
     held: HeldOut
@@ -98,7 +98,7 @@ class Screening:
 
     @classmethod
     def of(
-        cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, metric: str, generator: np.random.Generator
+        cls, X: np.ndarray, queries: ArrayLike | None, n_vectors: int, metric: str, generator: np.random.Generator
     ) -> Self:
         """Of vectors X (n, d), of norm 1 already for "cosine", queries (q, d) or None for vectors held out."""
         order, given = generator.permutation(len(X)), None
@@ -111,7 +111,7 @@ class Screening:
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = held_out(order, queries[:half])[0], queries[half:]
-        known = min(len(X), _TRAINED_FOR) / n_rows  # part of the index's rows
+        known = min(len(X), _TRAINED_FOR) / n_vectors  # part of the index's rows
         unseen = min(round((1 - known) * min(_SCREENED, len(order))), len(order) // 4)
         found = min(_SCREENED, len(order) if known == 1 else round(unseen / (1 - known)))
         train = order[unseen : unseen + _SCREENED]
@@ -164,7 +164,7 @@ def best(
     queries: ArrayLike | None = None,
     seconds: float | None = None,
     *,
-    n_rows: int | None = None,
+    n_vectors: int | None = None,
     n_encoded: int = 0,
     metric: str = "l2",
     random_state: Seed = None,
@@ -173,10 +173,10 @@ def best(
     """Choose a codec, its rotation and start at no more than `n_bytes` a vector for vectors X (n, d); at least 100
     vectors.
 
-    `queries` (m, d) decide where vectors will be searched by others than themselves. `n_rows` is how many vectors the
-    index will hold, by default those of X. Recall is higher for vectors that codes were trained on than for
+    `queries` (m, d) decide where vectors will be searched by others than themselves. `n_vectors` is how many vectors
+    the index will hold, by default those of X. Recall is higher for vectors that codes were trained on than for
     others, long sums above all; the vectors to be found are therefore mixed as the index's: all trained on where X is
-    all and has at most 16,384 vectors, hardly any where X is a small sample of `n_rows`.
+    all and has at most 16,384 vectors, hardly any where X is a small sample of `n_vectors`.
 
     `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as vectors are seldom
     like them) or "cosine", for which codes are trained on the vectors at norm 1, as `nk.Index` stores them.
@@ -205,8 +205,8 @@ def best(
     check_integer(n_bytes, "n_bytes", low=1)
     seconds = np.inf if seconds is None else check_real(seconds, "seconds", low=0)
     generator = numpy_generator(random_state)
-    n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
-    screening, seed = Screening.of(X, queries, n_rows, metric, generator), draw_seed(generator)
+    n_vectors = check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
+    screening, seed = Screening.of(X, queries, n_vectors, metric, generator), draw_seed(generator)
     known = screening.known >= _KNOWN and metric != "ip"
     listed = candidates(
         n_bytes, X.shape[1], len(screening.train), metric=metric,
@@ -245,7 +245,7 @@ class BestCode(SizedCode):
     n_bytes: int
     seconds: float | None = None
     random_state: Seed = None
-    n_rows: int | None = None
+    n_vectors: int | None = None
     n_encoded: int = 0
     metric: str = "l2"
 

@@ -16,7 +16,7 @@ from nearkin._types import Record
 from nearkin.data import open_array, read_column, read_table, read_vectors
 from nearkin.export import Source
 from nearkin.index import Index
-from nearkin.metrics import without_own
+from nearkin.metrics import without_self
 from nearkin.pipeline import inputs
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
@@ -118,7 +118,7 @@ class IndexView:
 
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Scores (q, c) of queries Q (q, d) by the codes of `rows` (q, c), as of `Index.search`; infinite for -1."""
-        far = self.source.distances(self.source.asked(Q), self.source.positions(rows), as_searched=True)
+        far = self.source.distances(self.source.engine_queries(Q), self.source.positions(rows), as_searched=True)
         return far if self.index.metric in _BY_DISTANCE else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
@@ -239,8 +239,8 @@ class Collection:
         vectors.
         """
         Q, k, judge = self.vectors(rows), min(self.k, len(self) - 1), cast(IndexView, self.exact)
-        exact, *coded = (without_own(v.index.search(Q, k + 1)[1], rows)[:, :k] for v in (judge, *self.views))
-        asked = judge.source.asked(Q)
+        exact, *coded = (without_self(v.index.search(Q, k + 1)[1], rows)[:, :k] for v in (judge, *self.views))
+        asked = judge.source.engine_queries(Q)
         return np.stack([k - judge.source.hits(asked, exact, found) for found in coded])
 
 
