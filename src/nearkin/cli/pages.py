@@ -144,10 +144,11 @@ def ask(
 ) -> None:
     """Ask people which of two things is more like a third, on a page for phone and desk.
 
-    Prints a link for raters and one for you (map, error and raters so far). Every answer is on disk before the page
-    continues: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
-    questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` continues. `--json`
-    prints one record with the links when the page is there, and one with the counts at the end.
+    Prints a link for raters and one for you (map, error and raters so far). Raters first read what is asked, how long
+    it takes and what is stored, and agree. Every answer is on disk before the page continues: `--out` holds one line an
+    answer, as `nearkin embed` reads it, and FILE.journal all that happened, also questions that nobody could answer and
+    answers that were undone. Stop with Ctrl-C; `--resume` continues. `--json` prints one record with the links when the
+    page is there, and one with the counts, the error and who is left out at the end.
 
     Examples:
 
@@ -191,4 +192,4 @@ def ask(
     raters = [name.strip() for name in names.split(",")] if names else ()
     place = {"resume": resume, "host": host, "port": port, "announce": announce}
     ended = page.collect(things, out, plan, texts=texts, raters=raters, **place)
-    screen.finish(ended, f"{counted(ended['answers'], 'answer')} in {out}. Next: nearkin embed {out} --out map")
+    screen.finish(ended, f"{ended['summary']}, in {out}.", ended["rule"], f"Next: nearkin embed {out} --out map")

@@ -61,7 +61,8 @@ def test_thirty_answers_undo_and_reload(either: Any, open_survey: OpenSurvey) ->
     with served(app) as address:
         either.get(f"{address}/{survey.tokens[0]}/")
         wait_until(lambda: either.execute_script("return !document.getElementById('start').hidden"))
-        either.execute_script("$('name').value = 'anna'; $('join').requestSubmit()")
+        assert "about 9 min" in either.execute_script("return $('instructions').textContent")
+        either.execute_script("$('name').value = 'anna'; $('agree').click(); $('join').requestSubmit()")
         seen = set()
         for number in range(30):
             wait_until(lambda wanted=number: answered(either) == wanted)
@@ -96,8 +97,15 @@ def test_the_page_speaks_the_language_it_is_given(browser: Any, open_survey: Ope
     survey = open_survey(Plan(active=False, practice=1))
     with served(ask_app(survey, Texts(words, goal=3, break_every=2, finish="C0DE"))) as address:
         browser.get(f"{address}/{survey.tokens[0]}/r/{survey.invited('anna').key}")
-        wait_until(lambda: shown(browser, "ask"))  # nothing to read first: no page before the questions
+        wait_until(lambda: shown(browser, "start"))
         assert browser.execute_script("return document.documentElement.lang") == language
+        told = browser.execute_script("return $('start').innerText")
+        assert words["triplet"] in told
+        assert words["consent"].strip() in told
+        assert "{" not in told
+        browser.execute_script("$('agree').click(); $('join').requestSubmit()")
+        wait_until(lambda: shown(browser, "ask"))
+        assert browser.execute_script("return document.activeElement.id") == "question"  # reading goes on there
         assert browser.execute_script("return $('hint').textContent") == words["practice"]
         seen = browser.execute_script("return $('ask').innerText")
         assert all(text in seen for text in (words["triplet"], words["undo"], words["skip"]))

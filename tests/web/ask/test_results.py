@@ -95,10 +95,12 @@ def test_the_page_draws_a_map_and_a_curve_and_hostile_names_stay_text(browser: A
         browser.get(f"{address}/{survey.tokens[1]}/results/")
         wait_until(lambda: browser.execute_script("return seen !== ''"))
         assert browser.execute_script("return $('map').textContent") == "the map appears after the first answers"
-        browser.execute_script("draw_map(arguments[0]); draw_curve([[10, 0.4], [20, 0.25]])", told)
+        browser.execute_script("draw_map(arguments[0]); draw_curve([[10, 0.4, 20], [20, 0.25, 40]])", told)
         titles = browser.execute_script("return [...$('map').querySelectorAll('circle')].map((one) => one.textContent)")
         assert titles == names
         assert browser.execute_script("return $('curve').querySelectorAll('circle').length") == 2
+        low, high = browser.execute_script("return interval(0.4, 20)")
+        assert (low, high) == pytest.approx((0.2188, 0.6134), abs=1e-4)  # of Wilson's formula
         assert browser.execute_script("return document.querySelectorAll('img').length") == 0
         assert not browser.execute_script("return document.title").isdigit()
         assert not complaints(browser)
@@ -134,7 +136,7 @@ def test_the_zip_holds_everything_but_the_secrets(open_survey: OpenSurvey) -> No
         assert not any(secret in text for text in found.values())
     assert found["results/journal.jsonl"].count('"event": "answer"') == 126
     told = found["results/README.txt"]
-    assert "Counted: 120 answers on 8 items, of 3 raters" in told
+    assert "Counted: 120 answers on 8 items by 3 raters" in told
     assert "90 % interval" in told
     assert "dimension 2: error of cross-validation" in told
 

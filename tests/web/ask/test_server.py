@@ -187,10 +187,10 @@ def test_a_crowd_has_its_parameters_saved_a_code_at_the_end_and_a_bound(open_sur
     with TestClient(ask_app(survey, Texts(goal=2, finish="C0DE"))) as client:
         assert "C0DE" not in client.get("/token/api/about").text
         for wrong in ([], {"a": 1}, {"a": "x" * 201}, {str(n): "" for n in range(21)}):
-            assert client.post("/token/api/join", json={"parameters": wrong}).status_code == 400
+            assert client.post("/token/api/join", json={"parameters": wrong, "agreed": True}).status_code == 400
         for person in range(10):
             given = {"PROLIFIC_PID": f"p{person} & more"}
-            key = client.post("/token/api/join", json={"parameters": given}).json()["key"]
+            key = client.post("/token/api/join", json={"parameters": given, "agreed": True}).json()["key"]
             shown = client.get(f"/token/api/r/{key}/question").json()
             for number in (1, 2):
                 assert shown["finish"] == ""
@@ -198,7 +198,7 @@ def test_a_crowd_has_its_parameters_saved_a_code_at_the_end_and_a_bound(open_sur
                 shown = client.post(f"/token/api/r/{key}/answer", json=sent).json()
                 assert shown["answered"] == number
             assert shown["finish"] == "C0DE"
-        late = client.post("/token/api/join", json={})
+        late = client.post("/token/api/join", json={"agreed": True})
         assert late.status_code == 400
         assert late.json()["error"] == shipped("en")["full"]
     rows = list(csv.DictReader(survey.out.read_text(encoding="utf-8").splitlines()))

@@ -317,7 +317,12 @@ def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurve
     assert survey.fitted.n_answers <= sum(question.is_learned for question in survey.questions)
     assert sum(question.reason == "random" for question in survey.questions) > 25
     assert sum(question.reason == "active" for question in survey.questions) > 25
-    assert survey.curve[-1][1] < 0.3, survey.curve
+    told = state(survey)
+    _, error, held_out = survey.curve[-1]
+    assert error < 0.3, survey.curve
+    assert (told["error"], told["held_out"]) == (error, held_out)
+    assert f"triplet error {error:.3f} ({told['wrong']} wrong of {held_out} held-out answers)" in told["summary"]
+    assert told["wrong"] / held_out == pytest.approx(error)
     assert np.array(votes(survey)["places"]).shape == (12, 2)
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import tomllib
 from collections import defaultdict
@@ -28,23 +29,44 @@ from nearkin.web import serving
 from nearkin.web.ask.questions import Items, Question, Shown
 from nearkin.web.ask.survey import FEWEST_TO_WEIGH, AnswerTable, Plan, Rater, Survey, journal_path
 
+_NAMED = 20  # raters left out that a sentence names
+_SECONDS = 5  # for one question, of which the page informs people before they begin
+
+
+def result(survey: Survey) -> Record:
+    """Counts, the last fit's error with its counts, and who is left out; "summary" and "rule" are these in words."""
+    given = [rater for rater in list(survey.raters.values()) if rater.answered]
+    out, most = [rater.name for rater in given if survey.left_out(rater)], survey.plan.max_wrong
+    rule, text, error, wrong, held_out = "No rater is left out.", "", None, 0, 0
+    if most is not None:
+        named = f"{', '.join(out[:_NAMED])}{', ...' if len(out) > _NAMED else ''}"
+        so_far = f"{len(out)} of {counted(len(given), 'rater')}: {named}" if out else "none"
+        rule = f"Left out: raters with more than {counted(most, 'catch question')} answered wrong. So far {so_far}."
+    if survey.curve:
+        _, error, held_out = survey.curve[-1]
+        wrong, asked = round(error * held_out), held_out // len(survey.form.comparisons)
+        of = f"{counted(held_out, 'comparison')} of " if asked < held_out else ""
+        text = f", triplet error {error:.3f} ({wrong:,} wrong of {of}{counted(asked, 'held-out answer')})"
+    n_answers, n_items = len(survey.answered()), len(survey.items)
+    by = f"{counted(n_items, 'item')} by {counted(len(given) - len(out), 'rater')}"
+    return {
+        "items": n_items, "answers": n_answers, "error": error, "wrong": wrong, "held_out": held_out, "left_out": out,
+        "rule": rule, "summary": f"{counted(n_answers, 'answer')} on {by}{text}",
+    }  # fmt: skip
+
 
 def state(survey: Survey) -> Record:
-    """State of the results page: counts, the error on held-out answers, raters, and the rule of who is left out."""
+    """State of the results page: `result`, the curve of the error, and the raters."""
     survey.learn()
     votes: dict[Shown, dict[str, Question]] = defaultdict(dict)  # of each question, each rater's last answer
     for question in survey.comparing():
         votes[survey.form.key(question.shown)][question.rater] = question
-    fitted, most = survey.fitted, survey.plan.max_wrong
+    fitted = survey.fitted
     weights = fitted.weights if fitted else {}
-    rule = f"Left out: raters with more than {counted(most or 0, 'catch question')} answered wrong."
-    return {
-        "answers": len(survey.answered()),
-        "items": len(survey.items),
+    return result(survey) | {
         "curve": survey.curve,
         "learned": fitted.n_answers if fitted else 0,
         "failure": survey.learner.failure,
-        "rule": "No rater is left out." if most is None else rule,
         "raters": [
             _rater_row(survey, rater, votes) | {"weight": weights.get(number)}
             for number, rater in enumerate(list(survey.raters.values()))
@@ -110,11 +132,8 @@ def results_zip(survey: Survey) -> bytes:
 
 def _summary(survey: Survey, told: Record, root: Path) -> Iterator[str]:
     """The lines of README.txt in the zip; makes the map of the answers in `root`."""
-    left_out = [row["name"] for row in told["raters"] if row["left_out"]]
-    counted_of = len(told["raters"]) - len(left_out)
-    answers, items = counted(told["answers"], "answer"), counted(told["items"], "item")
-    yield f"Counted: {answers} on {items}, of {counted(counted_of, 'rater')}."
-    yield f"{told['rule']} {len(left_out)} of {len(told['raters'])}: {', '.join(left_out) or 'none'}."
+    yield f"Counted: {told['summary']}."
+    yield told["rule"]
     weighed = sum(row["answers"] >= FEWEST_TO_WEIGH for row in told["raters"]) >= 2
     options: Record = {"dim": "auto", "seed": survey.plan.seed, "raters": "estimated" if weighed else "equal"}
     try:
@@ -189,7 +208,7 @@ def read_study(source: str = "en", **settings: Any) -> tuple[Texts, Record]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{source} is no TOML in UTF-8 ({error})") from error
     lang, english = given.setdefault("lang", "en"), shipped("en")
-    known = shipped(lang) if lang in LANGUAGES else {"title": "", "consent": "", "instructions": ""}
+    known = shipped(lang) if lang in LANGUAGES else {}
     fields = given.pop("fields", [])
     if not isinstance(fields, list) or not all(map(_is_field, fields)):
         raise ValueError(f"{source} has wrong [[fields]]; each has a name, and may have {', '.join(_FIELD)}")
@@ -244,7 +263,9 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
     """The application of a survey: raters open `/{tokens[0]}/`, the experimenter `/{tokens[1]}/results/`."""
     texts = texts or Texts()
     about = {name: value for name, value in vars(texts).items() if name != "finish"}
-    about |= {"form": survey.plan.form, "min_seconds": survey.plan.min_seconds}
+    plan, questions = survey.plan, (texts.goal or 0) + survey.plan.practice
+    minutes = math.ceil(questions * max(_SECONDS, plan.min_seconds) / 60)
+    about |= {"form": plan.form, "min_seconds": plan.min_seconds, "minutes": minutes}
 
     def question(request: Request) -> Response:
         return JSONResponse(shown(survey, texts, request.path_params["key"]))
@@ -291,7 +312,8 @@ def collect(
     port: int = 8765,
     announce: Callable[[Record], None],
 ) -> Record:
-    """Serve the page until Ctrl-C or SIGTERM; returns the files and the numbers of items, answers and raters.
+    """Serve the page until Ctrl-C or SIGTERM; returns the files, the numbers of items, answers and raters, the error on
+    held-out answers with its counts, and who is left out by which rule.
 
     Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
     survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
@@ -314,5 +336,5 @@ def collect(
 
 
 def _counts(survey: Survey) -> Record:
-    counts = {"items": len(survey.items), "answers": len(survey.answered()), "raters": len(survey.raters)}
-    return {"out": str(survey.out), "journal": str(survey.journal.path), **counts}
+    files = {"out": str(survey.out), "journal": str(survey.journal.path)}
+    return files | result(survey) | {"raters": len(survey.raters)}

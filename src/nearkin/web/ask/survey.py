@@ -35,12 +35,13 @@ _GROWTH = 1.05  # a fit starts when there are this many times the answers of the
 
 @dataclass(frozen=True)
 class Fitted:
-    """A finished fit: embedding (n, p), the error on the answers held out (None without any), the next questions, and
+    """A finished fit: embedding (n, p), the error on `held_out` comparisons (None without any), the next questions, and
     raters' weights by number, the best one's 1 (none where all weigh the same)."""
 
     embedding: np.ndarray
     n_answers: int
     error: float | None
+    held_out: int
     questions: list[tuple[int, ...]]
     weights: dict[object, float] = field(default_factory=dict)
 
@@ -56,7 +57,7 @@ def fit(answers: Comparisons, held_out: Comparisons, seed: int) -> Fitted:
     if len(held_out.indices):
         error = triplet_error(model.embedding_, held_out)
     questions = [tuple(map(int, row)) for row in model.next_queries(_AT_ONCE, random_state=seed + n)]
-    return Fitted(model.embedding_, n, error, questions, model.rater_reliability_ or {})
+    return Fitted(model.embedding_, n, error, len(held_out.indices), questions, model.rater_reliability_ or {})
 
 
 class Learner:
@@ -263,7 +264,7 @@ class Survey:
     raters: dict[str, Rater] = field(default_factory=dict)  # by key
     questions: list[Question] = field(default_factory=list)
     fitted: Fitted | None = None
-    curve: list[tuple[int, float]] = field(default_factory=list)  # answers learned from, error on those held out
+    curve: list[tuple[int, float, int]] = field(default_factory=list)  # comparisons trained on, error, held out ones
     tokens: tuple[str, str] = ("", "")  # of the raters' link and of the experimenter's; kept in the journal
 
     def __post_init__(self) -> None:
@@ -332,7 +333,7 @@ class Survey:
         with self._lock:
             if (fitted := self.learner.take()) is not None:
                 self.fitted, self._chosen = fitted, deque(fitted.questions)
-                self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
+                self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error, fitted.held_out)]
             self.learner.offer(self._job, sum(question.is_learned for question in self.questions))
 
     def ask(self, key: str) -> Question:

@@ -10,6 +10,8 @@ let about = null, current = null, shownAt = null, busy = false, beyond = false, 
 let hiddenAt = null, hidden = 0;  // since when the page is out of sight, and for how long it was in this question
 const loaded = new Map();         // pictures of the next question, loaded before it comes
 
+const FOCUS = { start: "title", ask: "question", pause: "resume", done: "thanks" };  // where reading goes on
+
 const say = (name, values = {}) => about.words[name].replace(/\{(\w+)\}/g, (all, word) => values[word] ?? all);
 
 async function call(path, body) {
@@ -32,7 +34,8 @@ async function call(path, body) {
 }
 
 function show(section) {
-  for (const id of ["start", "ask", "pause", "done"]) $(id).hidden = id !== section;
+  for (const id of Object.keys(FOCUS)) $(id).hidden = id !== section;
+  $(FOCUS[section]).focus({ preventScroll: true });
 }
 
 function made(name, properties = {}, ...children) {  // texts are other people's: they are set as text, never as HTML
@@ -46,28 +49,31 @@ function made(name, properties = {}, ...children) {  // texts are other people's
 function picture(item) {
   const known = loaded.get(item.number), image = known && !known.isConnected ? known : new Image();
   if (image !== known) image.src = `${home}/media/${item.number}`;
-  image.alt = item.text || say("picture", { n: item.number + 1 });
+  image.alt = item.text ? "" : nameOf(item);  // the text stands next to it
   return image;
 }
 
 function content(item) {
   const box = made("span", { className: "item", dir: "auto" });
   if (item.media === "image") box.append(picture(item));
-  if (item.media === "sound") box.append(made("audio", { controls: true, preload: "auto", src: `${home}/media/${item.number}` }));
+  if (item.media === "sound") box.append(made("audio", { controls: true, preload: "auto", src: `${home}/media/${item.number}`, ariaLabel: nameOf(item) }));
   if (item.text) box.append(made("span", { textContent: item.text }));
   if (item.link) box.append(made("a", { href: item.link, target: "_blank", rel: "noopener noreferrer", textContent: `(${say("open")})` }));
   return box;
 }
 
+const nameOf = (item) => item.text || (item.media === "image" ? say("picture", { n: item.number + 1 }) : String(item.number + 1));
+
 function choice(number, items) {
   const outer = items.some((item) => item.media === "sound" || item.link) ? "div" : "button";  // no control in a button
-  const inside = made("span", { className: "pair" }, ...items.map(content)), hint = made("kbd", { textContent: number + 1 });
+  const inside = made("span", { className: "pair" }, ...items.map(content)), hint = made("kbd", { textContent: number + 1, ariaHidden: "true" });
   if (outer === "button") {
-    const button = made("button", { type: "button", className: "choice" }, inside, hint);
+    const button = made("button", { type: "button", className: "choice", ariaKeyShortcuts: number + 1 }, inside, hint);
     button.addEventListener("click", () => answer(number));
     return button;
   }
-  const button = made("button", { type: "button", textContent: `${say("choose")} ` }, hint);
+  const label = `${say("choose")} ${items.map(nameOf).join(", ")}`;
+  const button = made("button", { type: "button", textContent: `${say("choose")} `, ariaLabel: label }, hint);
   button.addEventListener("click", () => answer(number));
   return made("div", { className: "choice" }, inside, button);
 }
@@ -88,7 +94,7 @@ function display(question) {
   $("bar").value = about.goal ? Math.min(1, question.answered / about.goal) : 0;
   $("undo").disabled = !question.undo;
   const due = about.break_every && !question.practice && question.answered % about.break_every === 0 && question.answered;
-  if (due && rested !== question.answered) { rested = question.answered; show("pause"); $("resume").focus(); return; }
+  if (due && rested !== question.answered) { rested = question.answered; show("pause"); return; }
   start();
 }
 
@@ -194,7 +200,6 @@ function field(one, number) {
 function begin() {
   show("start");
   $("who").hidden = Boolean(key);  // invited by name
-  ($("start").querySelector("#who:not([hidden]) input, #fields input, #fields select, #agree-line:not([hidden]) input, button")).focus();
 }
 
 const fits = (one, text) => (text ? !one.number || Number.isFinite(Number(text.replace(",", "."))) : !one.required);
@@ -224,10 +229,12 @@ $("join").addEventListener("submit", async (event) => {
   try {
     about = await call("about");
     document.documentElement.lang = about.words.lang;
-    document.title = $("title").textContent = say("title") || say(about.form);
+    const told = { question: say(about.form), skip: say("skip"), goal: about.goal, minutes: about.minutes };
+    told.length = say(about.goal ? "length_goal" : "length", told);
+    document.title = $("title").textContent = say("title", told) || told.question;
     for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
     for (const name of ["instructions", "consent"]) {
-      $(name).textContent = say(name);
+      $(name).textContent = say(name, told);
       $(name).hidden = !about.words[name];
     }
     $("agree-line").hidden = !about.words.consent;

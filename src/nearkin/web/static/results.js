@@ -109,20 +109,28 @@ function draw_map(told, width = $("map").clientWidth || 640, height = Math.round
   frame("map", width, height, pieces, "the map appears after the first answers");
 }
 
+function interval(share, n) {  // Wilson's 95 % interval of a share of n
+  const z = 1.96, middle = share + z * z / (2 * n), half = z * Math.sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+  return [middle - half, middle + half].map((end) => end / (1 + z * z / n));
+}
+
 function draw_curve(all, width = $("curve").clientWidth || 640, height = Math.round(0.7 * width), left = 50, bottom = 50) {
   if (!all.length) { frame("curve", width, height, [], "the error appears with the first random questions"); return; }
   const curve = [];  // a rater who was left out takes answers back: the errors of fits with more answers are dropped
   for (const point of [...all].reverse()) if (!curve.length || point[0] < curve[0][0]) curve.unshift(point);
-  const across = steps(curve.at(-1)[0]), up = steps(Math.max(0.1, ...curve.map(([, error]) => error)));
-  const x = (n) => left + (width - left - 30) * n / across.at(-1), y = (error) => height - bottom - (height - bottom - 20) * error / up.at(-1);
+  const across = steps(curve.at(-1)[0]), up = steps(Math.max(0.1, ...curve.slice(-60).map(([, ...of]) => interval(...of)[1])));
+  const x = (n) => left + (width - left - 30) * n / across.at(-1), y = (error) => height - bottom - (height - bottom - 34) * error / up.at(-1);
   const pieces = [
     ...up.flatMap((error) => [drawn("line", { x1: left, x2: width - 30, y1: y(error), y2: y(error) }),
       drawn("text", { x: left - 8, y: y(error) + 4, "text-anchor": "end", class: "axis" }, error)]),
     ...across.map((n) => drawn("text", { x: x(n), y: height - bottom + 20, "text-anchor": "middle", class: "axis" }, n.toLocaleString("en"))),
   ];
-  pieces.push(drawn("text", { x: width / 2, y: height - 10, "text-anchor": "middle", class: "axis" }, "answers trained on"),
+  pieces.push(drawn("text", { x: width / 2, y: height - 10, "text-anchor": "middle", class: "axis" }, "comparisons trained on"),
     drawn("polyline", { points: curve.map(([n, error]) => `${x(n)},${y(error)}`).join(" ") }),
-    ...curve.slice(-60).map(([n, error]) => drawn("circle", { cx: x(n), cy: y(error), r: 3 })));
+    ...curve.slice(-60).flatMap(([n, error, held_out]) => {
+      const [low, high] = interval(error, held_out);
+      return [drawn("line", { x1: x(n), x2: x(n), y1: y(low), y2: y(high), class: "interval" }), drawn("circle", { cx: x(n), cy: y(error), r: 3 })];
+    }), drawn("text", { x: left, y: 14, class: "axis" }, "triplet error"));
   frame("curve", width, height, pieces, "");
 }
 
@@ -131,17 +139,15 @@ function draw_curve(all, width = $("curve").clientWidth || 640, height = Math.ro
 async function refresh() {
   try {
     const state = await (await fetch("state")).json();
-    const error = state.curve.length ? `, error on held-out answers ${state.curve.at(-1)[1].toFixed(3)}` : "";
-    const out = state.raters.filter((rater) => rater.left_out).length;
-    $("summary").textContent = `${state.answers} answers on ${state.items} items by ${state.raters.length - out} raters${error}`;
-    $("rule").textContent = `${state.rule}${out ? ` So far: ${out}.` : ""}`;
-    fill("raters", state.raters.map((rater) => [rater.name, rater.answers, percent(rater.cannot_say),
+    $("summary").textContent = state.summary;
+    $("rule").textContent = state.rule;
+    fill("raters", state.raters.map((rater) => [rater.name, rater.left_out ? "left out" : "yes", rater.answers, percent(rater.cannot_say),
       rater.seconds.toFixed(1), percent(rater.consistent), percent(rater.catch), percent(rater.agree),
-      rater.weight === null ? "–" : rater.weight.toFixed(2), rater.left_out ? "left out" : "yes"]),
+      rater.weight === null ? "–" : rater.weight.toFixed(2)]),
     state.raters.map((rater) => (rater.left_out ? "out" : "")));
     $("failure").hidden = state.failure === null;
     $("failure").textContent = `The last fit failed (${state.failure}). All answers are saved; more answers start the next fit.`;
-    const now = `${state.answers} ${state.learned} ${out}`;
+    const now = `${state.answers} ${state.learned} ${state.left_out.length}`;
     if (now === seen) return;
     const told = await (await fetch("votes")).json(), differ = split_questions(told), against = told.places ? pairs_against_map(told) : [];
     fill("questions", differ.map((one) => [one.items.join(", "), one.chosen.map(([what, count]) => `${count} × ${what}`).join(", ")]));
