@@ -74,5 +74,6 @@ def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path, monkeypa
     monkeypatch.setattr("sys.argv", ["gpu", *options, str(torch.get_num_threads())])
     gpu.main()
     found = Results(tmp_path).read("gpu")
-    assert set(found) == {"device", "steps", "all pairs", "language model"}
-    assert all(value > 0 for row in found["steps"].values() for value in row.values())
+    assert set(found) == {"device", "towers", "layers", "all pairs", "steps", "language model"}
+    assert all(value > 0 for row in found["steps"]["cpu"].values() for value in row.values())
+    assert all(value > 0 for part in ("towers", "layers", "all pairs") for value in found[part]["cpu"].values())

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.two_tower.sub_blocks import SubBlocks
-from nearkin.embedding import ALS, Adam, AllPairs, Auto, GaussNewton, Indexed
+from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, Auto, GaussNewton, Indexed
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,41 @@ def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solve
     np.testing.assert_allclose(loaded.transform_left(x), model.transform_left(x), rtol=1e-6)
     with pytest.raises(ValueError, match="fitted with your own left tower; load it with left="):
         nk.TwoTower.load(tmp_path / "m")
+
+
+ON_A_GPU = {
+    "adam": {"solver": Adam(max_iter=5)},
+    "one default side": {"solver": Adam(max_iter=5), "right": None},
+    "batches": {"loss": "in-batch-softmax", "solver": Adam(max_iter=2, batch_size=256)},
+    "l-bfgs": {"solver": LBFGS(max_iter=2)},
+    "gauss-newton": {"solver": GaussNewton(max_iter=2)},
+    "both sides": {"solver": GaussNewton(max_iter=2, alternating=False)},
+    "index": {"solver": Adam(max_iter=5), "index": Rounding(0.01)},
+    "layer": {"solver": Adam(max_iter=5), "index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64)},
+    "layer, batches": {
+        "loss": "in-batch-softmax",
+        "solver": Adam(max_iter=2, batch_size=256),
+        "index": nk.quantization.IndexingLayer(6, 2, 8, buffer_size=64),
+    },
+}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: str, tmp_path: Path) -> None:
+    objectives = {}
+    for device in ("cpu", "cuda"):
+        options = {"left": tower().to(device), "right": tower().to(device), "random_state": 0} | ON_A_GPU[name]
+        model = nk.TwoTower(6, **options).fit(parts.train, checkpoint=tmp_path / device)
+        objectives[device] = [record["objective"] for record in model.history_]
+        again = nk.TwoTower(6, **options).fit(parts.train, checkpoint=tmp_path / device)
+        np.testing.assert_allclose(again.left_embeddings_, model.left_embeddings_, rtol=1e-5)
+        model.partial_fit(parts.valid, max_iter=1)
+        x = parts.train.left_features[:4]
+        np.testing.assert_allclose(model.transform_left(x), model.left_encoder_(torch.from_numpy(x)).detach())
+        model.save(tmp_path / f"model-{device}")
+    apart = 0.1 if "layer" in name else 0.02  # k-means begins from vectors that are rounded otherwise
+    np.testing.assert_allclose(objectives["cuda"], objectives["cpu"], rtol=apart)
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def torch_times(indptr: Tensor, indices: Tensor, values: Tensor, Q: Tensor) -> T
 
 def _csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
         return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
 
 

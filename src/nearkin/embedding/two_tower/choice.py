@@ -74,7 +74,7 @@ class ValidationRanking(NamedTuple):
 
     def values(self, P: Tensor, Q: Tensor) -> np.ndarray:
         """NDCG@100 of each user."""
-        k, tables = DEFAULTS.depth, (P.numpy(), Q.numpy())
+        k, tables = DEFAULTS.depth, (P.cpu().numpy(), Q.cpu().numpy())
         found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), rows=self.lefts)
         return found[f"ndcg@{k}"]
 

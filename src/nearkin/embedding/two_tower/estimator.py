@@ -163,14 +163,19 @@ class TwoTower(BaseEstimator):
     def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":
         pair, solver = fitted.pair, fitted.solver
         self.left_ids_, self.right_ids_, self.seen_ = interactions.left_ids, interactions.right_ids, interactions
-        self.left_embeddings_, self.right_embeddings_ = (X.detach().numpy().copy() for X in solver.embeddings())
+        self.left_embeddings_, self.right_embeddings_ = (X.detach().cpu().numpy().copy() for X in solver.embeddings())
         exact = solver.exact()
         self.exact_embeddings_ = (
-            (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
+            (self.left_embeddings_, self.right_embeddings_)
+            if exact is None
+            else tuple(X.cpu().numpy().copy() for X in exact)
         )
         encoders = (None if side.features is None else side.encoder for side in pair.sides)
-        self.left_encoder_, self.right_encoder_ = (None if module is None else module.eval() for module in encoders)
-        self.index_, self.solver_, self.history_ = pair.index, solver.name, fitted.history
+        self.left_encoder_, self.right_encoder_ = (
+            None if module is None else module.eval().cpu() for module in encoders
+        )
+        self.index_ = pair.index.cpu() if isinstance(pair.index, nn.Module) else pair.index
+        self.solver_, self.history_ = solver.name, fitted.history
         self.regularization_, self.omega_ = pair.strength, pair.objective.omega
         self.loss_, self.trials_ = fitted.loss, fitted.trials
         self.costs_ = pair.objective.a, pair.objective.b

@@ -384,19 +384,34 @@ def _strength_and_start(
 def make_pair(
     settings: Settings, objective: Objective, strength: float, start: Tables, generator: torch.Generator, group: Group
 ) -> TowerPair:
-    """The towers, with copies of the user's modules; id tables begin at `start`."""
+    """The towers, with copies of the user's modules, all on one device; id tables begin at `start`."""
     pairs, k, sides = objective.interactions, settings.n_components, []
+    index = None if settings.index is None else deepcopy(settings.index.module)
+    device = _device_of(*settings.towers, index)
     features = pairs.left_features, pairs.right_features
     for given, size, own, table in zip(settings.towers, pairs.shape, features, start, strict=True):
         tower = given.build(size, k, own, generator) if isinstance(given, Tower) else deepcopy(given)
         if isinstance(tower, ResidualTower):
             tower.table.data.copy_(table)
-        sides.append(Side(tower, size, own, group))
+        sides.append(Side(tower.to(device), size, own, group))
     left, right = sides
     pair = TowerPair(left, right, objective, strength, generator)
     if settings.index is not None:
-        pair.index, pair.distortion_weight = deepcopy(settings.index.module), settings.index.distortion_weight
+        pair.index = index.to(device) if isinstance(index, nn.Module) else index
+        pair.distortion_weight = settings.index.distortion_weight
     return pair
+
+
+def _device_of(*parts: object) -> torch.device:
+    """Where the given modules train: the CPU, or the one other device that any of them is on."""
+    modules = [part for part in parts if isinstance(part, nn.Module)]
+    found = {p.device for module in modules for p in module.parameters() if p.device.type != "cpu"}
+    if len(found) > 1:
+        named = " and ".join(sorted(map(str, found)))
+        raise ValueError(
+            f"left, right and index are on {named}; move them to one device, left.to({named.split()[0]!r})"
+        )
+    return found.pop() if found else torch.device("cpu")
 
 
 def made_from(settings: Settings, interactions: Interactions, validation: Interactions | None) -> Record:

@@ -213,8 +213,9 @@ class GaussNewton(AbstractAllPairs):
 
     def _diagonal(self, matvec: Linear, size: int) -> Tensor:
         """The matrix' diagonal, estimated by products with random signs: id embeddings and layers differ in scale."""
-        signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(DEFAULTS.probes)]
-        found = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / DEFAULTS.probes).abs()
+        drawn = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(DEFAULTS.probes)]
+        signs = torch.stack(drawn).to(self.parameters[0].device)
+        found = torch.stack([s * matvec(s) for s in signs]).mean(dim=0).abs()
         return found + DEFAULTS.floor * found.mean()
 
 

@@ -41,7 +41,7 @@ class MiniBatches:
             torch.bincount(self.rows, minlength=pairs.shape[0]),
             torch.bincount(self.columns, minlength=pairs.shape[1]),
         )
-        self.shares = tuple(r.reshape(-1) / c.clamp(min=1) for r, c in zip(pair.ridge, counts, strict=True))
+        self.shares = tuple(r.reshape(-1) / c.clamp(min=1).to(r) for r, c in zip(pair.ridge, counts, strict=True))
         self.parameters, self.optimizers = pair.parameters(), pair.optimizers(learning_rate)
 
     def epoch(self) -> float:
@@ -107,10 +107,12 @@ class InBatchSoftmax(AbstractSampledLoss):
         weights = torch.from_numpy(objective.weights).float()
 
         def loss(batch: PairBatch) -> Tensor:
-            logits = batch.P @ batch.Q.T - log_frequency[batch.columns]  # (b, b)
-            same = (batch.columns[:, None] == batch.columns[None, :]).fill_diagonal_(False)
+            logits = batch.P @ batch.Q.T
+            logits = logits - log_frequency[batch.columns].to(logits.device)  # (b, b)
+            columns = batch.columns.to(logits.device)
+            same = (columns[:, None] == columns[None, :]).fill_diagonal_(False)
             logits = logits.masked_fill(same, -torch.inf)
-            losses = cross_entropy(logits, torch.arange(len(logits)), reduction="none")
-            return (weights[batch.places] * losses).mean()
+            losses = cross_entropy(logits, torch.arange(len(logits), device=logits.device), reduction="none")
+            return (weights[batch.places].to(losses.device) * losses).mean()
 
         return loss

@@ -241,7 +241,10 @@ class TowerPair:
     distortion_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        self.ridge = tuple((self.strength * torch.from_numpy(r).reshape(-1, 1)).float() for r in self.objective.ridge)
+        self.ridge = tuple(
+            (self.strength * torch.from_numpy(r).reshape(-1, 1)).float().to(side.device)
+            for r, side in zip(self.objective.ridge, self.sides, strict=True)
+        )
         self.distortion = float("nan")
 
     def alone(self, generator: torch.Generator) -> "TowerPair":

@@ -268,9 +268,9 @@ class Checkpoint:
             "chosen": self.chosen,
         }
         with saving_folder(self.folder, KIND, config, overwrite=True) as fresh:
-            write_arrays(fresh / "now.safetensors", {name: t.numpy() for name, t in state.items()})
+            write_arrays(fresh / "now.safetensors", {name: t.cpu().numpy() for name, t in state.items()})
             if best is not None:
-                write_arrays(fresh / "best.safetensors", {name: t.numpy() for name, t in best.state.items()})
+                write_arrays(fresh / "best.safetensors", {name: t.cpu().numpy() for name, t in best.state.items()})
 
     def read(self) -> tuple[list[Record], Best | None, dict[str, Tensor]]:
         """The history, the best step and the state to continue from."""

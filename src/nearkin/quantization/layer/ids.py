@@ -29,7 +29,7 @@ class IdsIndex(nn.Module):
 
     def forward(self, Q: Tensor) -> tuple[Tensor, Tensor]:
         """The decoded nearest ids (n, d) of vectors Q (n, d), and their mean squared error."""
-        T = torch.from_numpy(self.ids.decode(self.ids.transform(Q.detach().numpy())))
+        T = torch.from_numpy(self.ids.decode(self.ids.transform(Q.detach().cpu().numpy()))).to(Q.device)
         return T, (Q.detach() - T).square().sum() / len(T)
 
     def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
