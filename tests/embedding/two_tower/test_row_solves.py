@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+import nearkin as nk
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.two_tower import als
 from nearkin.embedding.two_tower.als import descend_left
@@ -91,8 +92,18 @@ def test_conjugate_gradients_stay_within_their_arrays(rng: np.random.Generator) 
     Q, gradient, curvature = rng.normal(size=(4, 5)), rng.normal(size=(3, 5)), rng.random(6)
     found = np.empty((2, 3, 5))
     for solve, out in zip((als.solve_rows, als.solve_rows.py_func), found, strict=True):
-        solve(0, 3, indptr, indices, curvature, Q, np.ones(5), np.ones(3), np.ones(3), gradient, out, 4)
+        solve(0, 3, indptr, indices, curvature, Q, np.ones(5), np.ones(3), np.ones(3), gradient, out, 4, 1.0)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["als", "ials++"])
+@pytest.mark.parametrize("m", [3, 8])
+def test_more_columns_than_the_data_have_and_no_penalty(solver: str, m: int) -> None:
+    """Before, steps along rounding errors grew until the objective was nan."""
+    pairs = np.tile(np.eye(2), (m, m))[: 2 * m, : m + 1] - np.eye(2 * m, m + 1)
+    options = {"loss": "all-pairs", "solver": solver, "regularization": 0, "random_state": 0}
+    model = nk.TwoTower(64, **options).fit(nk.Interactions.from_matrix(sp.csr_matrix(pairs)))
+    np.testing.assert_allclose(model.left_embeddings_ @ model.right_embeddings_.T, pairs, atol=0.01)
 
 
 @pytest.mark.parametrize("k", [8, 72])

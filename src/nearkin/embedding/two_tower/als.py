@@ -280,14 +280,16 @@ def _newton_steps(point: AllPairsPoint, gradient: Tensor, columns: slice, spectr
     c, out = point.constants, torch.empty(gradient.shape, dtype=gradient.dtype)
     Q, flat = point.Q[:, columns], spectrum.clamp(min=0)[columns].to(point.Q)
     arrays = (point.curvature, Q, flat, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
-    by_blocks(solve_rows, point.pairs.indptr, point.pairs.indices, *(X.contiguous().numpy() for X in arrays), cg_steps)
+    given = (*(X.contiguous().numpy() for X in arrays), cg_steps, float(spectrum[-1]))
+    by_blocks(solve_rows, point.pairs.indptr, point.pairs.indices, *given)
     return out
 
 
 @compiled
-def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
+def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps, top):
     """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by CG, preconditioned
-    by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k)."""
+    by the exact diagonal; P and Q are in the eigenbasis, so a product costs O(nnz_i k). `top` is the largest of all
+    columns' spectra."""
     k = Q.shape[1]
     one = Q.dtype.type(1)
     smallest = (10 * np.finfo(Q.dtype).eps) ** 2  # of |r|^2: a residual as large as its rounding
@@ -300,9 +302,9 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
             q, h = Q[indices[e]], curvature[e]
             for c in range(k):
                 inverse[c] += h * q[c] * q[c]
-        rs = Q.dtype.type(0)
-        for c in range(k):
-            inverse[c] = one / inverse[c] if inverse[c] > 0 else one
+        rs, noise = Q.dtype.type(0), smallest * max(cost[i] * top, inverse.max())
+        for c in range(k):  # a column of rounding errors stays, since nothing determines its step, without ridge
+            inverse[c] = one / inverse[c] if inverse[c] > noise else Q.dtype.type(0)
             x[c], r[c] = 0, -gradient[i, c]
             p[c] = inverse[c] * r[c]
             rs += r[c] * p[c]
