@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,45 @@ def test_newcomers(shop: Path, tmp_path: Path) -> None:
     found = run_json("recommend", shop / "emb", "--history", tmp_path / "new.csv", "-k", 5)["answers"]
     assert found[0]["user_id"] == "new"
     assert set(found[0]["ids"]) == {"a3", "a4", "a5", "a6", "a7"}
+
+
+def test_results_are_explained_by_pairs_of_the_same_group(shop: Path, tmp_path: Path) -> None:
+    """Users took artists of their own group of eight, and a newcomer took three of one group and one of another."""
+    entry = run_json("recommend", shop / "emb", "u7", "-k", 2, "--with-seen", "--explain", 3)["answers"][0]
+    assert list(entry) == ["user_id", "ids", "scores", "because_of"]
+    for text in entry["because_of"]:
+        assert {int(name[1:]) // 8 for name in text.split(", ")} == {1}
+    (tmp_path / "new.csv").write_text("user_id,artist\nnew,a0\nnew,a1\nnew,a2\nnew,\nnew,a40\n")
+    asked = ("recommend", shop / "emb", "--history", tmp_path / "new.csv", "-k", 2, "--explain", 2, "--missing", "drop")
+    found = run_json(*asked)["answers"][0]
+    for name, text in zip(found["ids"], found["because_of"], strict=True):
+        assert name in {"a3", "a4", "a5", "a6", "a7"}
+        assert text in {", ".join(pair) for pair in permutations(["a0", "a1", "a2"], 2)}
+    assert found["because_of"][0] in run(*asked).stdout
+    for name in ("recs.csv", "recs.parquet", "recs.npz"):
+        run_json(*asked, "--out", tmp_path / name)
+    with (tmp_path / "recs.csv").open() as file:
+        assert [row["because_of"] for row in csv.DictReader(file)] == found["because_of"]
+    assert np.load(tmp_path / "recs.npz")["because_of"].tolist() == [found["because_of"]]
+    refused = run("recommend", shop / "idx", "u7", "--explain", 3)
+    assert refused.exit_code == 2
+    assert "--explain needs exact vectors: a folder of `nearkin embed`" in refused.stderr
+
+
+def test_pairs_without_an_id_stop_every_command_or_are_dropped(shop: Path, tmp_path: Path) -> None:
+    whole, torn = tmp_path / "whole.csv", tmp_path / "torn.csv"
+    whole.write_text("user_id,artist\nu1,a9\nu2,a17\n")
+    torn.write_text("user_id,artist\nu1,a9\nu1,\n,a3\nu2,a17\n")
+    for words, key in (
+        ("evaluate EMB", "quality"),
+        ("recommend EMB --history", "answers"),
+        ("similar EMB --history", "answers"),
+    ):
+        asked = [shop / "emb" if word == "EMB" else word for word in words.split()]
+        refused = run(*asked, torn)
+        assert refused.exit_code == 2
+        assert "--missing drop" in refused.stderr, words
+        assert run_json(*asked, torn, "--missing", "drop")[key] == run_json(*asked, whole)[key]
 
 
 @pytest.mark.parametrize("made", ["emb", "idx"])

@@ -34,7 +34,7 @@ def embed(
     left_features: File = None,
     right_features: File = None,
     start: Annotated[str | None, typer.Option(metavar="DIR")] = None,
-    missing: Missing = None,
+    missing: Annotated[str | None, typer.Option(metavar="raise|drop|CODES")] = None,
     raters: Annotated[str | None, typer.Option(metavar="HOW")] = None,
     dim: Annotated[str | None, typer.Option(metavar="INT|auto")] = None,
     loss: str | None = None,
@@ -205,7 +205,7 @@ def train(
     right: Column = None,
     read: Read = None,
     split: Split = None,
-    missing: Annotated[str | None, typer.Option(metavar="raise|drop")] = None,
+    missing: Missing = None,
     loss: str | None = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -231,7 +231,6 @@ def train(
     + levels: Codes of a semantic id: train ids in place of an index. [default with --codes: 3]
     + codes: Values of each code of a semantic id, a power of two. [default with --levels: 256]
     + dim: Dimensions of the vectors.
-    - missing: Pairs without an id or a weight: raise an error, or drop and count them.
     - loss: The loss: auto (all-pairs or cosine-softmax, by held-out pairs), all-pairs, cosine-softmax,
       in-batch-softmax. [default: auto]
     """

@@ -7,7 +7,19 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import counted
-from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Overwrite, Queries, Seed, Vectors
+from nearkin.cli.options import (
+    File,
+    Index,
+    Metric,
+    Missing,
+    Neighbours,
+    OutPage,
+    Oversample,
+    Overwrite,
+    Queries,
+    Seed,
+    Vectors,
+)
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, table
 
 
@@ -24,6 +36,7 @@ def evaluate(
     n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
     qrels: File = None,
     query_ids: File = None,
+    missing: Missing = None,
 ) -> None:
     """Measure an index: recall against exact neighbours, mAP by label, distortion; or a model of pairs on later pairs.
 
@@ -52,7 +65,7 @@ def evaluate(
       MRR@10, with the difference from exact search (with --base, or vectors kept in the index).
     """
     if queries is not None and pipeline.inputs.holds_pairs(index):
-        found = pipeline.pairs.evaluate_pairs(index, queries)
+        found = pipeline.pairs.evaluate_pairs(index, queries, missing or "raise")
         shown = ranking_table(f"{index}, evaluated on {found['words']}", found["quality"])
         lines = *pipeline.pairs.differences_in_words(found["differences"]), read_line(found["understood"])
         screen.finish(found, shown, *lines, *(f"Note: {note}" for note in found["notes"]))

@@ -48,7 +48,7 @@ Column = Annotated[str | None, typer.Option(metavar="COLUMN")]
 Split = Annotated[str | None, typer.Option(metavar="RULE|COLUMN")]
 Host = Annotated[str, typer.Option(metavar="HOST")]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
-Missing = Annotated[str | None, typer.Option(metavar="raise|drop|CODES")]
+Missing = Annotated[str | None, typer.Option(metavar="raise|drop")]
 Read = Annotated[str | None, typer.Option(metavar="NAME=VALUE,...")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .hdf5:name, .fvecs, .fbin, or a table (.parquet, .feather, .jsonl, .csv, ...)"
@@ -79,6 +79,7 @@ HELP = f"""
   For the delimiter, encoding and header of any text file see `nearkin --help`.
 - split: Pairs: the rule of held-out pairs: random, time (the latest), leave-last-out, none, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
+- missing: Pairs without an id or a weight: raise an error, or drop and count them.
 - unknown: Ids that the folder lacks: an error, or left out and counted.
 - query_ids: One id a query, for the results or --qrels. [default: the ids that the queries have, else row numbers]
 - with_seen: Pairs of the training table may be results too.

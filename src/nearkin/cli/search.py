@@ -11,6 +11,7 @@ from nearkin.cli.options import (
     Embedding,
     File,
     Index,
+    Missing,
     Neighbours,
     OutAnswers,
     Oversample,
@@ -112,7 +113,9 @@ def recommend(
     candidates: File = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     index: Annotated[str | None, typer.Option(metavar="DIR")] = None,
+    explain: Annotated[int | None, typer.Option(min=1)] = None,
     unknown: Unknown = "error",
+    missing: Missing = None,
     out: OutAnswers = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -123,7 +126,7 @@ def recommend(
     Examples:
 
     - nearkin recommend emb --all --out recs.parquet
-    - nearkin recommend emb u17 u18 -k 5
+    - nearkin recommend emb u17 u18 -k 5 --explain 3
     - nearkin recommend emb --left-ids vips.txt --candidates in_stock.csv --out recs.csv
     - nearkin recommend emb --history new_users.csv --unknown skip --out recs.csv
 
@@ -133,12 +136,13 @@ def recommend(
     + left_file: Recommend to the ids in this file, one a line.
     + candidates: Recommend these ids only (in stock, in season), one a line.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
+    - explain: Column because_of: up to this many known pairs of the id that add most to each result's score.
     """
     read_ids = pipeline.inputs.read_ids
     if sum(map(bool, (left_ids, all_ids, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
     names = pipeline.inputs.side_names(folder)
-    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder, missing)
     record, answers = pipeline.recommend.recommend_folder(
         folder,
         out=out,
@@ -148,6 +152,7 @@ def recommend(
         candidates=None if candidates is None else read_ids(candidates, header=names.right),
         with_seen=with_seen,
         index=index,
+        explain=explain,
         unknown=unknown,
         steps=pipeline.run.Steps(screen.watch),
     )
@@ -162,6 +167,7 @@ def similar(
     k: Neighbours = 10,
     history: File = None,
     unknown: Unknown = "error",
+    missing: Missing = None,
     out: OutAnswers = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -183,7 +189,7 @@ def similar(
     """
     if bool(ids) + all_ids + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
-    newcomers = None if history is None else pipeline.inputs.read_history(history, folder)
+    newcomers = None if history is None else pipeline.inputs.read_history(history, folder, missing)
     record, answers = pipeline.recommend.similar_folder(
         folder,
         out=out,
@@ -209,11 +215,10 @@ def _present(screen: Screen, record: Record, answers: "Answers | None", about: s
     if screen.as_json:
         screen.finish(record | {key: entries})
         return
-    name = record["columns"][0]
     rows = [
-        [str(entry[name]), place, str(found), score]
-        for entry in entries[:_SHOWN]
-        for place, (found, score) in enumerate(zip(entry["ids"], entry["scores"], strict=True), 1)
+        [str(own), place, str(found), *more]
+        for own, *parts in (entry.values() for entry in entries[:_SHOWN])
+        for place, (found, *more) in enumerate(zip(*parts, strict=True), 1)
     ]
     made = table("Best first", record["columns"], rows)
     more = "" if len(entries) <= _SHOWN else f"The first {_SHOWN} of {count}; --out FILE keeps all."

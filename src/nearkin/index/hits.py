@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _BACKENDS = ("pyarrow", "polars", "pandas")
 
 
-def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
-    """Queries, ranks from 1, ids and scores, (rows,) each, of results (q, k); without empty places."""
+def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
+    """Queries, ranks from 1, ids, scores and what `more` holds, (rows,) each, of results (q, k); no empty places."""
     rows, places = np.nonzero(answered(scores))
-    return [np.asarray(queries)[rows], places + 1, ids[rows, places], scores[rows, places]]
+    return [np.asarray(queries)[rows], places + 1, *(part[rows, places] for part in (ids, scores, *more))]
 
 
 def hits(

@@ -1,9 +1,10 @@
 """Inputs of commands: vectors and queries from files or saved folders, ids, and tables of new pairs."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.coordinates import with_ids
 from nearkin.data.formats.file_rows import array_rows
@@ -299,7 +300,24 @@ def side_names_of(pairs: Interactions) -> SideNames:
     return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
 
 
-def read_history(path: StrPath, folder: StrPath) -> Interactions:
-    """A table of new pairs, in the columns of the table that the folder was made from."""
-    names = side_names(split_side(folder)[0])
-    return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))
+def read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tuple[Interactions, SideNames, Record]:
+    """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
+    of both sides in that folder, and the options timestamp and min_weight for tables of this form."""
+    names = SideNames() if start is None else side_names(start)
+    was: Record = {} if start is None else read_record(start, RUN) or {}
+    when = columns.get("timestamp") or was.get("timestamp")
+    least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
+    columns = {**columns, "min_weight": least}
+    if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
+        for times in dict.fromkeys((when, columns.get("timestamp"))):
+            with suppress(ValueError):  # a table with other columns is read like a first table
+                given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
+                return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
+    pairs = nk.read_interactions(path, **columns)
+    when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
+    return pairs, names, {"timestamp": when, "min_weight": least}
+
+
+def read_history(path: StrPath, folder: StrPath, missing: str | None = None) -> Interactions:
+    """A table of new pairs, read as that which the folder was made from; `missing` is "raise" (default) or "drop"."""
+    return read_as(path, split_side(folder)[0], {"missing": missing or "raise"})[0]

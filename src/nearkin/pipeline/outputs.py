@@ -4,7 +4,7 @@ import glob
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +14,19 @@ from nearkin._faiss import answered
 from nearkin._fields import StrPath
 from nearkin._storage import check_target as check_target
 from nearkin._storage import regular_file, replacing, write_rows
-from nearkin._types import ArrayLike, Record
+from nearkin._types import Record
 from nearkin.data.formats.parquet import write_table
 from nearkin.index.hits import long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+BECAUSE = "because_of"  # column of explanations
 COLUMNS = ("query", "rank", "id", "score")
 SCORES = {  # metric of an index -> the column of its scores
     "l2": "squared_distance", "hamming": "hamming_distance", "ip": "similarity", "cosine": "similarity",
 }  # fmt: skip
 
-Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
-"""Names of the queries (b,), scores (b, k), ids (b, k)."""
+Answers: TypeAlias = tuple[Any, np.ndarray, np.ndarray, *tuple[np.ndarray, ...]]
+"""Names of the queries (b,), scores (b, k), ids (b, k), and where they are explained the text "because_of" (b, k)."""
 
 
 def check_input(given: str) -> None:
@@ -55,10 +56,8 @@ def check_ending(path: StrPath, endings: Sequence[str] = ANSWER_ENDINGS) -> Path
     return path
 
 
-def write_answers(
-    path: StrPath, blocks: Iterable[tuple[ArrayLike, np.ndarray, np.ndarray]], columns: Sequence[str] = COLUMNS
-) -> None:
-    """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all.
+def write_answers(path: StrPath, blocks: Iterable[Answers], columns: Sequence[str] = COLUMNS) -> None:
+    """Write blocks of answers to a file by its ending, whole or not at all.
 
     Tables (.csv, .tsv, .parquet) have a vector per query and place: query, rank (from 1), id and score, best first.
     Empty places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and
@@ -70,15 +69,15 @@ def write_answers(
         if ending != ".npz":
             write_table(fresh, (dict(zip(columns, long_form(*block), strict=True)) for block in blocks), ending)
             return
-        queries, scores, ids = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        whole = [np.concatenate(part) for part in zip(*blocks, strict=True)]
         with fresh.open("wb") as file:
-            np.savez(file, ids=ids, scores=scores, queries=queries)
+            np.savez(file, **dict(zip(("queries", "scores", "ids", BECAUSE), whole, strict=False)))
 
 
 def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
     """Answers for JSON: one entry per query, without empty places."""
     entries = []
-    for name, scores, ids in zip(*answers, strict=True):
-        there = answered(scores)
-        entries.append({columns[0]: name, "ids": ids[there].tolist(), "scores": scores[there].tolist()})
+    for name, scores, ids, *more in zip(*answers, strict=True):
+        parts = zip(("ids", "scores", BECAUSE), (ids, scores, *more), strict=False)
+        entries.append({columns[0]: name} | {part: cells[answered(scores)].tolist() for part, cells in parts})
     return entries

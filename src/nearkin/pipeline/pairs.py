@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,8 @@ from nearkin.metrics.ranking import list_values, ranking_values
 from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import Difference, paired_difference
 from nearkin.pipeline.ids import make_ids
-from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, side_names, side_names_of
-from nearkin.pipeline.run import RUN, Steps, read_record, write_record
+from nearkin.pipeline.inputs import LEFT, SideNames, Unknown, known_pairs, read_as, side_names_of
+from nearkin.pipeline.run import RUN, Steps, write_record
 from nearkin.records import Interactions
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def embed_pairs(
     overwrite = overwrite or own
     _storage.check_target(out, overwrite, [path] if start is None or own else [path, start])
     columns["split"] = None if split in SPLITS else split
-    pairs, known_names, options = _read_as(path, start, columns)
+    pairs, known_names, options = read_as(path, start, columns)
     _storage.check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else known_names
     if start is not None:
@@ -108,9 +108,9 @@ def embed_pairs(
     return record
 
 
-def evaluate_pairs(folder: StrPath, path: StrPath) -> Record:
+def evaluate_pairs(folder: StrPath, path: StrPath, missing: str = "raise") -> Record:
     """Measure the model in a folder on a table of unseen pairs; returns the record to print."""
-    pairs, names, _ = _read_as(path, folder, {})
+    pairs, names, _ = read_as(path, folder, {"missing": missing})
     values, about, notes = _judge_later({RESULT: nk.TwoTower.load(folder)}, pairs, names)
     if not values:
         raise ValueError(f"{path} has no pair to evaluate {folder} by: {'; '.join(notes)}; give later pairs")
@@ -173,24 +173,6 @@ def train_index(
         save_left(fresh, model.left_embeddings_, kept)
         write_record(fresh / RUN, record | {"seconds": steps.seconds} | _for_report(model, right, kept))
     return record | {"seconds": steps.seconds}
-
-
-def _read_as(path: StrPath, start: StrPath | None, columns: dict[str, Any]) -> tuple[Interactions, SideNames, Record]:
-    """The pairs of a table, read in the columns that the folder `start` was made of where it has them. Also the names
-    of both sides in that folder, and the options timestamp and min_weight for tables of this form."""
-    names = SideNames() if start is None else side_names(start)
-    was: Record = {} if start is None else read_record(start, RUN) or {}
-    when = columns.get("timestamp") or was.get("timestamp")
-    least = was.get("min_weight") if columns.get("min_weight") is None else columns["min_weight"]
-    columns = {**columns, "min_weight": least}
-    if names != SideNames() and columns.get("left") is None and columns.get("right") is None:
-        for times in dict.fromkeys((when, columns.get("timestamp"))):
-            with suppress(ValueError):  # a table with other columns is read like a first table
-                given: dict[str, Any] = {**columns, **names._asdict(), "timestamp": times}
-                return nk.read_interactions(path, **given), names, {"timestamp": when, "min_weight": least}
-    pairs = nk.read_interactions(path, **columns)
-    when = when or (None if pairs.source is None else pairs.source.roles.get("timestamp"))
-    return pairs, names, {"timestamp": when, "min_weight": least}
 
 
 def _split(pairs: Interactions, how: str, seed: Seed) -> Parts:

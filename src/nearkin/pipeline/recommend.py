@@ -18,7 +18,7 @@ from nearkin.index.identifiers import named
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline import inputs
 from nearkin.pipeline.inputs import Sides, Unknown, find_ids, known_pairs
-from nearkin.pipeline.outputs import Answers, check_ending, write_answers
+from nearkin.pipeline.outputs import BECAUSE, Answers, check_ending, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
@@ -35,6 +35,7 @@ def recommend_folder(
     candidates: ArrayLike | None = None,
     with_seen: bool = False,
     index: StrPath | None = None,
+    explain: int | None = None,
     unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
@@ -45,6 +46,8 @@ def recommend_folder(
     """
     if out is not None:
         check_ending(out)
+    if explain is not None and (index is not None or not inputs.holds_pairs(folder)):
+        raise ValueError("--explain needs exact vectors: a folder of `nearkin embed` made of pairs, without --index")
     steps, k, others = steps or Steps(), check_integer(k, "k", low=1), Unknown.of(unknown)
     with steps.step("load"):
         sides = inputs.open_sides(folder, index)
@@ -57,18 +60,30 @@ def recommend_folder(
         allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right, others)
     right = sides.right_vectors() if allowed is not None else sides.right  # FAISS cannot search a part of the codes
     right = cast(faiss.Index, right.faiss_index) if isinstance(right, nk.Index) else right
+    model = None if explain is None else nk.TwoTower.load(folder)
     seen = None if with_seen else sides.seen
 
     def answer(block: np.ndarray) -> Answers:
         scores, numbers = recommend(sides.left, right, k, seen=seen, rows=block, candidates=allowed)
-        return sides.left_ids[block], scores, named(numbers, sides.right_ids)
+        answers = sides.left_ids[block], scores, named(numbers, sides.right_ids)
+        return answers if model is None else (*answers, _because(model, sides.seen[block], answers[2], explain or 1))
 
     n_candidates = None if allowed is None else len(allowed)
     about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
     about |= {"notes": others.notes}
     words = (sides.names.left, "rank", sides.names.right, "similarity")
     columns = words if len(set(words)) == len(words) else ("query", "rank", "id", "similarity")
+    columns = columns if model is None else (*columns, BECAUSE)
     return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, **about})
+
+
+def _because(model: nk.TwoTower, history: sp.csr_matrix, ids: np.ndarray, n: int) -> np.ndarray:
+    """(b, k) the known pairs, up to n, that raise the score of each result of these histories, as text."""
+    if not history.nnz:
+        return np.full(ids.shape, "")
+    added, own = (part.reshape(-1, n) for part in model.explain(None, ids, n, history=history))
+    texts = [", ".join(map(str, row[more > 0].tolist())) for row, more in zip(own, added, strict=True)]
+    return np.array(texts).reshape(ids.shape)
 
 
 def similar_folder(
@@ -139,8 +154,7 @@ def _answer_in_blocks(
         if out is not None:
             write_answers(out, blocks(), columns)
         else:
-            names, scores, ids = (np.concatenate(part) for part in zip(*blocks(), strict=True))
-            answers = names, scores, ids
+            answers = cast(Answers, tuple(np.concatenate(part) for part in zip(*blocks(), strict=True)))
     speed = len(rows) / max(steps.seconds["answer"], 1e-9)
     record = {"folder": str(folder), "out": None if out is None else str(out), "columns": list(columns)}
     return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers

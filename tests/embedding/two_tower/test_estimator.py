@@ -49,10 +49,21 @@ def test_shapes_and_names(parts: Parts, fitted: nk.TwoTower) -> None:
     assert fitted.left_embeddings_.dtype == np.float32
     np.testing.assert_array_equal(fitted.left_ids_, parts.train.left_ids)
     np.testing.assert_array_equal(fitted.transform_left([5, 3]), fitted.left_embeddings_[[5, 3]])
-    scores, ids = fitted.similar([4], k=3)
-    assert ids.shape == scores.shape == (1, 3)
-    assert 4 not in ids
     assert clone(fitted).get_params()["n_components"] == 16
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_similar_ones_have_the_largest_cosines_of_their_side(fitted: nk.TwoTower, side: str) -> None:
+    X = getattr(fitted, f"{side}_embeddings_")
+    cosines = X @ X[4] / np.maximum(np.linalg.norm(X, axis=1) * np.linalg.norm(X[4]), 1e-9)
+    scores, ids = fitted.similar([4, 7], k=3, side=side)
+    assert ids.shape == scores.shape == (2, 3)
+    assert ids[0].tolist() == getattr(fitted, f"{side}_ids_")[np.argsort(-cosines)[1:4]].tolist()
+    np.testing.assert_allclose(scores[0], np.sort(cosines)[::-1][1:4], rtol=1e-5)
+    with pytest.raises(ValueError, match=f"{side} has 1 id that {side}_ids lacks, the first is 999"):
+        fitted.similar([999], side=side)
+    with pytest.raises(ValueError, match="side is 'both'; it must be one of 'left', 'right'"):
+        fitted.similar([4], side="both")
 
 
 def test_equal_seeds_give_equal_embeddings(parts: Parts, fitted: nk.TwoTower) -> None:

@@ -119,7 +119,7 @@ def test_a_loaded_model_folds_in_alike(make: Callable[[], nk.TwoTower], tmp_path
 @pytest.mark.parametrize("pair_loss", ["logistic", "squared-hinge"])
 def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
     loss = AllPairs(pair_loss=pair_loss, weighting="none")
-    model = nk.TwoTower(4, loss=loss, regularization=0.05, random_state=0).fit(PAIRS)
+    model = nk.TwoTower(4, loss=loss, regularization=0.005, random_state=0).fit(PAIRS)
     p = torch.tensor(model.embed_left([1, 2, 3])[0], dtype=torch.float64, requires_grad=True)
     Q = torch.tensor(model.right_embeddings_, dtype=torch.float64)
     z = Q @ p
@@ -132,7 +132,66 @@ def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
     ridge = model.regularization_ * (3 + model.omega_ * 120)
     total = value[pair_loss](z[observed]).sum() + model.omega_ / 2 * (z[~observed] ** 2).sum() + ridge / 2 * p @ p
     (gradient,) = torch.autograd.grad(total, p)
-    assert gradient.norm() < 1e-3 * ridge
+    assert p.norm() > 0.01, "zeros need no solution"
+    assert gradient.norm() < 1e-3 * ridge * p.norm()
+    added, _ = model.explain(None, [7], history=[1, 2, 3])
+    assert added.sum() == pytest.approx(z[7].item(), rel=1e-4)
+
+
+@either
+def test_contributions_are_those_of_a_slow_twin_and_sum_to_the_score(loss: AllPairs | CosineSoftmax) -> None:
+    model, history, items = fitted(loss), [3, 17, 40], np.array([60, 5])
+    Q, p = model.right_embeddings_[:, :8].astype(np.float64), model.embed_left(history)[0, :8]
+    if loss is ALL_PAIRS:
+        weights = np.full(3, np.log(2.0) / np.log1p(PAIRS.weights.astype(np.float64)).mean())
+        whole = slow(model, np.array(history), weights, Q)
+        A = sum(w * np.outer(Q[j], Q[j]) for j, w in zip(history, weights, strict=True))
+        ridge = model.regularization_ * (weights.sum() + model.omega_ * 120)
+        A += ridge * np.eye(8) + model.omega_ * (Q.T @ Q - Q[history].T @ Q[history])
+        parts = np.linalg.solve(A, weights * Q[history].T).T
+        np.testing.assert_allclose(parts.sum(0), whole, rtol=1e-9)
+    else:
+        shares = np.exp(Q @ p / T + model.right_embeddings_[:, 8] / T)
+        parts = (Q[history] - shares @ Q / shares.sum()) / 3
+        parts /= np.linalg.norm(parts.sum(0))
+    expected = np.sort(Q[items] @ parts.T, axis=1)[:, ::-1]
+    added, because = model.explain(None, items, 4, history=history)
+    np.testing.assert_allclose(added[0, :, :3], expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(added[0].sum(1), Q[items] @ p, rtol=1e-4)
+    assert (np.sort(because[0]) == [-1, *history]).all()
+    assert (added[..., 3] == 0).all()
+
+
+def test_recommendations_are_explained_by_each_users_own_pairs() -> None:
+    model, users = fitted(ALL_PAIRS), PAIRS.left_ids[[4, 9]]
+    ids = model.recommend(users, k=3)[1]
+    ids[1, 2] = -1
+    added, because = model.explain(users, ids, n=2)
+    again = model.explain(None, ids, n=2, history=PAIRS.matrix()[[4, 9]])
+    np.testing.assert_array_equal(added, again[0])
+    np.testing.assert_array_equal(because, again[1])
+    assert (added[..., 0] >= added[..., 1]).all()
+    for row, user in enumerate([4, 9]):
+        own = PAIRS.right_ids[PAIRS.indices[slice(*PAIRS.indptr[[user, user + 1]])]]
+        assert np.isin(because[row], [*own, -1]).all()
+    assert not added[1, 2].any()
+    assert (because[1, 2] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "message"),
+    [
+        ((None, [5]), {}, "give either left_ids seen in fit, or None and the history="),
+        (([999], [5]), {}, "left has 1 id that left_ids lacks, the first is 999"),
+        (([4], [999]), {}, "right has 1 id that right_ids lacks, the first is 999"),
+        (([4, 9], [5]), {}, r"right_ids has shape \(1, 1\); it must be \(2, K\)"),
+        (([4], [5], 0), {}, "n is 0; it must be"),
+        ((None, [5]), {"history": []}, "history is empty; give at least one right id"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(asked: tuple, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fitted(ALL_PAIRS).explain(*asked, **options)
 
 
 def test_features_are_what_a_new_row_shrinks_towards() -> None:
@@ -165,6 +224,8 @@ def test_a_loss_without_a_row_of_its_own_folds_nothing_in() -> None:
     sampled = nk.TwoTower(4, loss="in-batch-softmax", solver=solver, random_state=0).fit(PAIRS)
     with pytest.raises(ValueError, match="loss is 'in-batch-softmax'; a new row is solved for 'all-pairs'"):
         sampled.embed_left([3])
+    with pytest.raises(ValueError, match="loss is 'in-batch-softmax'; a new row is solved for 'all-pairs'"):
+        sampled.explain([3], [4])
 
 
 def turning(row: np.ndarray, value) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -375,8 +376,37 @@ def fold_in(
     r_i the weight that the row meets and g(x_i) the branch of its features, 0 without them: one solve of a k x k system
     a row (ESL, eq. 5 with a new row). A prior of several factors has no row for a new entity, which then gets 0.
     """
-    loss, omega = model.loss, model.omega
     pairs = matrix_of(history, known)
+    mean = (
+        None if encoder is None or features is None else encoded(encoder, features, "features", len(pairs.indptr) - 1)
+    )
+    return _solved(pairs, known, model, mean).P.numpy()
+
+
+def explained(history: History, known: Known, model: FittedLoss) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The histories, one row each, and (nnz, k) parts whose sums over a row are its `fold_in` without features.
+
+    Where the gradient is 0, A p = sum over the history (h_j s_j - g_j) q_j with A = omega Q^T B Q + lambda r I + sum
+    h_j q_j q_j^T, s_j the score of item j, g_j and h_j the derivatives of its pair's term. Part j is A^-1 (h_j s_j -
+    g_j) q_j; under the squared loss h_j s_j - g_j is the pair's weight times its label (Hu, Koren and Volinsky 2008,
+    section 5). A `prior` adds A^-1 omega Yt Q^T b, which no item of the history has.
+    """
+    pairs = matrix_of(history, known)
+    point = _solved(pairs, known, model, None)
+    Q, h = known.embeddings.astype(np.float64), point.curvature.numpy().astype(np.float64)
+    pull = h * point.scores.numpy() - point.slopes.numpy()
+    everywhere = model.omega * point.right_gram.numpy()
+    parts = np.empty((pairs.nnz, Q.shape[1]), known.embeddings.dtype)
+    for row, (first, stop) in enumerate(pairwise(pairs.indptr)):
+        X = Q[pairs.indices[first:stop]]
+        A = everywhere + float(point.constants.ridge_left[row]) * np.eye(X.shape[1]) + (X.T * h[first:stop]) @ X
+        parts[first:stop] = np.linalg.solve(A, (X * pull[first:stop, None]).T).T if len(X) else X
+    return pairs, parts
+
+
+def _solved(pairs: sp.csr_matrix, known: Known, model: FittedLoss, mean: Tensor | None) -> AllPairsPoint:
+    """The loss of new rows with these pairs at its minimiser, the known side fixed."""
+    loss, omega = model.loss, model.omega
     n, count = len(known.ids), len(pairs.indptr) - 1
     own, fitted = np.diff(pairs.indptr), model.fitted.columns if known.side == "right" else model.fitted
     degrees = np.repeat(own, own), np.diff(fitted.indptr)[pairs.indices]
@@ -388,13 +418,12 @@ def fold_in(
         weights=weights, b=known.costs, prior=loss.prior if isinstance(loss.prior, int | float) else None,
         regularization=model.strength, ridge=(ridge, np.ones(n)),
     )  # fmt: skip
-    mean = None if encoder is None or features is None else encoded(encoder, features, "features", count)
     Q = torch.from_numpy(known.embeddings)
     P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
     # for a loss that is not quadratic most rows need five steps
     for _ in range(1 if of_rows.loss == SQUARED else 20):
         P = descend_left(of_rows, P, Q, mean=mean)
-    return P.numpy()
+    return of_rows.at(P, Q)
 
 
 def matrix_of(history: History, known: Known) -> sp.csr_matrix:

@@ -341,21 +341,14 @@ def fold_in_softmax(
     pairs. `others` are the fitted embeddings of the new rows' side. Items that `imputed` would add are left out. A row
     without a pair is 0, except for the bias.
     """
-    loss = replace(loss, imputed=0.0)  # these sums do not depend on it, and it costs a regression a right
-    pairs, of_fit = matrix_of(history, known), loss.softmax_loss(loss.objective(fitted))
-    weights = AllPairs(weighting=loss.weighting).importance(pairs.data, (np.zeros(0), np.zeros(0)), fitted)
-    pairs = sp.csr_matrix((weights, pairs.indices, pairs.indptr), pairs.shape)
-    share = np.asarray(pairs.sum(1)).ravel()
-    mean = sp.diags(np.divide(1, share, where=share > 0, out=np.zeros_like(share))) @ pairs
+    pairs, share, of_fit = _histories(history, known, loss, fitted)
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
         last = np.ones(len(share))
-        offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
-        Y = cosines[of_fit.rights]
 
-        def push(X: Tensor) -> Tensor:  # the mean of the rights that a softmax expects at rows x
-            return expected(X, Y, of_fit.temperature, offsets)[0]
+        def push(X: Tensor) -> Tensor:
+            return _expected_right(X, cosines, of_fit)
     else:
         degrees, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
         bias = loss.bias(degrees, of_others)
@@ -370,9 +363,48 @@ def fold_in_softmax(
         def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
             return summed(X, Y, of_fit.temperature, shares)[0][:, :-1].mul_(scale)
 
-    X = _still(torch.from_numpy(np.asarray(mean @ cosines.numpy(), dtype=known.embeddings.dtype)), push)
+    X = _still(torch.from_numpy(np.asarray(pairs @ cosines.numpy(), dtype=known.embeddings.dtype)), push)
     X[torch.from_numpy(share == 0)] = 0
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
+
+
+def explained_softmax(
+    history: History, known: Known, loss: CosineSoftmax, fitted: Interactions, new: np.ndarray
+) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The histories, one row each, and (nnz, k) parts whose sums over a row are its cosines of `new` (b, k), which
+    `fold_in_softmax` gives.
+
+    A row stands still where p is parallel to u = mean_history q - E[q], E the mean that the softmax expects at p. So
+    part j is (w_j / w) (q_j - E[q]) / |u|, what item j adds to what everybody would get. It is computed as (w_j / w)
+    ((q_j - mean_history q) / (u . p) + p), the same for a row that stands still, and always with the sum p.
+    """
+    pairs, share, of_fit = _histories(history, known, loss, fitted)
+    width = known.embeddings.shape[1] - int(of_fit.bias.any())
+    X, cosines = new[:, :width], known.embeddings[:, :width]
+    mean, rows = pairs @ cosines, np.repeat(np.arange(len(X)), np.diff(pairs.indptr))
+    apart = mean - _expected_right(torch.from_numpy(X), torch.from_numpy(cosines), of_fit).numpy()
+    length = np.where(share > 0, (apart * X).sum(axis=1), 1)[rows, None]
+    parts = np.zeros((pairs.nnz, known.embeddings.shape[1]), known.embeddings.dtype)
+    parts[:, :width] = pairs.data[:, None] * ((cosines[pairs.indices] - mean[rows]) / length + X[rows])
+    return pairs, parts
+
+
+def _histories(
+    history: History, known: Known, loss: CosineSoftmax, fitted: Interactions
+) -> tuple[sp.csr_matrix, np.ndarray, SoftmaxLoss]:
+    """One row an entity, whose weights sum to 1, those sums before (b,), and the loss of the fit."""
+    loss = replace(loss, imputed=0.0)  # these sums do not depend on it, and it costs a regression a right
+    pairs, of_fit = matrix_of(history, known), loss.softmax_loss(loss.objective(fitted))
+    weights = AllPairs(weighting=loss.weighting).importance(pairs.data, (np.zeros(0), np.zeros(0)), fitted)
+    pairs = sp.csr_matrix((weights, pairs.indices, pairs.indptr), pairs.shape)
+    share = np.asarray(pairs.sum(1)).ravel()
+    return sp.diags(np.divide(1, share, where=share > 0, out=np.zeros_like(share))) @ pairs, share, of_fit
+
+
+def _expected_right(X: Tensor, cosines: Tensor, of_fit: SoftmaxLoss) -> Tensor:
+    """(b, k) the mean of the rights that a softmax expects at rows X."""
+    offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
+    return expected(X, cosines[of_fit.rights], of_fit.temperature, offsets)[0]
 
 
 def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,16 +16,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from nearkin._check import check_integer
+from nearkin._check import check_choice, check_integer
 from nearkin._distributed import current
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, IndexMaker, TrainableIndex
 from nearkin.embedding.saved_towers import KIND, read_towers
-from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
+from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, explained, fold_in
 from nearkin.embedding.two_tower.choice import loss_of
-from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, explained_softmax, fold_in_softmax
 from nearkin.embedding.two_tower.fitting import (
     LOSSES,
     SOLVERS,
@@ -215,16 +216,21 @@ class TwoTower(BaseEstimator):
         self, history: History, known: Known, others: np.ndarray, encoder: nn.Module | None, features: ArrayLike | None
     ) -> np.ndarray:
         """New rows by the loss of the fit; ValueError for a sampled loss, which has no such solution."""
-        loss = self.loss_
+        loss = self._solved_loss()
         if isinstance(loss, CosineSoftmax):
             return fold_in_softmax(history, known, others, loss, self.seen_)
+        return fold_in(history, known, loss, encoder, features)
+
+    def _solved_loss(self) -> CosineSoftmax | FittedLoss:
+        loss = self.loss_
+        if isinstance(loss, CosineSoftmax):
+            return loss
         if not isinstance(loss, AllPairs):
             raise ValueError(
                 f"loss is {loss.name!r}; a new row is solved for 'all-pairs' and 'cosine-softmax' only. Fit with one "
                 "of them, or give transform_left or transform_right the features"
             )
-        fitted = FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
-        return fold_in(history, known, fitted, encoder, features)
+        return FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
 
     def recommend(
         self,
@@ -251,13 +257,56 @@ class TwoTower(BaseEstimator):
         )  # fmt: skip
         return scores, name_ids(numbers, self.right_ids_)
 
-    def similar(self, right_ids: ArrayLike, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """The k items of largest cosine to each right id, without itself: cosines and ids, both (b, k)."""
-        rows, _ = number_ids(right_ids, self._fitted().right_ids_, "right")
-        X = unit_rows(self.right_embeddings_)
+    def explain(
+        self, left_ids: ArrayLike | None, right_ids: ArrayLike, n: int = 10, *, history: History | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Why items are recommended: the n items of each user's history that add most to the scores of `right_ids`.
+
+        `left_ids` (b,) were seen in fit; None for new users with a `history`, as in `embed_left`. `right_ids` (b, K)
+        are items of each user, as `recommend` returns them, or (K,) of a single one. Returns contributions and ids,
+        both (b, K, n), largest first; 0 and -1 (or "" for text) where the history is shorter or `right_ids` empty.
+
+        Contributions are exact: those of the whole history sum to the score of `embed_left(history)`, the user's vector
+        for these pairs. Under all pairs that vector is a sum over the history, as in implicit's ALS, and a `prior` has
+        the rest of the score; under a softmax on cosines it is the history's mean less what the softmax expects, and
+        the item's popularity bias has the rest. ValueError for unknown ids, no pair, or a model of a sampled loss.
+        """
+        if left_ids is not None and history is None:
+            rows, _ = number_ids(left_ids, self._fitted().left_ids_, "left")
+            history = sp.csr_matrix(self.seen_.matrix()[rows])
+        elif left_ids is not None or history is None:
+            raise ValueError("give either left_ids seen in fit, or None and the history= of new users")
+        check_integer(n, "n", low=1)
+        wanted = np.atleast_2d(right_ids)
+        there = wanted != name_ids(np.array(-1), self.right_ids_)
+        Q, numbers = self.right_embeddings_, np.full(wanted.shape, -1)
+        numbers[there] = number_ids(wanted[there], self._fitted().right_ids_, "right")[0]
+        known, loss = Known(self.right_ids_, Q, "right", self.costs_[1]), self._solved_loss()
+        if isinstance(loss, CosineSoftmax):
+            pairs, parts = explained_softmax(history, known, loss, self.seen_, self.embed_left(history))
+        else:
+            pairs, parts = explained(history, known, loss)
+        if len(wanted) != (users := len(pairs.indptr) - 1):
+            raise ValueError(f"right_ids has shape {wanted.shape}; it must be ({users}, K), a row for each user")
+        added, because = np.zeros((*wanted.shape, n), Q.dtype), np.full((*wanted.shape, n), -1)
+        for row, (first, stop) in enumerate(pairwise(pairs.indptr)):
+            each = Q[numbers[row]] @ parts[first:stop].T
+            best = np.argsort(-each, axis=1, kind="stable")[:, :n]
+            added[row, :, : best.shape[1]] = np.take_along_axis(each, best, axis=1)
+            because[row, :, : best.shape[1]] = pairs.indices[first:stop][best]
+        added[numbers < 0], because[numbers < 0] = 0, -1
+        return added, name_ids(because, self.right_ids_)
+
+    def similar(self, ids: ArrayLike, k: int = 10, *, side: str = "right") -> tuple[np.ndarray, np.ndarray]:
+        """The k items, or with side="left" users, of largest cosine to each of their `ids`, without itself: cosines and
+        ids, both (b, k)."""
+        left = check_choice(side, "side", ("left", "right")) == "left"
+        self._fitted()
+        own, X = (self.left_ids_, self.left_embeddings_) if left else (self.right_ids_, self.right_embeddings_)
+        rows, X = number_ids(ids, own, side)[0], unit_rows(X)
         itself = sp.csr_matrix((np.ones(len(X)), (np.arange(len(X)),) * 2))
         scores, numbers = recommend(X, X, k, seen=itself, rows=rows)
-        return scores, name_ids(numbers, self.right_ids_)
+        return scores, name_ids(numbers, own)
 
     def score(self, interactions: Interactions, y: object = None, *, k: int = 100) -> float:
         """NDCG@k of held-out pairs over the same ids; the pairs of fit are left out of the rankings."""
