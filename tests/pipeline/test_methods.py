@@ -48,7 +48,7 @@ def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int)
         ("product-residual", CodeSize(5), "bytes is 5; .* give 6 bytes"),
         ("product-residual-norms", CodeSize(6), "bytes is 6; .* give 7 bytes"),
         ("residual-norms", CodeSize(1), "bytes is 1"),
-        ("axes-norms", CodeSize(4, n_centroids=64), "centroids is 64; .* take --method axes"),
+        ("residual-norms", CodeSize(4, n_centroids=64), "centroids is 64; .* take --method residual"),
     ],
 )
 def test_sizes_that_cannot_be(name: str, size: CodeSize, text: str) -> None:

@@ -52,8 +52,8 @@ def compress(
     Options:
 
     + method: pq (or none), opq (or procrustes), rq or lsq (or residual: sums of centroids), product-residual,
-      product-residual-long, axes, the last four also with -norms (the norm in a byte), sq8 (or int8), int4, int6,
-      float16; product (opq, with the norm in a byte if that raises recall); best (compares these by recall); other
+      product-residual-long, the last three also with -norms (the norm in a byte), sq8 (or int8), int4, int6, float16;
+      product (opq) and axes, with the norm in a byte if that raises recall; best (compares these by recall); other
       rotations: givens-random, givens-greedy, givens-steepest, cayley; bits by hashing: lsh, itq, one, ...
       [default: best; product for fewer than 1,000 vectors, other centroids, inverted lists or torchrun]
     + n_bytes: Bytes of a code; eight bits each for hashing methods. [default: 16]

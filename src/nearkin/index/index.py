@@ -160,8 +160,8 @@ class Index:
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 16.
         norms: add a byte to each vector for its norm, for vectors of different norms by "l2" and "ip"; True trains the
-            levels of the byte from X. None: where `quantizer` is a number of bytes and held-out queries find more by
-            it.
+            levels of the byte from X. None: where `quantizer` is a size in bytes (a number, or an AxisQuantizer that is
+            not fitted) and held-out queries find more with one of its bytes for the norm.
         callback(rows_done, {"total": n}) follows the adding.
 
         ValueError for vectors that float32 cannot hold, and for a quantizer that was fitted on normalised vectors where
@@ -172,7 +172,7 @@ class Index:
         kept = KeptVectors.wanted(keep_vectors, X.shape[1], X.dtype)
         levels = norms if isinstance(norms, Norms) else Norms.learned(X) if norms else None
         if quantizer is not None:
-            own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric)
+            own, (quantizer, chosen) = quantizer, fitted(quantizer, X, metric, norms=norms is None)
             take_names(quantizer, () if quantizer is own else given)
             levels = chosen if levels is None else levels
         index = cls.empty(X.shape[1], quantizer, metric, fast_scan=fast_scan, n_probe=n_probe, norms=levels)

@@ -53,15 +53,16 @@ KINDS = {  # kind in config.json -> the class, or the reader of several classes
 }
 
 
-def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quantizer, Norms | None]:
+def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: bool) -> tuple[Quantizer, Norms | None]:
     """The quantizer, or its copy fitted on X, or the codec chosen for that many bytes, and the levels of norms that it
-    chose; ValueError for one that was fitted on vectors of another norm."""
+    chose; ValueError for one that was fitted on vectors of another norm. `norms`: an axis code may spend a byte."""
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
+    from nearkin.quantization.axis import AxisQuantizer
     from nearkin.quantization.plain import PlainCode
-    from nearkin.quantization.sized import SizedCode, fitted_code
+    from nearkin.quantization.sized import AxisCode, SizedCode, fitted_code
 
     if isinstance(quantizer, int | np.integer):
         quantizer = cast(Quantizer, PlainCode(quantizer, metric=metric, random_state=0))
@@ -70,7 +71,10 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str) -> tuple[Quan
             raise NotFittedError
         check_is_fitted(quantizer)
     except NotFittedError:
-        return fitted_code(cast(Fittable, clone(quantizer)), normalised(X) if metric == "cosine" else X)
+        made = clone(quantizer)
+        if norms and isinstance(made, AxisQuantizer):
+            made = AxisCode(made.n_bytes, metric=metric)
+        return fitted_code(cast(Fittable, made), normalised(X) if metric == "cosine" else X)
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised vectors, and those of X have other norms; type metric='cosine', "

@@ -34,7 +34,7 @@ from nearkin.pipeline.inputs import FEWEST_QUERIES
 from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
 from nearkin.pipeline.work import WorkFolder, work_place, working
 from nearkin.quantization.best import BestCode
-from nearkin.quantization.sized import ProductCode, fitted_code
+from nearkin.quantization.sized import AxisCode, ProductCode, fitted_code
 from nearkin.statistics import block_rows, shared_generator
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
@@ -89,7 +89,7 @@ def compress_file(
             raise ValueError("method is 'best', which is for one process; leave torchrun out, or take --method product")
         rows = len(file) if source is file else sys.maxsize
         quantizer = replace(quantizer, n_vectors=rows, n_encoded=len(file), metric=metric)
-    elif isinstance(quantizer, ProductCode):
+    elif isinstance(quantizer, ProductCode | AxisCode):
         quantizer = replace(quantizer, metric=metric)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
     job = _agreed_job(file, source, quantizer, metric, rows, queries)

@@ -13,6 +13,7 @@ from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.candidates import (
+    AXES,
     NAMES,
     NORMS,
     PLAIN,
@@ -113,7 +114,8 @@ class Method:
                 f"{next(more)} bytes, or take --method residual, which has any size"
             )
         lists: Record = {"n_lists": size.n_lists or 0} if plain in (*SUMS, RESIDUAL) else {}
-        return cast(Fittable, candidate(self.name, n_bytes, K, metric=metric, seed=random_state, **lists).make())
+        made = candidate(self.name, n_bytes, K, metric=metric, norms=plain == AXES, seed=random_state, **lists)
+        return cast(Fittable, made.make())
 
 
 def _filled(name: str, codes: int) -> bool:

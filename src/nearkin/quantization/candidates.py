@@ -14,13 +14,13 @@ from nearkin.quantization.faiss_bridge import code_bits
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
-from nearkin.quantization.sized import ProductCode, SizedCode, WithNorms
+from nearkin.quantization.sized import AxisCode, ProductCode, SizedCode, WithNorms
 
 PRODUCT, PLAIN, AXES, RESIDUAL = "product", "none", "axes", "residual"
 SCALARS = {"int4": 4, "int6": 6, "int8": 8, "float16": 16}  # bits of a column
 SUMS = {"product-residual": 4, "product-residual-long": 8}  # codebooks of a part, about: more are slower and find more
 NORMS = "-norms"  # ending of the names of codes with a byte for the norm of each row
-NAMES = (PRODUCT, PLAIN, AXES, AXES + NORMS, *SCALARS, *(n + e for e in ("", NORMS) for n in (*SUMS, RESIDUAL)))
+NAMES = (PRODUCT, PLAIN, AXES, *SCALARS, *(n + e for e in ("", NORMS) for n in (*SUMS, RESIDUAL)))
 
 _LONGEST = 32  # most codebooks of a residual code: longer ones are searched too slowly
 # Seconds of two cores for each column of a row and of a centroid that it is compared with. Predicted seconds of 22 fits
@@ -66,7 +66,7 @@ def candidates(
     K = 256 if n >= 256 else 16
     units, axes = 8 * n_bytes // code_bits(K), d <= 8 * n_bytes <= 8 * d  # axes: from a bit a column
     names = [PRODUCT, PLAIN] if units <= d else []
-    names += [AXES] * axes + [AXES + NORMS] * (axes and norms and n_bytes > 1)
+    names += [AXES] * axes
     names += [name for name, bits in reversed(SCALARS.items()) if -(-bits * d // 8) <= n_bytes][:1]
     names += [name for name, (splits, _) in sums(units).items() if splits <= d]
     if norms:
@@ -87,7 +87,7 @@ def candidate(
     **settings: Any,
 ) -> Candidate:
     """The code of that name, one of `NAMES`, with the byte of the norm in `n_bytes`; KeyError if it has no such size.
-    A product code may, with `norms`, spend a byte on them."""
+    A product or axis code may, with `norms`, spend a byte on them."""
     plain, K = name.removesuffix(NORMS), n_centroids
     if plain != name:
         shorter = candidate(plain, n_bytes - 1, K, metric=metric, seed=seed, **settings)
@@ -99,7 +99,8 @@ def candidate(
         rotation = "procrustes" if name == PRODUCT else None
         return Candidate(name, 1, partial(ProductQuantizer, units, K, rotation, random_state=seed), K)
     if name == AXES:
-        return Candidate(name, 1, partial(AxisQuantizer, n_bytes), 64)
+        made = partial(AxisCode, n_bytes, metric=metric) if norms else partial(AxisQuantizer, n_bytes)
+        return Candidate(name, 1, made, 64)
     if name in SCALARS:
         return Candidate(name, 1, partial(ScalarQuantizer, SCALARS[name]), 16)
     settings = {"metric": "l2" if metric == "l2" else "ip", "random_state": seed, **settings}

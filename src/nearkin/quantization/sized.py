@@ -1,5 +1,6 @@
 """Codes of a size in bytes, of which the index may keep one for the norm of each vector (`Norms`)."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
 from nearkin.linalg.norms import LEVELS, Norms, widened
 from nearkin.metrics.trial import HeldOut, Trial
+from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import shared_generator, training_rows, whole_rows
@@ -58,8 +60,8 @@ class ProductCode(SizedCode):
     """A product code of `n_bytes` bytes, or of one less and the norm of each vector.
 
     Decoded vectors are too short, each by another factor; at their true norm they are ranked better. Two short fits
-    decide on held-out queries: the byte must lead by more than a standard error of the paired differences. Vectors of
-    one norm, as by "cosine", need none.
+    decide on held-out queries: the byte must lead by more than a standard error of the paired differences. By "cosine"
+    all vectors have one norm.
 
     Parameters
     ----------
@@ -106,7 +108,14 @@ class ProductCode(SizedCode):
         seed = draw_seed(generator)
         chosen = np.sort(generator.choice(shard.total, min(shard.total, _SAMPLE), replace=False))
         sample = generator.permutation(shard.rows(X, chosen).astype(np.float32))  # the first rows are queries
-        self.norms_ = Norms.learned(sample) if self._norms_pay(sample, asked, seed) else None
+
+        def short(n_bytes: int) -> ProductQuantizer:
+            return ProductQuantizer(
+                n_bytes * each, self.n_centroids, init="pca", n_lists=min(self.n_lists, _LISTS),
+                max_iter=min(_ROUNDS, self.max_iter), random_state=seed,
+            ).fit(sample)  # fmt: skip
+
+        self.norms_ = _norms_that_pay(n_bytes, self.metric, sample, asked, short)
         left, centroids = n_bytes - (self.norms_ is not None), min(self.n_centroids, max(2, shard.total))
         product = ProductQuantizer(
             left * each, centroids, n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed
@@ -115,21 +124,51 @@ class ProductCode(SizedCode):
         take_names(product, given)
         return product
 
-    def _norms_pay(self, sample: np.ndarray, queries: np.ndarray | None, seed: int) -> bool:
-        """Whether a byte of norm raises the recall of short fits on the sample; the same in every process."""
-        if self.n_bytes < 2 or self.metric == "cosine" or len(sample) <= LEVELS or Norms.shared(sample) is not None:
-            return False
-        held = HeldOut.split(sample, queries, self.metric)
-        trial, each = Trial(), 2 if self.n_centroids == SCANNED else 1
+
+@dataclass(eq=False, repr=False)
+class AxisCode(SizedCode):
+    """An axis code of `n_bytes` bytes, or of one less and the norm of each vector, as `ProductCode` decides; `metric`
+    is that of the index."""
+
+    n_bytes: int = 32
+    _: KW_ONLY
+    metric: str = "l2"
+
+    def fit(
+        self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
+    ) -> AxisQuantizer:
+        n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
+        given, X = X, check_magnitude(whole_rows(self, X))
+        asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
+        sample = X[np.random.default_rng(0).permutation(len(X))[:_SAMPLE]].astype(np.float32)
         with alone():
-            for norms in (None, Norms.learned(sample)):
-                short = ProductQuantizer(
-                    (self.n_bytes - (norms is not None)) * each, self.n_centroids, init="pca",
-                    n_lists=min(self.n_lists, _LISTS), max_iter=min(_ROUNDS, self.max_iter),
-                    random_state=seed,
-                ).fit(sample)  # fmt: skip
-                decoded = short.decode(short.encode(held.rows))
-                decoded = decoded if norms is None else norms.restored(decoded, held.rows)
-                recall = held.recall(decoded, widened(held.queries, decoded.shape[1]))
-                trial.add(norms is not None, recall, cost=float(norms is not None))  # rescoring takes time
-        return bool(trial.winner())
+            self.norms_ = _norms_that_pay(
+                n_bytes, self.metric, sample, asked, lambda n_bytes: AxisQuantizer(n_bytes).fit(sample)
+            )
+            axes = AxisQuantizer(n_bytes - (self.norms_ is not None)).fit(X, callback=callback)
+        take_names(axes, given)
+        return axes
+
+
+def _norms_that_pay(
+    n_bytes: int,
+    metric: str,
+    sample: np.ndarray,
+    queries: np.ndarray | None,
+    short: Callable[[int], ProductQuantizer | AxisQuantizer],
+) -> Norms | None:
+    """The levels of a byte of norm, if a code of `n_bytes` with that byte finds more; the same in every process.
+
+    Codes of bytes are `short` fits on the sample (n, d) of the index's vectors, whose first rows are the queries unless
+    some (q, d) are given."""
+    if n_bytes < 2 or metric == "cosine" or len(sample) <= LEVELS:
+        return None
+    held, trial, levels = HeldOut.split(sample, queries, metric), Trial[int](), Norms.learned(sample)
+    with alone():
+        for norm, known in enumerate((Norms.shared(sample), levels)):
+            code = short(n_bytes - norm)
+            decoded = code.decode(code.encode(held.rows))
+            decoded = decoded if known is None else known.restored(decoded, held.rows)
+            recall = held.recall(decoded, widened(held.queries, decoded.shape[1]))
+            trial.add(norm, recall, cost=norm)  # rescoring takes time
+    return levels if trial.winner() else None
