@@ -99,7 +99,7 @@ def test_queries_judge_the_race(files: Path, tmp_path: Path) -> None:
     options = ["--bytes", 2, "--method", "best", "--queries", queries, "--out", tmp_path / "idx"]
     assert run_json("compress", base, *options)["queries"] == queries
     X, Q = load(files)["base"], load(files)["query"]
-    expected = nk.quantization.best(X, 2, Q, n_rows=len(X), random_state=0).quantizer
+    expected = nk.quantization.best(X, 2, Q, n_vectors=len(X), random_state=0).quantizer
     np.testing.assert_array_equal(nk.Index.load(tmp_path / "idx").quantizer.encode(X), expected.encode(X))
 
 
@@ -116,7 +116,7 @@ def test_pairs_are_judged_by_those_who_ask(tmp_path: Path) -> None:
     assert record["queries"] == f"the users of {emb}"
     model = nk.TwoTower.load(emb)
     left, right = model.left_embeddings_, model.right_embeddings_
-    expected = nk.quantization.best(right, 2, left, n_rows=len(right), metric="ip", random_state=0).quantizer
+    expected = nk.quantization.best(right, 2, left, n_vectors=len(right), metric="ip", random_state=0).quantizer
     np.testing.assert_array_equal(nk.Index.load(idx).quantizer.encode(right), expected.encode(right))
     again = "--overwrite", "--out", idx
     assert "the users of" in run("compress", emb, "-m", "best", "-b", 2, *again).stdout
