@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.compress import won_line
+from nearkin.pipeline.compress import trial_rows, won_line
 from nearkin.pipeline.methods import CodeSize, default_method
 from tests.cli.conftest import load, run, run_json
 
@@ -64,20 +64,29 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
     assert json.loads((tmp_path / "idx/run.json").read_text())["comparison"] == made
     shown = run(*args, "--minutes", 0).stdout
     assert "vectors in 0 s" in " ".join(shown.split())
-    assert "error" in shown
+    assert "winner's lead" in shown
     assert "won: " in shown
     assert "residual" not in shown  # no time but for the first code
 
 
-def test_one_line_names_the_winner_and_why() -> None:
+def test_one_line_names_the_winner_and_calls_a_tie_a_tie() -> None:
     chain, product = (
-        {"candidate": name, "value": value, "interval": [value - 0.009, value + 0.009]}
-        for name, value in (("residual-norms", 0.668), ("product", 0.656))
+        {"candidate": name, "value": value, "interval": [value - 0.009, value + 0.009], "bytes": 8, "lead": lead}
+        for name, value, lead in (
+            ("residual-norms", 0.668, [0.012, 0.002, 0.008, 0.016]),
+            ("product", 0.656, [-0.002, 0.002, -0.006, 0.002]),
+        )
     )
-    assert won_line([chain, product]) == "won: residual-norms, recall@10 0.668 ± 0.009 (95 %), +0.012 over product"
-    assert won_line([product, chain]).endswith(
-        "-0.012 to residual-norms is within one standard error, and it is faster"
+    chain["won"], product["won"] = False, True
+    assert won_line([product, chain | {"value": 0.65}]) == (
+        "won: product, recall@10 0.656 ± 0.009 (95 %); over residual-norms: +0.012 ± 0.004"
     )
+    assert won_line([chain, product | {"value": 0.669}]).endswith(
+        "; the fastest of those level with product: a tie, -0.002 ± 0.004"
+    )
+    assert won_line([chain]).endswith("(95 %), the only codec compared")
+    rows = trial_rows([product, chain])[1]
+    assert [row[2] for row in rows] == ["won", "+0.012 ± 0.004"]
 
 
 @pytest.mark.parametrize(

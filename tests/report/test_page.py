@@ -31,16 +31,6 @@ def test_text_is_escaped_everywhere() -> None:
     assert page.html().count("&lt;b&gt;&amp;") == 13
 
 
-def test_the_best_of_every_group_is_bold() -> None:
-    rows = [["a", 1.0, 0.5], ["a", 2.0, 0.25], ["b", 9.0, 0.125], ["b", 8.0, 0.125]]
-    made = table(["group", "low", "high"], rows, best={1: "min", 2: "max"}, formats={1: ".1f", 2: ".3f"})
-    assert [cell.split("<")[0] for cell in made.split('class="best">')[1:]] == [
-        "1.0",
-        "0.500",
-        "8.0",
-    ]  # a tie has no best
-
-
 def test_numbers_are_set_right_and_text_left() -> None:
     made = table(["name", "count", "part"], [["x", 12345, 0.123456], ["y", None, True]])
     assert '<th scope="col" class="text">name' in made

@@ -1,7 +1,6 @@
 """`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -114,28 +113,10 @@ def _comparison(record: Fields) -> tuple[Table | str, ...]:
     made = record.get("comparison")
     if not made:
         return ()
-    rows = [
-        [row["candidate"], round(row["value"], 4), round(row["error"], 4), round(row["seconds"], 1)]
-        for row in made["trials"]
-    ]
+    trials, compress = made["trials"], pipeline.compress
     given = "" if made["seconds"] is None else f" in {made['seconds']:.0f} s"
-    title = f"Short fits on {counted(made['trials'][0]['rows'], 'vector')}{given}"
-    return won_line(made["trials"]), table(title, ["codec", "recall@10", "error", "seconds"], rows)
-
-
-def won_line(trials: Sequence[Fields]) -> str:
-    """The winner, its recall with a 95 % interval, and what it is compared with, product codes if these were tried."""
-    first, *others = trials
-    low, high = first["interval"]
-    text = f"won: {first['candidate']}, recall@10 {first['value']:.3f} ± {(high - low) / 2:.3f} (95 %)"
-    if not others:
-        return f"{text}, the only codec compared"
-    best = max(others, key=lambda row: row["value"])
-    if best["value"] > first["value"]:
-        less = f"{first['value'] - best['value']:+.3f} to {best['candidate']}"
-        return f"{text}, {less} is within one standard error, and it is faster"
-    other = next((row for row in others if row["candidate"] == "product"), best)
-    return f"{text}, {first['value'] - other['value']:+.3f} over {other['candidate']}"
+    title = f"Short fits on {counted(trials[0]['rows'], 'vector')}{given}"
+    return compress.won_line(trials), table(title, *compress.trial_rows(trials))
 
 
 def _for_people(record: Fields) -> dict[str, object]:
@@ -154,7 +135,8 @@ def _for_people(record: Fields) -> dict[str, object]:
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"
         shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
-        shown[name] = f"{record[name]:.4f} ({record['judged_by']})"
+        recall = pipeline.run.plus_minus(record[name], record["recall_interval"])
+        shown[name] = f"{recall} (95 %, {record['judged_by']})"
     return shown | {"wall seconds": seconds_in_words(record["seconds"])}
 
 

@@ -70,6 +70,11 @@ def paired_difference(one: ArrayLike, other: ArrayLike) -> Difference:
     return Difference(mean, error, *((low, high) if n >= FEWEST else (min(low, 0.0), max(high, 0.0))))
 
 
+def mean_interval(values: np.ndarray) -> list[float]:
+    """The ends of the 95 % interval of the mean of values (q,), one for each query."""
+    return [*paired_difference(values, np.zeros(len(values)))[2:]]
+
+
 ROUNDING = 1e-9  # equal values may differ by rounding
 
 

@@ -148,7 +148,13 @@ def _check(folder: Path, callback: Callback) -> Record:
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
 _QUERIES = 1_000
 _LUCK = 0.005  # chance gain in recall of a second fit to similar rows
-_OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures of a run that new codes do not have
+_OF_CODES = (
+    "distortion",
+    "variance_kept",
+    "recall_interval",
+    "judged_by",
+    "history",
+)  # figures of a run that new codes do not have
 
 
 def watch(

@@ -9,7 +9,7 @@ per block of vectors."""
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +29,10 @@ from nearkin.index import Index
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import normalised
+from nearkin.metrics.trial import Difference
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.inputs import FEWEST_QUERIES
-from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, write_record
+from nearkin.pipeline.run import RUN, Steps, bytes_on_disk, plus_minus, write_record
 from nearkin.pipeline.work import WorkFolder, work_place, working
 from nearkin.quantization.best import BestCode
 from nearkin.quantization.sized import AxisCode, ProductCode, fitted_code
@@ -132,6 +133,34 @@ def compress_file(
                     _storage.write_rows(fresh / "vectors.npy", map(kept.stored, rows), shape, kept.dtype)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def won_line(trials: Sequence[Fields]) -> str:
+    """The winner, its recall with a 95 % interval, and its lead over product codes if these were tried; ties are called
+    so."""
+    first, *others = trials
+    text = f"won: {first['candidate']}, recall@10 {plus_minus(first['value'], first['interval'])} (95 %)"
+    if not others:
+        return f"{text}, the only codec compared"
+    best = max(others, key=lambda row: row["value"])
+    if best["value"] > first["value"]:
+        return f"{text}; the fastest of those level with {best['candidate']}: {_lead(best)}"
+    other = next((row for row in others if row["candidate"] == "product"), best)
+    return f"{text}; over {other['candidate']}: {_lead(other)}"
+
+
+def _lead(row: Fields) -> str:
+    """The winner's lead over a candidate with half of its 95 % interval; a tie if this includes 0."""
+    lead = Difference(*row["lead"])
+    return f"{'' if lead.clear else 'a tie, '}{lead.mean:+.3f} ± {(lead.high - lead.low) / 2:.3f}"
+
+
+def trial_rows(trials: Sequence[Fields]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of the table of candidates, the winner first."""
+    return ["codec", "recall@10 (95 %)", "winner's lead", "bytes"], [
+        [row["candidate"], plus_minus(row["value"], row["interval"]), "won" if row["won"] else _lead(row), row["bytes"]]
+        for row in trials
+    ]
 
 
 def _agreed_job(
@@ -255,7 +284,7 @@ def _record(
     if index.norms is not None:
         common = f"{index.norms.levels[0]:.4g} of every vector, without a byte"
         record["lengths"] = "in a byte of each vector" if index.norms.n_bytes else common
-    with steps.step("judge") as callback:
+    with steps.step("evaluate") as callback:
         if isinstance(fitted, VectorCodes):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
             X = normalised(X) if index.metric == "cosine" else X

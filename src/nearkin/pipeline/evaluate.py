@@ -23,7 +23,7 @@ from nearkin.index.searching import normalised
 from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.hamming import relevant_rows
 from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
-from nearkin.metrics.trial import paired_difference
+from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 from nearkin.records import Judgements
@@ -100,7 +100,7 @@ def evaluate_folder(
     if exact is not None:
         record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {"searches": searches}
     if exact is not None and len(n_probes) > 1:
-        with steps.step("judge"):
+        with steps.step("evaluate"):
             depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
             curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample, own=own)
             recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
@@ -205,7 +205,8 @@ def judge_codes(
     )
     own = None if rows is None else index.row_ids[rows]
     found = FullSearch(index, Q, k, own=own).recalls(truth, [(k, k)])
-    return {f"{k}-recall@{k}": float(found[k, k].mean()), "judged_by": by}
+    recall = found[k, k]
+    return {f"{k}-recall@{k}": float(recall.mean()), "recall_interval": mean_interval(recall), "judged_by": by}
 
 
 def _cuts(k: int, known: int, oversample: int | None) -> list[tuple[int, int]]:
@@ -217,12 +218,12 @@ def _cuts(k: int, known: int, oversample: int | None) -> list[tuple[int, int]]:
 
 
 def _measures(index: Index, oversample: int | None, found: Mapping[tuple[int, int], np.ndarray]) -> Record:
-    """A search and its recalls. `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the
-    folder."""
+    """A search and its recalls, with the 95 % interval of the last one. `bytes_per_vector` are those of the code,
+    `bytes_kept` those of all vectors kept in the folder."""
     kept = index.kept.row_bytes * len(index) if oversample is not None and index.kept is not None else 0
     about = {"search": _kind(index, oversample), "oversample": oversample, "bytes_per_vector": index.bytes_per_vector}
     recalls = {f"{n}-recall@{depth}": float(values.mean()) for (n, depth), values in found.items()}
-    return about | {"bytes_kept": kept} | recalls
+    return about | {"bytes_kept": kept} | recalls | {"interval": mean_interval([*found.values()][-1])}
 
 
 def _kind(index: Index, oversample: int | None) -> str:
@@ -233,15 +234,16 @@ def _kind(index: Index, oversample: int | None) -> str:
 
 
 def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
-    """Columns and rows of a table of the measured searches, each with its size."""
+    """Columns and rows of a table of the measured searches, each with its size, and half of the last one's interval."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
         size = f"{counted(row['bytes_per_vector'], 'byte')}{kept}"
-        rows.append([name, size, *(row[measure] for measure in measures)])
-    return ["search", "needs", *measures], rows
+        low, high = row.get("interval") or (None, None)  # of an evaluation by an earlier version
+        rows.append([name, size, *(row[m] for m in measures), None if low is None else (high - low) / 2 or None])
+    return ["search", "needs", *measures, "± (95 %)"], rows
 
 
 def judge_by_label(

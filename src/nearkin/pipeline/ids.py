@@ -61,9 +61,9 @@ def make_ids(
         X, scales = file.read(), None
         if towers is not None:
             X, scales = _joined(X, names, towers, check_real(alpha, "alpha", low=0, high=1))
-    with steps.step("learn"):
+    with steps.step("train"):
         made = model if hasattr(model, "ids_") else model.fit(X)
-    with steps.step("judge"):
+    with steps.step("evaluate"):
         judged = _judged(made, X)
     record = {
         "data": file.name, "towers": None if towers is None else towers.file.name, "alpha": alpha if towers else None,

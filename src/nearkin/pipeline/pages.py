@@ -8,16 +8,17 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from nearkin._fields import Fields, Record, StrPath, counted
+from nearkin._fields import Fields, Record, StrPath, counted, show
 from nearkin._storage import adding, one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline import demo, ids
+from nearkin.pipeline.compress import trial_rows, won_line
 from nearkin.pipeline.demo import MAP as MAP_BY_LABEL
 from nearkin.pipeline.demo import METHODS, N_QUERIES, RECALL, SHOWN, K, digits, explore_command
 from nearkin.pipeline.evaluate import search_rows
 from nearkin.pipeline.inputs import LEFT, MAP, side_names
 from nearkin.pipeline.pairs import differences_in_words, held_out_in_words
-from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, read_record, times
+from nearkin.pipeline.run import EVALUATION, REPORT, RUN, bytes_on_disk, plus_minus, read_record, times
 from nearkin.pipeline.sweep import Sweep
 from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.style import SERIES, for_page, legend
@@ -53,7 +54,7 @@ def _report(folder: Path, title: str, lead: str, *sections: Section | None) -> P
 
 
 def index_page(folder: Path, run: Record) -> Page:
-    """The report of an index: its content and size, its training, and how well it answers."""
+    """The report of an index: which codec won, how well it answers, its size, its training and its settings."""
     if (folder / LEFT).is_file():  # made by `nearkin train`
         return pairs_page(folder, run)
     title, lead = "", "This index was saved from Python, without a record of its making."
@@ -64,8 +65,8 @@ def index_page(folder: Path, run: Record) -> Page:
             f"method {run.get('method', 'of the caller')}."
         )
     found = read_record(folder, EVALUATION)
-    sections = _answers(found), _size(run, folder), _probing(found or {}), _learning(run), _settings(run)
-    return _report(folder, title, lead, *sections)
+    sections = _comparison(run), _answers(found, run), _size(run, folder), _probing(found or {}), _learning(run)
+    return _report(folder, title, lead, *sections, _settings(run))
 
 
 def pairs_page(folder: Path, run: Record) -> Page:
@@ -86,7 +87,7 @@ def pairs_page(folder: Path, run: Record) -> Page:
         learned = f"{counted(count, 'pair')} of {names.left} and {names.right} in {counted(d, 'dimension')}"
         lead = f"Trained on {learned}; ranked by product."
         size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
-    page = _report(folder, title, lead, Section("Size", facts(size)), _quality(run, together), _learning(run))
+    page = _report(folder, title, lead, _quality(run, together), Section("Size", facts(size)), _learning(run))
     if examples := run.get("examples"):
         rows = [[str(cell) for cell in row] for row in examples]
         columns = [names.right, *(f"#{place}" for place in range(1, len(rows[0])))]
@@ -96,6 +97,12 @@ def pairs_page(folder: Path, run: Record) -> Page:
     return page.add(_settings(run))
 
 
+_DRAWINGS = {  # of a map's folder, with what they show
+    "Map": "Objects that people called alike lie together; directions and the scale mean nothing.",
+    "Error": "Held-out answers that the map violates, with more answers and with more dimensions; lower is better.",
+}
+
+
 def map_page(folder: Path, run: Record) -> Page:
     """The report of comparisons: the map, how well it predicts answers, and notes."""
     config = read_config(folder)
@@ -103,12 +110,17 @@ def map_page(folder: Path, run: Record) -> Page:
     title = f"a map of {counted(config['n_objects'], 'object')}"
     answers = counted(record.get("comparisons", 0), "answer")
     lead = f"Trained on {answers} in {counted(config['n_components'], 'dimension')}."
-    names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
-    page = _report(folder, title, lead, _facts("Results", {name.replace("_", " "): record.get(name) for name in names}))
-    for title in ("Map", "Error"):
+    values = {name.replace("_", " "): record.get(name) for name in ("noise_floor", "train_error", "contradictions")}
+    if (error := record.get("held_out_error")) is not None:
+        n, (low, high) = record["held_out_answers"], record["held_out_interval"]
+        of = f"{round(error * n):,} wrong of {counted(n, 'held-out answer')}, 90 % interval {low:.3f} to {high:.3f}"
+        values = {f"held-out error: {of}": f"{error:.3f}"} | values
+    page = _report(folder, title, lead, _facts("Results", values))
+    for title in _DRAWINGS:
         file = folder / f"{title.lower()}.svg"
         if file.is_file():
-            page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
+            drawing = for_page(file.read_text(encoding="utf-8"), file.stem)
+            page.add(Section(title, figures((drawing, _DRAWINGS[title]))))
     notes = "".join(map(paragraph, record.get("notes", [])))
     return page.add(Section("Notes", notes) if notes else None, _settings(record))
 
@@ -164,16 +176,15 @@ def demo_page(folder: Path, run: Record) -> Page:
         f"smaller than float32: codes of {SHOWN} bytes": f"{best['code smaller']:.0f}×",
         f"recall@{K} ({best['method']})": f"{best[RECALL]:.3f}",
         f"mAP by label; exact search has {trials[0][MAP_BY_LABEL]:.3f}": f"{best[MAP_BY_LABEL]:.3f}",
-        "longest training of any method": f"{max(trial['train s'] for trial in trials):.2f} s",
     }
     see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
     shown = [trial | {"code smaller": f"{trial['code smaller']:.0f}×"} for trial in trials]
-    formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
-    body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats, best=bold)
+    formats = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}
+    body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats)
     lead = (
         f"Distortion is the mean squared error on {N_QUERIES} queries that no method was trained on. Recall@{K} is "
-        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size, by a difference "
-        "that is not tested."
+        f"the share of the {K} exact neighbours among the {K} found. Differences in the third digit are chance with as "
+        "few queries, and so are those in seconds."
     )
     limits = (
         "1,500 images are few. A subspace has 16 centroids; with 256, the codebooks would be ten times larger than the "
@@ -222,7 +233,7 @@ PAGES: dict[str, Callable[[Path, Record], Page]] = {  # kind of a folder -> the 
 
 def comparison_page(folders: Sequence[StrPath]) -> Page:
     """Several indexes: sizes and recall, a row for each measured search."""
-    rows: list[list[object]] = []
+    rows, measured = list[list[object]](), list[tuple[float, list[float], int, int]]()
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":
             raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
@@ -231,16 +242,29 @@ def comparison_page(folders: Sequence[StrPath]) -> Page:
             raise ValueError(f"{folder} has not been evaluated; run nearkin evaluate {folder} QUERIES first")
         k = found["k"]
         for search, cells in zip(found["searches"], search_rows(found["searches"])[1], strict=True):
+            recall = [value for name, value in search.items() if "recall@" in name][-1]
+            interval = search.get("interval") or [recall, recall]
             rows.append([
-                folder.resolve().name, str(run.get("method", "-")), *cells[:2], k, found.get("n_probe"),
-                search.get("1-recall@1"), search.get(f"{k}-recall@{k}"),
-                found["queries_per_second"] if search["oversample"] == found["oversample"] else None,
+                folder.resolve().name, plus_minus(recall, interval), *cells[:2], str(run.get("method", "-")), k,
+                found.get("n_probe"),
             ])  # fmt: skip
-    columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries per second"]
-    body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
+            measured.append((recall, interval, found["queries"], k))
+    columns = ["index", "k-recall@k (95 %)", "search", "needs", "method", "k", "n_probe"]
     lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
     page = Page(title=f"{len(folders)} indexes side by side", made_by="nearkin report")
+    body = paragraph(_highest(rows, measured)) + table(columns, rows)
     return page.add(Section("Results", body, lead))
+
+
+def _highest(rows: Sequence[Sequence[object]], measured: Sequence[tuple[float, Sequence[float], int, int]]) -> str:
+    """The search of the highest recall in words, and those that are level with it."""
+    if len({(queries, k) for _, _, queries, k in measured}) > 1:
+        return "The indexes were evaluated with other queries or another k: their recalls do not compare."
+    best = max(range(len(rows)), key=lambda number: measured[number][0])
+    low, name = measured[best][1][0], [f"{row[0]}, {row[2]}" for row in rows]
+    level = [name[n] for n, (_, interval, *_) in enumerate(measured) if n != best and interval[1] >= low]
+    tie = f"Ties with it, as 95 % intervals overlap: {'; '.join(level)}." if level else "No other is level with it."
+    return f"Highest recall: {name[best]}, {rows[best][1]}, with {rows[best][3]}. {tie}"
 
 
 def _facts(title: str, values: Fields) -> Section | None:
@@ -264,21 +288,43 @@ def _size(run: Fields, folder: Path) -> Section | None:
     })  # fmt: skip
 
 
-def _answers(record: Fields | None) -> Section:
+def _comparison(run: Fields) -> Section | None:
+    """The codec that won, with its lead over each of its rivals."""
+    trials = run.get("comparison", {}).get("trials", ())
+    if not trials or "lead" not in trials[0]:  # one method was given, or an earlier version made the index
+        return None
+    how = (
+        f"{counted(len(trials), 'codec')} of at most {counted(max(row['bytes'] for row in trials), 'byte')} in short "
+        f"fits on {counted(trials[0]['rows'], 'vector')}, searched without rescoring. The fastest wins of those that "
+        "none leads by more than one standard error. A lead whose 95 % interval includes 0 is a tie."
+    )
+    said = won_line(trials)
+    body = paragraph(said[0].upper() + said[1:] + ".") + table(*trial_rows(trials)) + paragraph(how)
+    return Section("The codec that won", body)
+
+
+def _answers(record: Fields | None, run: Fields) -> Section:
     if record is None:
-        return Section("Results", "", "Not evaluated yet: `nearkin evaluate` adds recall, and mAP by label.")
+        recalls = {name: plus_minus(run[name], run.get("recall_interval")) for name in run if "-recall@" in name}
+        tiles = facts({f"{name}, without rescoring": text for name, text in recalls.items()}) if recalls else ""
+        by = f" nearkin compress measured this by {run['judged_by']}." if recalls else ""
+        return Section("Results", tiles, f"Not evaluated yet: nearkin evaluate adds queries, and mAP by label.{by}")
     source = f" of {record['query_file']}" if record.get("query_file") else ""
     queries = "vectors, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
     options = [f"{name} = {record[name]}" for name in ("k", "oversample", "n_probe") if record.get(name) is not None]
     lead = (
         f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
-        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is."
+        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is; ± is half of its 95 % "
+        "interval over the queries."
     )
     measures = [[name, value] for name, value in record.items() if name[:3] in ("mAP", "pre")]
     body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
     if "searches" in record:
         columns, rows = search_rows(record["searches"])
-        tiles = facts({f"{columns[-1]}, {row[0]}": f"{row[-1]:.3f}" for row in rows})
+        tiles = facts({
+            f"{columns[-2]}, {row[0]}": plus_minus(found[columns[-2]], found.get("interval"))
+            for row, found in zip(rows, record["searches"], strict=True)
+        })  # fmt: skip
         body = tiles + table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
     return Section("Results", body, lead)
 
@@ -287,19 +333,22 @@ def _probing(record: Fields) -> Section | None:
     curve = record.get("probing")
     if not curve:
         return None
-    columns = list(curve[0])
+    columns, depths = list(curve[0]), [row["n_probe"] for row in curve]
     ax = new_axes()
-    ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
-    ax.set(xscale="log", xlabel="inverted lists searched (n_probe)", ylabel=columns[1])
+    ax.plot(depths, [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
+    ax.set(xscale="log", xlabel="inverted lists searched (n_probe)", ylabel=columns[1], xticks=depths)
+    ax.set_xticks([], minor=True)
+    ax.set_xticklabels(f"{depth:,}" for depth in depths)
+    text = "More lists find more neighbours and take longer; where the curve is flat, fewer lists are enough."
     rows = [list(row.values()) for row in curve]
-    return Section("Inverted lists", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
+    return Section("Inverted lists", figures((to_svg(ax, "probing"), text)) + table(columns, rows, formats={1: ".3f"}))
 
 
-_CURVES = {  # quantities of a training's history, with the axis labels
-    "loss": "loss on the training vectors",
-    "objective": "objective",
-    "distortion": "distortion on the training vectors",
-    "metric": "held-out NDCG@100",
+_CURVES = {  # quantities of a training's history, with the axis labels and their meaning
+    "loss": ("loss on the training vectors", "What training minimizes"),
+    "objective": ("objective", "What training minimizes, the regularization included"),
+    "distortion": ("distortion on the training vectors", "Mean squared error of the decoded training vectors"),
+    "metric": ("held-out NDCG@100", "How well held-out pairs are ranked"),
 }
 _PHASES = {"teacher": "sweeps of the towers", "index": "rounds with the index"}  # of towers learned with an index
 
@@ -308,23 +357,19 @@ def _learning(run: Fields) -> Section | None:
     """Figures of the records of a training, one for each quantity; towers with an index have two phases."""
     history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
     together, drawn, lead = any("phase" in entry for entry in history), [], ""
-    for (name, ylabel), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
+    for (name, (ylabel, what)), (phase, steps) in product(_CURVES.items(), _PHASES.items()):
         values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
         again = name == "objective" and values == [entry.get("distortion") for entry in history]
         if len(values) > 1 and (phase == "index" or name == "objective") and not again:
             better = "higher" if name == "metric" else "lower"
             svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
-            drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps; {better} is better."))
+            counts = steps if together else counted(len(values), "step")
+            drawn.append((svg, f"{what}, {counts}; {better} is better."))
     if together:
         lead = (
             "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
             "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
         )
-    elif any("kmeans_seconds" in entry for entry in history):
-        kmeans, rotation = (
-            sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")
-        )
-        lead = f"k-means took {kmeans:.2f} s, the rotation {rotation:.2f} s."
     return Section("Training", figures(*drawn), lead) if drawn else None
 
 
@@ -362,7 +407,9 @@ def _settings(run: Fields) -> Section | None:
     made = [[name.replace("_", " "), run[name]] for name in _MADE if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
-    made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
+    if steps:
+        spent = ", ".join(f"{name} {show(value, '.3g')}" for name, value in steps.items() if value)
+        made.append(["seconds of this run, by the clock", spent])
     return Section("Making", table(["", ""], made)) if made else None
 
 

@@ -204,7 +204,7 @@ def _fit_and_judge(
         parts = nk.data.split_given(pairs) if in_table else _split(pairs, rule, model.random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
-        with steps.step("judge"):
+        with steps.step("evaluate"):
             values = judge(parts) if len(parts.test) else {}
             judged |= {"quality": means(values), "differences": differences(values)}
         judged |= {"held_out": _held_out(parts.test), "trials": model.trials_, "notes": [*parts.notes]}

@@ -29,7 +29,7 @@ from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.retrieval import ExactNeighbours, drawn_order
-from nearkin.metrics.trial import Trial, paired_difference
+from nearkin.metrics.trial import Trial, mean_interval
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, sizes_tried
@@ -115,7 +115,7 @@ def lower_bound(values: np.ndarray) -> float:
     """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
     if np.ptp(values) == 0:
         return float(values[0]) * (1 - CONFIDENCE) ** (1 / len(values))
-    return max(0.0, paired_difference(values, np.zeros(len(values))).low)
+    return max(0.0, mean_interval(values)[0])
 
 
 def choose(trials: Sequence[Searches], target: float, *, rescored: bool = False, rate: float = 0.0) -> Search | None:

@@ -25,7 +25,7 @@ from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Codec, Fittable, VectorCodes, ignore
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.metrics.trial import HeldOut, Trial, held_out, paired_difference
+from nearkin.metrics.trial import HeldOut, Trial, held_out, mean_interval
 from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
@@ -150,8 +150,8 @@ class Screening:
 class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
     `Index.build(X, found.quantizer, norms=found.norms)`; `trials`: the records of `Trial` for each short fit, the
-    winner first, then by "value" (recall@10 without rescoring), with its 95 % "interval", "bytes", "rows" and
-    "seconds" by the clock, which decide nothing."""
+    winner first, then by "value" (recall@10 without rescoring), with its 95 % "interval", the winner's "lead" (a
+    `metrics.trial.Difference`), "bytes", "rows" and "seconds" by the clock, which decide nothing."""
 
     quantizer: VectorCodes
     norms: Norms | None
@@ -220,16 +220,16 @@ def best(
     trial = Trial[str](callback or ignore, len(listed))
     for one in listed:
         short = screening.run(one)
-        _, _, *interval = paired_difference(short.values, np.zeros(len(short.values)))
         trial.add(
             one.name, short.values, one.chain,
-            interval=interval, bytes=short.n_bytes, rows=n, seconds=short.seconds,
+            interval=mean_interval(short.values), bytes=short.n_bytes, rows=n, seconds=short.seconds,
         )  # fmt: skip
     winner = next(one for one in listed if one.name == trial.winner())
     made, most = winner.unfitted(known=known), budget.rows(winner, full)
     if winner.chain > 1 and most < len(X):  # others learn faster
         X = X[np.sort(generator.choice(len(X), most, replace=False))]
-    trials = sorted(trial.table(), key=lambda record: (not record["won"], -record["value"]))
+    records: list[Record] = [row | {"lead": [*trial.lead(winner.name, row["candidate"])]} for row in trial.table()]
+    trials = sorted(records, key=lambda record: (not record["won"], -record["value"]))
     quantizer, norms = screening.fitted(made, X)
     take_names(quantizer, given)
     return Best(quantizer, norms, trials)

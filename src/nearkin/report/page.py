@@ -4,8 +4,6 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from itertools import product
-from typing import Any
 
 import nearkin
 from nearkin._fields import Fields, StrPath, is_text, show
@@ -67,7 +65,10 @@ def paragraph(text: str) -> str:
 
 def facts(values: Fields) -> str:
     """Big numbers with small names under them, side by side."""
-    items = "".join(f"<div><dd>{_text(value)}</dd><dt>{html.escape(name)}</dt></div>" for name, value in values.items())
+    items = "".join(
+        f"<div><dd>{_text(value).replace('± ', '±&nbsp;')}</dd><dt>{html.escape(name)}</dt></div>"
+        for name, value in values.items()
+    )
     return f'<dl class="facts">{items}</dl>'
 
 
@@ -76,14 +77,12 @@ def table(
     rows: Sequence[Sequence[object]],
     *,
     formats: Mapping[int, str] | None = None,
-    best: Mapping[int, str] | None = None,
 ) -> str:
     """A table that scrolls sideways on a narrow screen; text is set left, numbers right.
 
-    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group; `best`
-    maps a column to "min" or "max", and its best cell of every group is set in bold.
+    `formats` maps a column's number to a format such as ".2f". Rows with the same first cell form a group.
     """
-    bold, formats = _best_cells(rows, best or {}), formats or {}
+    formats = formats or {}
     text = {j for j in range(len(columns)) if any(is_text(row[j]) for row in rows)}
     grouped = len({row[0] for row in rows}) < len(rows)
     head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
@@ -91,8 +90,7 @@ def table(
     body = []
     for i, row in enumerate(rows):
         cells = "".join(
-            f"<td{_css(j in text and 'text', (i, j) in bold and 'best')}>{_text(cell, formats.get(j, '.4g'))}</td>"
-            for j, cell in enumerate(row)
+            f"<td{_css(j in text and 'text')}>{_text(cell, formats.get(j, '.4g'))}</td>" for j, cell in enumerate(row)
         )
         opens = grouped and i > 0 and rows[i - 1][0] != row[0]
         body.append(f"<tr{_css(opens and 'group')}>{cells}</tr>")
@@ -103,16 +101,6 @@ def table(
 def _css(*names: str | bool) -> str:
     kept = " ".join(name for name in names if isinstance(name, str))
     return f' class="{kept}"' if kept else ""
-
-
-def _best_cells(rows: Sequence[Sequence[Any]], best: Mapping[int, str]) -> set[tuple[int, int]]:
-    found = set()
-    for group, (j, rule) in product({row[0] for row in rows}, best.items()):
-        values = [row[j] for row in rows if row[0] == group]
-        goal = min(values) if rule == "min" else max(values)
-        if len(set(values)) > 1:
-            found |= {(i, j) for i, row in enumerate(rows) if row[0] == group and row[j] == goal}
-    return found
 
 
 def figures(*figures: tuple[str, str]) -> str:
