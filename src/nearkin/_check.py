@@ -215,7 +215,10 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
 
 
 def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
-    """As an array, also of a tensor; ValueError for lists of different lengths, which names the `way` out."""
+    """As an array, also of a tensor; TypeError if it is sparse, ValueError for lists of different lengths, which names
+    the `way` out."""
+    if hasattr(values, "toarray") and not isinstance(values, np.ndarray):
+        raise TypeError(f"{name} is sparse ({type(values).__name__}); it must be a dense array, pass {name}.toarray()")
     values = from_tensor(values, name)
     try:
         return np.asarray(values)
@@ -235,8 +238,6 @@ def check_vectors(
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
     `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
-    if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
-        raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     X = as_array(X, name)
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")

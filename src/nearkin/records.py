@@ -333,6 +333,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
     """
     array = as_array(array, name)
+    array = as_array(array.tolist(), name) if array.dtype.kind == "O" else array  # a table's columns of several types
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(
             f"{name} has shape {array.shape}; it must be (m, 3), rows (i, j, k) for d(i, j) < d(i, k), or (m, 4), "

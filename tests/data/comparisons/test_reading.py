@@ -1,9 +1,11 @@
 """Reading and making comparisons: every format, every form, every error."""
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
@@ -148,11 +150,24 @@ def test_wrong_paths(tmp_path):
         ([[0, 1, np.nan]], ValueError, "NaN or a fraction"),
         ([["a", "b", "c"]], TypeError, "comparisons_from_names"),
         ([[1, 1, 1]], ValueError, "repeat an index"),
+        (
+            [[0, 1, 2**32 - 1]],
+            ValueError,
+            "index 4,294,967,295; an embedding has a row for each",
+        ),
+        (sp.csr_array(np.eye(3)), TypeError, r"is sparse \(csr_array\).*toarray"),
     ],
 )
 def test_arrays_that_are_no_comparisons(rows, error, text):
     with pytest.raises(error, match=text):
         comparisons_from_array(rows)
+
+
+def test_integers_of_a_table_with_other_columns():
+    frame = pd.DataFrame({"a": [0, 2], "b": [1, 1], "c": [2, 0]}, dtype=object)
+    assert comparisons_from_array(frame).indices.tolist() == [[0, 1, 2], [2, 1, 0]]
+    with pytest.raises(TypeError, match="integer indices"):
+        comparisons_from_array(frame.assign(c=["2", None]))
 
 
 def test_record_checks_itself():

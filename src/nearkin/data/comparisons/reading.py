@@ -23,6 +23,7 @@ from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_
 _NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A", ".", "-99", "-999")
 _CODES = ("-99", "-999")  # of surveys, for no answer
 _CODE = re.compile(r"-\d+|[89]|(77|88|98|99)\d?")  # what may be one
+MOST_OBJECTS = 10_000_000  # of an array of numbers that has fewer comparisons
 _SHORT = 12  # most steps of a rating scale; sliders have more
 
 
@@ -289,7 +290,13 @@ def comparisons_from_array(
     rows = as_indices(indices, "comparisons")
     if len(rows) == 0:
         raise ValueError("comparisons is empty; at least one row is needed")
-    names = np.arange(int(rows.max()) + 1) if objects is None else np.asarray(objects)
+    largest = int(rows.max())
+    if objects is None and largest > max(MOST_OBJECTS, 10 * rows.size):
+        raise ValueError(
+            f"comparisons has the index {largest:,}; an embedding has a row for each index from 0. For ids, use "
+            "nearkin.data.comparisons_from_names(rows)"
+        )
+    names = np.arange(largest + 1) if objects is None else np.asarray(objects)
     n_rows = len(rows)
     if responses is not None:
         rows = orient(rows, np.asarray(responses))
