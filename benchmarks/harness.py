@@ -56,6 +56,16 @@ def cpu_seconds(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
+def memory_mb(what: str, pid: int | str = "self") -> float:
+    """What the system counts of a process: "VmRSS", in memory now, or "VmHWM", the most so far (not rusage's, which for
+    a child begins with its parent's); 0 once it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(what)), 0.0)
+
+
 def by_peer(python: Path | None, script: Path, arrays: dict[str, np.ndarray], *words: Any) -> dict[str, Any]:
     """The JSON line that a script prints with the peers' Python, given a folder with data.npz and words, and its
     found.npy; a note where that cannot run."""

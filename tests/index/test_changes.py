@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
+from nearkin.data import open_vectors
 from nearkin.index import faiss_index
 from nearkin.linalg.norms import Norms
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
@@ -85,8 +86,13 @@ def all_hits(index: Index, Q: np.ndarray = X[:8], **options: object) -> list[dic
 
 
 @each_with_names
-def test_rows_that_go_come_and_change_leave_an_index_as_built_of_what_stands(kind, names: str, tmp_path: Path) -> None:
+def test_rows_that_go_come_and_change_leave_an_index_as_built_of_what_stands(
+    kind, names: str, tmp_path: Path, monkeypatch
+) -> None:
     """In blocks of 4-bit codes new rows were joined to what removed ones had left there: every second answer wrong."""
+    monkeypatch.setattr("nearkin.index.index._CHUNK", 16)
+    np.save(tmp_path / "some.npy", NEW[40:] + 1)
+    some = open_vectors(tmp_path / "some.npy")
     draw, ids = np.random.default_rng(1), NAMES[names](370)
     own = np.arange(370) if ids is None else ids
     gone = draw.permutation(300)[:120]
@@ -108,11 +114,13 @@ def test_rows_that_go_come_and_change_leave_an_index_as_built_of_what_stands(kin
         stands(found.add(NEW, None if ids is None else ids[300:]), both, rows)
         changed = draw.permutation(both)[:70]
         rows[changed] = NEW + 1
-        found.update(own[changed[:40]], NEW[:40] + 1).update(own[changed[40:]], NEW[40:] + 1)
+        found.update(own[changed[:40]], NEW[:40] + 1).update(own[changed[40:]], some)
         stands(found, both, rows)
         found.remove(own[both])
         assert found.search(X, 3)[1].shape == (300, 0)
         if ids is not None:
+            stands(found.add(some, ids[:30]), np.arange(30), NEW[40:] + 1)
+            found.remove(ids[:30])
             stands(found.add(X, ids[:300]), np.arange(300), X)
 
 

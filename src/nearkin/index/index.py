@@ -4,7 +4,7 @@
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Self, cast
@@ -26,6 +26,7 @@ from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, verification
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
+from nearkin.data.vectors import VectorFile
 from nearkin.index import faiss_index, identifiers, parts, searching
 from nearkin.index.faiss_index import METRICS, FaissIndex, inverted_file
 from nearkin.index.identifiers import NewIds, RowIds
@@ -242,13 +243,14 @@ class Index:
         """Size of one vector's code and norm, ids and kept vectors not counted."""
         return self._parts().bytes_per_vector
 
-    def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
-        """Add vectors X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
+    def add(self, X: ArrayLike | VectorFile, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
+        """Add vectors X (n, d), or those of a file opened by `nk.data.open_vectors`, which may exceed memory; `ids` are
+        needed where the index has ids, and refused where it counts 0, 1, 2, ...
 
         All vectors are encoded before any is added.
         """
         X = self._checked(X)
-        if self.metric in ("l2", "ip"):
+        if self.metric in ("l2", "ip") and isinstance(X, np.ndarray):
             warn_of_vanishing(X)
         return self._put(X, lambda rows: rows.with_more(ids, len(X)), callback)
 
@@ -267,14 +269,16 @@ class Index:
                 self._change(none, none, rows.with_others(self.row_ids[:0], positions[positions >= 0]))
         return self
 
-    def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Put vectors X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
+    def update(self, ids: ArrayLike, X: ArrayLike | VectorFile, *, callback: Callback | None = None) -> Self:
+        """Put vectors X (m, d), as in `add`, in the place of those of ids (m,); ValueError if the index lacks one of
+        them."""
         X = self._checked(X)
         names = identifiers.given_ids(ids, len(X))
         return self._put(X, lambda rows: rows.with_others(names, rows.known(names)), callback)
 
-    def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
-        """Put vectors X (m, d) in the place of those of ids (m,), and add the vectors whose ids the index lacks.
+    def upsert(self, X: ArrayLike | VectorFile, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
+        """Put vectors X (m, d), as in `add`, in the place of those of ids (m,), and add the vectors whose ids the index
+        lacks.
 
         All or nothing: ValueError, and nothing changes, for an id given twice, and for a new id in an index that counts
         its vectors 0, 1, 2, ...; TypeError for ids of another type than the index's.
@@ -302,7 +306,7 @@ class Index:
             self._searched.forget()
         return self
 
-    def _put(self, X: np.ndarray, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
+    def _put(self, X: np.ndarray | VectorFile, plan: Callable[[RowIds], NewIds], callback: Callback | None) -> Self:
         """Add rows X (m, d) as `plan` determines, which raises where the index cannot take them."""
         with self._guard.reading():
             plan(self._rows())  # errors come before the work
@@ -312,8 +316,13 @@ class Index:
                 self._change(X, codes, plan(self._rows()))  # again: another thread may have changed the index meanwhile
         return self
 
-    def _checked(self, X: ArrayLike) -> np.ndarray:
-        """Rows X (n, d) that the index can take, kept vectors included."""
+    def _checked(self, X: ArrayLike | VectorFile) -> np.ndarray | VectorFile:
+        """Rows X (n, d) that the index can take, kept vectors included; those of a file are checked when read."""
+        if isinstance(X, VectorFile):
+            if X.shape[1] != self.n_features:
+                wrong = f"{X.name} has {counted(X.shape[1], 'column')}"
+                raise ValueError(f"{wrong}; it must have {self.n_features}, as the vectors before")
+            return X
         if np.shape(X) in ((0,), (0, self.n_features)):
             return np.empty((0, self.n_features), np.float32)
         X = check_magnitude(check_vectors(X, n_features=self.n_features, small=True), metric=self.metric)
@@ -508,11 +517,18 @@ class Index:
             index._quantizer = index.quantizer
         return index
 
-    def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
+    def _read(self, X: np.ndarray | VectorFile, size: int) -> Iterable[np.ndarray]:
+        """Rows X (n, d) in order, `size` at a time; of a file `_CHUNK` at most."""
+        if isinstance(X, VectorFile):
+            return (cast(np.ndarray, self._checked(chunk)) for chunk in X.chunks(min(size, _CHUNK)))
+        return (X[first : first + size] for first in range(0, len(X), size))
+
+    def _codes(self, X: np.ndarray | VectorFile, callback: Callback) -> np.ndarray:
         """The FAISS input for rows X (n, d): codes, or the rows themselves without a quantizer."""
-        parts: list[np.ndarray] = []
-        for first in range(0, len(X), _CHUNK):
-            chunk = X[first : first + _CHUNK].astype(np.promote_types(X.dtype, np.float32), copy=False)
+        parts, done = list[np.ndarray](), 0
+        for chunk in self._read(X, _CHUNK):
+            done += len(chunk)
+            chunk = chunk.astype(np.promote_types(chunk.dtype, np.float32), copy=False)
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
             if isinstance(self.quantizer, VectorCodes):
                 chunk = self.quantizer.faiss_codes(chunk)
@@ -521,16 +537,18 @@ class Index:
             elif self.quantizer is None:
                 chunk = np.ascontiguousarray(chunk, np.float32)
             parts.append(chunk)
-            callback(first + len(chunk), {"total": len(X)})
+            callback(done, {"total": len(X)})
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _change(self, X: np.ndarray, codes: np.ndarray, after: NewIds) -> None:
+    def _change(self, X: np.ndarray | VectorFile, codes: np.ndarray, after: NewIds) -> None:
         """Add rows X (m, d), maybe none, under their codes, then take out those of `after`; all or nothing."""
         before, kept, norms = len(self), self.kept, self.norms
         self._searched.forget(int(after.gone[0]) if len(after.gone) else before)
         # what can fail for want of memory comes first, so that only FAISS's rows must be taken back
-        if len(X):
-            kept, norms = None if kept is None else kept.with_rows(X), self._norms_with(X)
+        first = not before
+        for rows in self._read(X, len(X)) if len(X) and (first or kept is not None or norms is not None) else ():
+            kept, norms = None if kept is None else kept.with_rows(rows), self._norms_with(rows, norms, first)
+            first = False
         if len(after.gone):
             kept, norms = None if kept is None else kept.without(after.gone), norms and norms.without(after.gone)
         try:
@@ -545,12 +563,12 @@ class Index:
             raise
         self.ids, self.kept, self.norms, self._next_id = after.ids, kept, norms, after.next_id
 
-    def _norms_with(self, X: np.ndarray) -> Norms | None:
-        """The norms of all rows when rows X (n, d) follow."""
+    def _norms_with(self, X: np.ndarray, norms: Norms | None, first: bool) -> Norms | None:
+        """These norms of all rows when rows X (n, d) follow, the `first` ones or others."""
         if self.metric == "cosine":
-            return self.norms
-        if len(self) or (self.norms is not None and self.norms.n_bytes):
-            return self.norms and self.norms.with_rows(X)
+            return norms
+        if not first or (norms is not None and norms.n_bytes):
+            return norms and norms.with_rows(X)
         if not isinstance(self.quantizer, VectorCodes) or self.quantizer.keeps_norms:
             return None
         return Norms.shared(X, bool(self.quantizer.normalized_))

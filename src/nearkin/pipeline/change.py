@@ -62,7 +62,7 @@ def change_rows(
             index = nk.Index.load(path)
             before = index.row_ids
         with steps.step(how) as callback:
-            X: Any = None if file is None else file.read()
+            X = cast(VectorFile, file)  # None to remove
             if how in ("add", "upsert") and len(index) and (how == "upsert" or index.ids is not None):
                 ids = None if ids is None else as_own(ids, index.ids)
             if how == "add":
