@@ -142,6 +142,12 @@ def warn_of_vanishing(X: np.ndarray) -> None:
         )
 
 
+def repeated(values: np.ndarray) -> np.ndarray:
+    """The different values that occur more than once (m,), sorted; one sorted copy is all that it takes."""
+    ordered = np.sort(values)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
 def check_codes(codes: ArrayLike, width: int, min_rows: int = 0) -> np.ndarray:
     """Return codes (n, width) uint8, C-contiguous; TypeError for another dtype, ValueError for another shape."""
     codes = np.asarray(codes)

@@ -6,7 +6,7 @@ from typing import Unpack
 
 import numpy as np
 
-from nearkin._check import check_integer, not_finite, numpy_generator, zero_rows
+from nearkin._check import check_integer, not_finite, numpy_generator, repeated, zero_rows
 from nearkin._fields import Extra, StrPath, counted
 from nearkin._storage import digest
 from nearkin._types import Seed
@@ -124,9 +124,7 @@ class VectorFile:
             return None
         names = self._rows.ids()[self.first : self.first + len(self)]
         names = names.astype(np.str_) if names.dtype.kind == "O" else names
-        values, counts = np.unique(names, return_counts=True)
-        if len(values) < len(names):
-            twice = values[counts > 1]
+        if len(twice := repeated(names)):
             raise ValueError(
                 f"{self.name} has {counted(len(twice), 'id')} used for several rows, the first is {twice[0].item()!r}; "
                 "make them unique, delete the column of ids, or give others"

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from nearkin._check import repeated
 from nearkin._fields import counted
 from nearkin._pairs import check_exact
 from nearkin._types import ArrayLike
@@ -54,8 +55,7 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
         names = {"i": "integers", "U": "strings"}
         raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
-    values, counts = np.unique(new, return_counts=True)
-    if len(twice := values[counts > 1]):
+    if len(twice := repeated(new)):
         raise ValueError(
             f"{counted(len(twice), 'id occurs', 'ids occur')} more than once, the first is {twice[0].item()!r}; ids "
             "must be unique"
