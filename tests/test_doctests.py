@@ -5,9 +5,13 @@ import importlib
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import nearkin as nk
+
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
+KNOWN = {"np": np, "nk": nk}  # docs/api/index.md says so
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 ROOMS: dict[str, list[str]] = defaultdict(list)
 for file in sorted(SRC.rglob("*.py")):
@@ -18,10 +22,12 @@ for file in sorted(SRC.rglob("*.py")):
 
 @pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("room", ROOMS)
-def test_examples_of_docstrings(room: str) -> None:
+def test_examples_of_docstrings(room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     finder, runner, report = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestRunner(optionflags=FLAGS), []
     for name in ROOMS[room]:
-        examples = [test for test in finder.find(importlib.import_module(name), name) if test.examples]
+        module = importlib.import_module(name)
+        examples = [test for test in finder.find(module, name, extraglobs=KNOWN) if test.examples]
         assert examples, f"{name} holds >>> and no docstring with an example was found"
         for test in examples:
             runner.run(test, out=report.append)

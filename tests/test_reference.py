@@ -1,33 +1,63 @@
-"""Docstrings of public classes name every parameter, and every public name has its page in the reference."""
+"""The reference: every public name has a page, and every name of a page has numpydoc sections that fit its code.
+
+Parameters are those of the signature. A function that returns something has Returns, one whose body checks its input
+Raises, a class Attributes, each of which its module knows, and all have Examples; tests/test_doctests.py runs them.
+"""
 
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import nearkin as nk
+from tests.test_docs import resolved
 
 API = Path(__file__).parents[1] / "docs" / "api"
-ESTIMATORS = [
-    *(value for name in nk.__all__ if isinstance(value := getattr(nk, name), type) and hasattr(value, "fit")),
-    nk.quantization.AxisQuantizer, nk.quantization.ProductCode, nk.quantization.ProductResidualQuantizer,
-    nk.quantization.ResidualQuantizer, nk.quantization.ScalarQuantizer, nk.quantization.IndexingLayer,
-]  # fmt: skip
-ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: \S", re.MULTILINE)
+PAGES = "\n".join(page.read_text(encoding="utf-8") for page in API.glob("*.md"))
+NAMES = re.findall(r"^   nearkin\.([\w.]+)$", PAGES, re.MULTILINE)
+ENTRY = re.compile(r"^([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) ?: \S", re.MULTILINE)
+LEFT = ("data", "embedding", "export", "index", "orthogonal", "pipeline", "plots", "quantization", "records", "_distri")
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
-def test_the_section_of_parameters_is_the_signature(kind: type) -> None:
-    section = re.search(r"^Parameters\n-{10}\n(.*?)(?=\n\n|\Z)", inspect.getdoc(kind) or "", re.DOTALL | re.MULTILINE)
-    assert section, "type Parameters, a line of ten dashes, and `name: text` for each"
-    described = [name for names in ENTRY.findall(section[1]) for name in names.split(", ")]
-    assert sorted(described) == sorted(set(inspect.signature(kind).parameters))
+def sections(value: object) -> dict[str, list[str]]:
+    """The names of the entries of each section of a docstring."""
+    parts = re.split(r"^([A-Z]\w+)\n-{3,}\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
+    bodies = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return {title: [n for names in ENTRY.findall(body) for n in names.split(", ")] for title, body in bodies.items()}
+
+
+def needed(value: object) -> set[str]:
+    """The sections that a class or function must have."""
+    wanted = {"Examples"} | ({"Parameters"} if parameters(value) else set())
+    if isinstance(value, type):
+        return wanted | ({"Attributes"} if not value.__mro__[-2].__module__.startswith("torch") else set())
+    returned = inspect.get_annotations(value).get("return")
+    checks = re.search(r"\braise \w|\bcheck_\w+\(", inspect.getsource(value))  # pyright: ignore[reportArgumentType]
+    return wanted | ({"Returns"} if returned not in (None, "None") else set()) | ({"Raises"} if checks else set())
+
+
+def parameters(value: object) -> list[str]:
+    return sorted(set(inspect.signature(value).parameters))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sections_of_a_docstring_fit_the_code(name: str) -> None:
+    value = resolved(name)
+    if value.__module__.split(".")[1].startswith(LEFT):
+        return
+    found = sections(value)
+    assert needed(value) <= found.keys(), "type the section's name, a line of dashes, and `name: text` for each entry"
+    assert sorted(found.get("Parameters", [])) == parameters(value)
+    homes = [kind for kind in getattr(value, "__mro__", ()) if kind.__module__.startswith("nearkin")]
+    code = "".join(Path(str(sys.modules[kind.__module__].__file__)).read_text(encoding="utf-8") for kind in homes)
+    code = re.sub(r'""".*?"""', "", code, flags=re.DOTALL)
+    assert not [name for name in found.get("Attributes", []) if not re.search(rf"\b{name}\b", code)]
 
 
 def test_every_public_name_has_a_page() -> None:
-    pages = "\n".join(page.read_text(encoding="utf-8") for page in API.glob("*.md"))
     names = [f"nearkin.{name}" for name in nk.__all__ if not inspect.ismodule(getattr(nk, name)) and name[0] != "_"]
     for room in ("orthogonal", "metrics", "linalg"):
         names += [f"nearkin.{room}.{name}" for name in getattr(nk, room).__all__]
-    assert not [name for name in names if not re.search(rf"^   {re.escape(name)}$", pages, re.MULTILINE)]
+    assert not [name for name in names if not re.search(rf"^   {re.escape(name)}$", PAGES, re.MULTILINE)]

@@ -100,7 +100,28 @@ class AbstractHasher(CodesTransformer, ABC):
 
 
 def load(path: StrPath | SavedArrays) -> AbstractHasher:
-    """Read the hasher of any class that `save` wrote to the folder `path`; ValueError if it holds no known hasher."""
+    """Read a hasher that `save` wrote.
+
+    Parameters
+    ----------
+    path: its folder.
+
+    Returns
+    -------
+    hasher: of the class that was saved.
+
+    Raises
+    ------
+    ValueError: a folder of something else, damaged, or of another format.
+    FileNotFoundError: no such folder.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> nk.ITQ(16, random_state=0).fit(X).save("bits")
+    >>> nk.hashing.load("bits").n_bits
+    16
+    """
     found = read_saved(path, "hasher")
     name = found.config.get("class")
     if name not in HASHERS:

@@ -17,14 +17,47 @@ def n_bytes(n_bits: int) -> int:
 
 
 def pack_signs(values: np.ndarray) -> np.ndarray:
-    """Pack the signs of values (n, L) into codes (n, ceil(L / 8)) uint8; else ValueError."""
+    """Pack the signs of values into bytes; bit 1 means a value >= 0.
+
+    Parameters
+    ----------
+    values: (n, L).
+
+    Returns
+    -------
+    codes: (n, ceil(L / 8)) uint8, bits from the lowest.
+
+    Raises
+    ------
+    ValueError: values that are not (n, L).
+
+    Examples
+    --------
+    >>> nk.hashing.pack_signs(np.array([[0.5, -1.0, 2.0]]))
+    array([[5]], dtype=uint8)
+    """
     if np.ndim(values) != 2:
         raise ValueError(f"values have shape {np.shape(values)}; they must be (n, L), a row of values for each code")
     return np.packbits(np.asarray(values) >= 0, axis=1, bitorder="little")
 
 
 def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32, order: str = "little") -> np.ndarray:
-    """As `unpack_bits`, into signs (n, L) of -1 and +1."""
+    """Unpack codes into signs of -1 and +1.
+
+    Parameters
+    ----------
+    codes, n_bits, order: as in `unpack_bits`.
+    dtype: type of the result.
+
+    Returns
+    -------
+    signs: (n, n_bits).
+
+    Examples
+    --------
+    >>> nk.hashing.unpack_signs(np.array([[5]], np.uint8), 3)
+    array([[ 1., -1.,  1.]], dtype=float32)
+    """
     return unpack_bits(codes, n_bits, order).astype(dtype) * 2 - 1
 
 

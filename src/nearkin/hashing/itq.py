@@ -28,6 +28,26 @@ class ITQ(AbstractSpectralHasher):
     whitening : the power, see above.
     max_iter, tol : iterations at most (50 as published); stop at a relative change of the loss of `tol`.
     random_state : seed of the first rotation.
+
+    Attributes
+    ----------
+    mean_, projection_, scale_, intercept_: (d,), (d, n_bits), float and (n_bits,); bits are the signs of
+        scale_ (X - mean_) projection_ + intercept_.
+    history_: (rounds,), the loss of each round.
+
+    Raises
+    ------
+    ValueError: by `fit`: fewer than n_bits + 1 vectors, a constant X, NaN or infinity.
+
+    References
+    ----------
+    Gong & Lazebnik (2011), Iterative quantization: a procrustean approach to learning binary codes.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> nk.ITQ(16, random_state=0).fit(X).encode(X).shape
+    (200, 2)
     """
 
     n_bits: int = 32

@@ -166,6 +166,20 @@ class PCAHash(AbstractSpectralHasher):
     ----------
     n_bits : code length L, at most the rank of X.
     random_state : not used, as nothing is random.
+
+    Attributes
+    ----------
+    mean_, projection_, scale_, intercept_: as in `ITQ`.
+
+    Raises
+    ------
+    ValueError: by `fit`, as in `ITQ`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> nk.PCAHash(8).fit(X).retained_variance(X) > 8 / 32
+    True
     """
 
     n_bits: int = 32
@@ -189,6 +203,20 @@ class Signs(AbstractLinearHasher):
     ----------
     n_bits : code length L, of the first L columns.
     random_state : not used, as nothing is random.
+
+    Attributes
+    ----------
+    projection_: (d, n_bits), the first columns of the identity.
+
+    Raises
+    ------
+    ValueError: by `fit`: n_bits above the columns of X, NaN or infinity.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, -1.0, 1.0, 0.0, -2.0, -2.0, -2.0, -2.0]])
+    >>> nk.Signs(8).fit(X).encode(X)  # bits from the lowest: 1 + 4 + 8
+    array([[13]], dtype=uint8)
     """
 
     n_bits: int = 32
@@ -226,6 +254,24 @@ class RandomHyperplanes(AbstractLinearHasher):
     n_bits : code length L.
     orthogonal : see above.
     random_state : seed of the normals.
+
+    Attributes
+    ----------
+    mean_, projection_, scale_, intercept_: as in `ITQ`.
+
+    Raises
+    ------
+    ValueError: by `fit`: n_bits above 2^20, a constant X, NaN or infinity.
+
+    References
+    ----------
+    Charikar (2002), Similarity estimation techniques from rounding algorithms; Ji et al. (2012), Super-bit LSH.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> nk.RandomHyperplanes(64, orthogonal=True, random_state=0).fit(X).encode(X).shape
+    (200, 8)
     """
 
     n_bits: int = 32

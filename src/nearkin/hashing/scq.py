@@ -120,6 +120,26 @@ class OnE(AbstractEncoder):
         iteration costs n * n_components * L, so skipping PCA on 4096 columns makes it 8 times dearer.
     tol, max_iter : stop at a relative change of the loss of at most `tol`, or after `max_iter` iterations.
     random_state : of the first, random orthonormal V.
+
+    Attributes
+    ----------
+    mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
+    trials_: list, one record a scale that labels compared.
+
+    Raises
+    ------
+    ValueError: by `fit`, as in `ITQ`; an unknown solver or scale, labels of another length than X.
+
+    References
+    ----------
+    Hoang et al. (2020), Simultaneous compression and quantization (SCQ), arXiv:1802.06645.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> y = np.arange(200) % 4  # classes choose the scale
+    >>> nk.OnE(16, max_iter=5, random_state=0).fit(X, y).encode(X).shape
+    (200, 2)
     """
 
     n_bits: int = 32
@@ -153,6 +173,27 @@ class OgE(AbstractEncoder):
     mu : penalty on the norm of the columns, 0.02 in the paper.
     ridge : None, or mu / s^2 as a share of the mean variance of the top L principal components: it replaces mu, and
         then the result does not depend on `scale`. With "eq25" the two are the same number.
+
+    Attributes
+    ----------
+    mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
+    trials_: list, one record a scale that labels compared.
+
+    Raises
+    ------
+    ValueError: by `fit`, as in `OnE`; mu or ridge not above 0.
+
+    References
+    ----------
+    Hoang et al. (2020), as in `OnE`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 32))
+    >>> hasher = nk.OgE(16, random_state=0).fit(X)
+    >>> distances, ids = hasher.search(X[:2], hasher.encode(X), k=3)
+    >>> ids.shape
+    (2, 3)
     """
 
     n_bits: int = 32

@@ -23,6 +23,9 @@ _FLOATS = ("float32", "float64", "float16", "bfloat16")  # NumPy arrays: the fir
 def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     """X <- X R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... in place; returns X.
 
+    Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
+    do not accumulate to a drift of the norm as those of c x - s y do.
+
     Parameters
     ----------
     X: (..., n, d) NumPy array or torch tensor, float; changed in place.
@@ -30,11 +33,23 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
         order; disjoint ones commute.
     theta: (..., p) angles in radians.
 
-    On the CPU ValueError or TypeError, before any change, for axes outside 0..d-1, a pair of one axis with
-    itself, angles that are not finite, and an X that cannot be changed in place. Elsewhere torch checks the axes.
+    Returns
+    -------
+    X: the given array or tensor.
 
-    Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
-    do not accumulate to a drift of the norm as those of c x - s y do.
+    Raises
+    ------
+    ValueError, TypeError: on the CPU, before any change: axes outside 0..d-1, a pair of one axis with itself, angles
+        that are not finite, an X that cannot be changed in place. Elsewhere torch checks the axes.
+
+    References
+    ----------
+    Rutishauser (1966), The Jacobi method for real symmetric matrices.
+
+    Examples
+    --------
+    >>> nk.linalg.rotate_columns(np.array([[1.0, 0.0]]), [[0, 1]], [np.pi / 2]).round(6)
+    array([[ 0., -1.]])
     """
     return _rotate(X, pairs, theta, axis=-1)
 
@@ -42,9 +57,26 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
 def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
 
-    Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so
-    this is several times faster than columns; a column update of a matrix kept transposed is a row update with the
-    angles' signs turned.
+    Rows lie in order in memory, so this is several times faster than columns; a column update of a matrix kept
+    transposed is a row update with the angles' signs turned.
+
+    Parameters
+    ----------
+    X, pairs, theta: as in `rotate_columns`, pairs disjoint; X is (..., d, k).
+
+    Returns
+    -------
+    X: the given array or tensor.
+
+    Raises
+    ------
+    ValueError, TypeError: as in `rotate_columns`; pairs that overlap.
+
+    Examples
+    --------
+    >>> nk.linalg.rotate_rows(np.eye(2), [[0, 1]], [np.pi / 2]).round(6)
+    array([[ 0., -1.],
+           [ 1.,  0.]])
     """
     return _rotate(X, pairs, theta, axis=-2)
 

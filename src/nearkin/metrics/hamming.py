@@ -21,7 +21,32 @@ from nearkin.metrics.retrieval import tie_groups
 
 @dataclass(frozen=True)
 class RankHistograms:
-    """For each query, how many vectors and how many relevant vectors lie at each distance, nearest first."""
+    """For each query, how many vectors and how many relevant vectors lie at each distance, nearest first.
+
+    Parameters
+    ----------
+    total: (q, D) integers, vectors at each of D distances.
+    relevant: (q, D) integers, relevant ones among them.
+
+    Attributes
+    ----------
+    total, relevant: as given.
+
+    Raises
+    ------
+    ValueError: by `precision_at` for k below 1, by `precision_within` for a negative radius.
+
+    References
+    ----------
+    McSherry & Najork (2008), Computing information retrieval performance measures efficiently in the presence of tied
+    scores.
+
+    Examples
+    --------
+    >>> found = nk.metrics.RankHistograms(np.array([[1, 2]]), np.array([[1, 1]]))  # at 0 a hit, at 1 one of two
+    >>> found.precision_at(2), found.average_precision()
+    (array([0.75]), array([0.91666667]))
+    """
 
     total: np.ndarray  # (q, D) int64
     relevant: np.ndarray  # (q, D) int64
@@ -74,11 +99,29 @@ def hamming_histograms(
     *,
     neighbours: ArrayLike | None = None,
 ) -> RankHistograms:
-    """Return the `RankHistograms` of packed codes queries (q, bytes) and database (n, bytes).
+    """Vectors and relevant vectors at each Hamming distance from each query.
 
-    A vector is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); if they share
-    a label, given as rows of 0 and 1, (q, c) and (n, c); or, with `neighbours` (q, k), if its number is among the
-    query's exact neighbours.
+    Parameters
+    ----------
+    queries, database: packed codes (q, bytes) and (n, bytes) of uint8.
+    query_labels, database_labels: (q,) and (n,) classes, or (q, c) and (n, c) rows of 0 and 1: a vector is relevant if
+        it has the query's class, or shares one.
+    neighbours: (q, k) numbers of the query's exact neighbours, which are relevant instead.
+
+    Returns
+    -------
+    histograms: `RankHistograms` of 8 * bytes + 1 distances.
+
+    Raises
+    ------
+    TypeError: codes that are not (n, bytes) of uint8; labels of two kinds.
+    ValueError: unequal width; neither labels nor neighbours; labels or neighbours of another shape.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [1], [255]], np.uint8)
+    >>> nk.metrics.hamming_histograms(codes[:1], codes, neighbours=[[0, 1]]).total
+    array([[1, 1, 0, 0, 0, 0, 0, 0, 1]])
     """
     queries, database = np.asarray(queries), np.asarray(database)
     for name, codes in (("queries", queries), ("database", database)):
@@ -111,7 +154,27 @@ def hamming_radius_precision(
     radius: int = 2,
     neighbours: ArrayLike | None = None,
 ) -> float:
-    """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
+    """Mean precision within a Hamming distance (SCQ's prec@r2); a query that finds nothing counts as 0.
+
+    Parameters
+    ----------
+    queries, database, query_labels, database_labels, neighbours: as in `hamming_histograms`.
+    radius: largest distance, in bits.
+
+    Returns
+    -------
+    precision: float in [0, 1].
+
+    Raises
+    ------
+    ValueError, TypeError: as in `hamming_histograms`; a negative radius.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [1], [255]], np.uint8)
+    >>> nk.metrics.hamming_radius_precision(codes[:1], codes, [7], [7, 8, 7])
+    0.5
+    """
     histograms = hamming_histograms(queries, database, query_labels, database_labels, neighbours=neighbours)
     return float(histograms.precision_within(radius).mean())
 
@@ -152,7 +215,26 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
-    """Mean squared L2 distance between the vectors of X (n, d) and their reconstructions (n, d), summed in float64."""
+    """Mean squared L2 distance between vectors and their reconstructions, summed in float64.
+
+    Parameters
+    ----------
+    X: (n, d) vectors.
+    reconstructed: (n, d), as from `decode`.
+
+    Returns
+    -------
+    distortion: float >= 0, in squared units of X.
+
+    Raises
+    ------
+    ValueError: unequal shapes, NaN or infinity.
+
+    Examples
+    --------
+    >>> nk.metrics.distortion([[0.0, 0.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]])
+    0.5
+    """
     X = check_vectors(X)
     reconstructed = check_vectors(reconstructed, name="reconstructed")
     if X.shape != reconstructed.shape:
@@ -163,6 +245,27 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
 
 
 def compression_ratio(n_features: int, bytes_per_vector: float, itemsize: int = 4) -> float:
-    """How many times smaller a code is than its vector of `n_features` numbers of `itemsize` bytes (float32: 4)."""
+    """How many times smaller a code is than its vector.
+
+    Parameters
+    ----------
+    n_features: columns of the vector.
+    bytes_per_vector: bytes of the code.
+    itemsize: bytes of a column, 4 for float32.
+
+    Returns
+    -------
+    ratio: float, n_features * itemsize / bytes_per_vector.
+
+    Raises
+    ------
+    ValueError: a number that is not above 0.
+    TypeError: what is no number.
+
+    Examples
+    --------
+    >>> nk.metrics.compression_ratio(128, 8)
+    64.0
+    """
     size = check_real(bytes_per_vector, "bytes_per_vector", above=0)
     return check_real(n_features, "n_features", above=0) * check_real(itemsize, "itemsize", above=0) / size

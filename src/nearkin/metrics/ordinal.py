@@ -8,12 +8,24 @@ from nearkin.records import Answers, Comparisons, as_indices, nearer
 
 
 def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
-    """The share of comparisons that X (n, p) violates: those without d(i, j) < d(l, k); ties and NaN are violations.
+    """The share of comparisons that points violate: those without d(i, j) < d(l, k); ties and NaN are violations.
 
-    `comparisons` is a `Comparisons` whose object r is vector r of X, or an integer array (m, 3) / (m, 4). Votes weigh.
-    Raises ValueError for indices outside X, and if there are no comparisons.
+    Parameters
+    ----------
+    X: (n, p) points.
+    comparisons: `Comparisons` whose object r is row r of X, or integers (m, 3) / (m, 4). Votes weigh.
 
-    >>> triplet_error([[0.0], [1.0], [3.0]], [[0, 1, 2], [2, 0, 1]])
+    Returns
+    -------
+    error: float in [0, 1].
+
+    Raises
+    ------
+    ValueError: no comparisons, indices outside X.
+
+    Examples
+    --------
+    >>> nk.metrics.triplet_error([[0.0], [1.0], [3.0]], [[0, 1, 2], [2, 0, 1]])
     0.5
     """
     good = satisfied(X, comparisons)

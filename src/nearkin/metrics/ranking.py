@@ -37,14 +37,34 @@ def recommend(
     rows: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k items of largest inner product for each user: scores and numbers, both (m, k), best first.
+    """The k items of largest inner product for each user.
 
-    `right` (n, d) are vectors, or a `faiss.Index` of them by inner product, such as a coded one, which is then what
-    ranks. `seen` (m, n) holds the pairs that must not be returned; `rows` chooses users, default all;
-    `candidates` are the numbers of the items that may be returned, default all (of vectors only). Where fewer than k
-    items are left the number is -1 and the score -inf. FAISS searches in blocks, k + the block's largest number of seen
-    items, and the seen ones are struck out, so memory stays bounded. For many users product codes are decoded
-    first, up to 1 GiB: three times as fast as tables of distances, with the same ranking.
+    FAISS searches in blocks, k + the block's largest number of seen items, and the seen ones are struck out, so memory
+    stays bounded. For many users product codes are decoded first, up to 1 GiB: three times as fast as tables of
+    distances, with the same ranking.
+
+    Parameters
+    ----------
+    left: (m, d) vectors of users.
+    right: (n, d) vectors of items, or a `faiss.Index` of them by inner product, which is then what ranks.
+    k: items for each user.
+    seen: pairs (m, n) that must not be returned, `Interactions` or a sparse matrix.
+    rows: numbers of the users, default all.
+    candidates: numbers of the items that may be returned, default all (of vectors only).
+
+    Returns
+    -------
+    scores: (m, k), best first; -inf where fewer than k items are left.
+    numbers: (m, k) int64; -1 there.
+
+    Raises
+    ------
+    ValueError: k below 1, unequal width, a number out of range, `candidates` of an index.
+
+    Examples
+    --------
+    >>> nk.metrics.recommend(np.array([[1.0, 0.0]]), np.eye(2), k=1)
+    (array([[1.]]), array([[0]]))
     """
     k = check_integer(k, "k", low=1)
     index, left, numbered = _searched(left, right, candidates)
@@ -88,13 +108,36 @@ def ranking_metrics(
     metrics: Iterable[str] = METRICS,
     rows: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Mean ranking metrics over the users that have `relevant` pairs, as {"recall@20": ..., "ndcg@100": ...}.
+    """Mean ranking metrics over the users that have relevant pairs. The score of a pair is the inner product.
 
-    left (m, d), right (n, d); the score of a pair is the inner product; `seen` pairs are left out of the rankings, and
-    `rows` restricts the users. Equal scores are in random order: metrics are expected values over their orders
-    (McSherry & Najork 2008). ValueError if no user has a relevant pair.
+    Equal scores are in random order: metrics are expected values over their orders.
 
-    >>> ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
+    Parameters
+    ----------
+    left: (m, d) vectors of users.
+    right: (n, d) vectors of items.
+    relevant: pairs to be found, `Interactions` or a sparse matrix (m, n).
+    seen: pairs left out of the rankings, in the same form.
+    k: one or several depths.
+    metrics: any of "recall", "precision", "ndcg", "mrr".
+    rows: numbers of the users that count, default all.
+
+    Returns
+    -------
+    values: {"recall@20": float in [0, 1], "ndcg@100": ...}.
+
+    Raises
+    ------
+    ValueError: no user with a relevant pair, unequal shapes, an unknown metric, k below 1.
+
+    References
+    ----------
+    McSherry & Najork (2008), as in `RankHistograms`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> nk.metrics.ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
     0.2
     """
     found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, rows=rows)
@@ -200,8 +243,29 @@ def list_metrics(
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
-    """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are items' numbers, -1 for none. Lists
-    must have equal scores in random order, as those of `nk.embedding.popularity` have."""
+    """`ranking_metrics` of lists that are ranked already.
+
+    Lists must have equal scores in random order, as those of `nk.embedding.popularity` have.
+
+    Parameters
+    ----------
+    ranked: (m, depth) numbers of items, best first, -1 for none.
+    relevant, k, metrics: as in `ranking_metrics`.
+
+    Returns
+    -------
+    values: {"recall@20": float in [0, 1], ...}.
+
+    Raises
+    ------
+    ValueError: as in `ranking_metrics`; another number of users than `relevant` has.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> nk.metrics.list_metrics(np.array([[1, 0]]), sp.csr_matrix([[1, 0]]), k=2, metrics=["recall", "mrr"])
+    {'recall@2': 1.0, 'mrr@2': 0.5}
+    """
     found = list_values(ranked, relevant, k=k, metrics=metrics)
     return {name: float(values.mean()) for name, values in found.items()}
 

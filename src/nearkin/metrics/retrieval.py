@@ -31,7 +31,27 @@ from nearkin.linalg.orthonormal import unit_rows
 
 
 def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
-    """Which of the retrieved ids are relevant, (n, K) bool; an id retrieved twice counts at its first place only."""
+    """Which of the retrieved ids are relevant; an id retrieved twice counts at its first place only.
+
+    Parameters
+    ----------
+    retrieved: (n, K) ids.
+    relevant: (n, T) ids; -1, or "" among strings, pads.
+
+    Returns
+    -------
+    hits: (n, K) bool.
+
+    Raises
+    ------
+    ValueError: other shapes.
+    TypeError: ids of two kinds.
+
+    Examples
+    --------
+    >>> nk.metrics.relevance([[3, 1, 1]], [[1, 7]])
+    array([[False,  True, False]])
+    """
     return places_of(retrieved, relevant) >= 0
 
 
@@ -58,9 +78,27 @@ def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
 
 
 def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarray:
-    """Which retrieved vectors have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,).
+    """Which retrieved vectors have their query's label.
 
-    Rows of 0 and 1, (n, K, c) and (n, c), have several labels each, and are alike if they share one.
+    Parameters
+    ----------
+    retrieved_labels: (n, K) classes, or (n, K, c) rows of 0 and 1, which are alike if they share one.
+    labels: (n,), or (n, c).
+
+    Returns
+    -------
+    hits: (n, K) bool.
+
+    Raises
+    ------
+    ValueError: shapes that do not agree, missing labels.
+    TypeError: text against numbers.
+
+    Examples
+    --------
+    >>> nk.metrics.label_relevance([[1, 2], [2, 2]], [1, 2])
+    array([[ True, False],
+           [ True,  True]])
     """
     retrieved = np.asarray(retrieved_labels)
     labels = check_labels(labels, "labels", len(np.atleast_1d(retrieved)))
@@ -76,11 +114,29 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
 
 
 def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_relevant: int | None = None) -> float:
-    """Share of the relevant ids that are among the first `k` retrieved (all of them by default).
+    """Share of the relevant ids that are among the first `k` retrieved.
 
-    Only the first `n_relevant` columns of `relevant` count (all by default). The two measures of the
-    nearest-neighbour literature have separate names, since papers call both "recall@k": `recall_1_at_k`
-    (n_relevant=1) and `recall_k_at_k` (n_relevant=k).
+    Papers call two measures "recall@k"; here they are `recall_1_at_k` (n_relevant=1) and `recall_k_at_k`
+    (n_relevant=k).
+
+    Parameters
+    ----------
+    retrieved, relevant, k: as in `mean_average_precision`.
+    n_relevant: only the first columns of `relevant` count; default all.
+
+    Returns
+    -------
+    recall: float in [0, 1], the mean over queries with something relevant.
+
+    Raises
+    ------
+    ValueError: other shapes, k below 1, n_relevant above the columns of `relevant`.
+    TypeError: ids of two kinds.
+
+    Examples
+    --------
+    >>> nk.metrics.recall([[3, 1, 2]], [[1, 7]], k=2)
+    0.5
     """
     relevant = _as_lists(relevant, "relevant")
     if n_relevant is not None:
@@ -93,20 +149,77 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
 
 
 def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
-    """ "1-recall@k": share of queries whose single nearest neighbour is among the first k retrieved."""
+    """ "1-recall@k": share of queries whose single nearest neighbour is among the first k retrieved.
+
+    Parameters
+    ----------
+    retrieved: (n, K) ids, best first.
+    neighbors: (n, T) ids of exact neighbours, nearest first.
+    k: places that count.
+
+    Returns
+    -------
+    recall: float in [0, 1].
+
+    Raises
+    ------
+    ValueError, TypeError: as in `recall`.
+
+    Examples
+    --------
+    >>> nk.metrics.recall_1_at_k([[3, 1, 2], [4, 5, 6]], [[1, 2], [6, 4]], k=2)
+    0.5
+    """
     return recall(retrieved, neighbors, k, n_relevant=1)
 
 
 def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
-    """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection").
+    """ "k-recall@k", recall@k of vector search: share of the k nearest neighbours that are among the first k retrieved.
 
     Ids are compared. Where vectors lie at one distance (copies, integers) see `knn_recall`.
+
+    Parameters
+    ----------
+    retrieved: (n, K) ids, best first.
+    neighbors: (n, T) ids of exact neighbours, nearest first, T at least k.
+    k: places and neighbours that count.
+
+    Returns
+    -------
+    recall: float in [0, 1].
+
+    Raises
+    ------
+    ValueError, TypeError: as in `recall`.
+
+    Examples
+    --------
+    >>> nk.metrics.recall_k_at_k([[3, 1, 2]], [[1, 7, 3]], k=2)
+    0.5
     """
     return recall(retrieved, neighbors, k, n_relevant=k)
 
 
 def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
-    """Share of the first `k` places (all by default) that hold a relevant id; an empty place counts as a miss."""
+    """Share of the first places that hold a relevant id; an empty place counts as a miss.
+
+    Parameters
+    ----------
+    retrieved, relevant, k: as in `mean_average_precision`.
+
+    Returns
+    -------
+    precision: float in [0, 1], the mean over queries.
+
+    Raises
+    ------
+    ValueError, TypeError: as in `mean_average_precision`.
+
+    Examples
+    --------
+    >>> nk.metrics.precision([[3, 1, 2, 9]], [[1, 2]], k=2)
+    0.5
+    """
     retrieved = _as_lists(retrieved, "retrieved")
     k = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
     hits = relevance(_first(retrieved, k), relevant)
@@ -114,11 +227,28 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
 
 
 def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> np.ndarray:
-    """Average precision of every ranking, (n,): the mean of precision@i over the places i of the relevant ids.
+    """Average precision of every ranking: the mean of precision@i over the places i of the relevant ids.
 
-    `hits` is (n, K) bool, best first, as from `relevance` or `label_relevance`. `n_relevant`, a number or (n,), is how
-    many could have been found; by default those within the K places, which is right for a full ranking only. Queries
-    with nothing relevant get 0. Ties must have been broken by the ranking.
+    Ties must have been broken by the ranking.
+
+    Parameters
+    ----------
+    hits: (n, K) bool, best first, as from `relevance` or `label_relevance`.
+    n_relevant: a number or (n,), how many could have been found; by default those within the K places, which is right
+        for a full ranking only.
+
+    Returns
+    -------
+    values: (n,) float64 in [0, 1]; 0 for a query with nothing relevant.
+
+    Raises
+    ------
+    ValueError: hits that are not (n, K) bool; n_relevant below the number of hits.
+
+    Examples
+    --------
+    >>> nk.metrics.average_precision([[True, False, True], [False, False, True]])
+    array([0.83333333, 0.33333333])
     """
     hits = np.asarray(hits)
     if hits.ndim != 2 or hits.dtype != np.bool_:
@@ -132,10 +262,29 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
 
 
 def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
-    """mAP@k of ranked ids: a query's precisions at its hits within `k`, over min(k, how many are relevant).
+    """mAP@k of ranked ids: a query's precisions at its hits within `k`, over min(k, number of relevant ids).
 
-    With k None the whole lists count and every relevant id that was not retrieved costs. For relevance by label see
-    `label_mean_average_precision`.
+    For relevance by label see `label_mean_average_precision`.
+
+    Parameters
+    ----------
+    retrieved: (n, K) ids, best first.
+    relevant: (n, T) ids; -1, or "" among strings, pads.
+    k: places that count; None for whole lists, where each relevant id that was not retrieved costs.
+
+    Returns
+    -------
+    map: float in [0, 1], the mean over queries with something relevant.
+
+    Raises
+    ------
+    ValueError: other shapes, k below 1.
+    TypeError: ids of two kinds.
+
+    Examples
+    --------
+    >>> nk.metrics.mean_average_precision([[3, 1, 2]], [[1, 2]])
+    0.5833333333333333
     """
     retrieved = _first(retrieved, k)
     counts = _count(_as_lists(relevant, "relevant"))
@@ -149,16 +298,49 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
 def label_mean_average_precision(
     retrieved_labels: ArrayLike, labels: ArrayLike, n_relevant: ArrayLike | None = None
 ) -> float:
-    """mAP where a vector is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,),
-    or rows of 0 and 1 as in `label_relevance`.
+    """mAP where a vector is relevant to a query of its label.
 
-    `n_relevant` as in `average_precision`: give it unless every vector of the database was ranked.
+    Parameters
+    ----------
+    retrieved_labels, labels: as in `label_relevance`, in ranked order.
+    n_relevant: as in `average_precision`; give it unless every vector of the database was ranked.
+
+    Returns
+    -------
+    map: float in [0, 1].
+
+    Raises
+    ------
+    ValueError, TypeError: as in `label_relevance` and `average_precision`.
+
+    Examples
+    --------
+    >>> nk.metrics.label_mean_average_precision([["cat", "dog", "cat"]], ["cat"])
+    0.8333333333333333
     """
     return float(average_precision(label_relevance(retrieved_labels, labels), n_relevant).mean())
 
 
 def ndcg(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
-    """Normalized discounted cumulative gain at `k`, gain 1 for a relevant id, discount 1 / log2(1 + place)."""
+    """Normalized discounted cumulative gain at `k`: gain 1 for a relevant id, discount 1 / log2(1 + place).
+
+    Parameters
+    ----------
+    retrieved, relevant, k: as in `mean_average_precision`.
+
+    Returns
+    -------
+    ndcg: float in [0, 1], the mean over queries with something relevant.
+
+    Raises
+    ------
+    ValueError, TypeError: as in `mean_average_precision`.
+
+    Examples
+    --------
+    >>> nk.metrics.ndcg([["a", "b"]], [["b"]], k=2)
+    0.6309297535714575
+    """
     retrieved = _first(retrieved, k)
     counts = _count(_as_lists(relevant, "relevant"))
     hits = relevance(retrieved, relevant)
@@ -385,8 +567,28 @@ def drawn_order(scores: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> np
 
 
 def without_self(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
-    """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there. With
-    `of` (q, k) its entries at the same places. ValueError for other shapes."""
+    """Retrieved ids without the query itself, in their order; without the last if the query is not among them.
+
+    Parameters
+    ----------
+    ids: (q, k) retrieved ids.
+    own: (q,) id of each query.
+    of: (q, k) values at the same places, returned instead of ids.
+
+    Returns
+    -------
+    others: (q, k - 1), of the type of ids or of.
+
+    Raises
+    ------
+    ValueError: own or of of another shape.
+
+    Examples
+    --------
+    >>> nk.metrics.without_self(np.array([[4, 7, 9], [1, 2, 3]]), np.array([7, 8]))
+    array([[4, 9],
+           [1, 2]])
+    """
     ids, own = _as_lists(ids, "ids"), np.asarray(own)
     if own.shape != ids.shape[:1]:
         raise ValueError(f"own has shape {own.shape}; it must be ({len(ids)},), one id for each row of ids")
@@ -412,18 +614,33 @@ def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: n
 def knn_recall(
     retrieved: ArrayLike, X: ArrayLike, Q: ArrayLike, metric: str = "l2", *, ids: ArrayLike | None = None
 ) -> float:
-    """The share of the k nearest vectors of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
-
-    `retrieved` are row numbers or, with `ids` (n,), ids of the vectors: what `Index.search` returns for an index that
-    was built with these ids. -1, or "" among strings, means no vector. `metric`: "l2", "ip" or "cosine".
+    """Recall@k of vectors: the share of the k exact nearest vectors of X to each query that `retrieved` holds.
 
     Exact neighbours are computed here; of vectors at equal distance each is correct.
-    Raises ValueError or TypeError for what cannot be compared.
 
+    Parameters
+    ----------
+    retrieved: (q, k) row numbers or, with `ids`, ids: what `Index.search` returns. -1, or "" among strings: no vector.
+    X: (n, d) vectors.
+    Q: (q, d) queries.
+    metric: "l2", "ip" or "cosine".
+    ids: (n,) ids of the vectors, each once.
+
+    Returns
+    -------
+    recall: float in [0, 1], the mean over queries.
+
+    Raises
+    ------
+    ValueError: other shapes, an unknown metric, a number or an id that X lacks.
+    TypeError: ids of two kinds.
+
+    Examples
+    --------
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows
-    >>> knn_recall([[19, 18, 17]], X, X[:1])
+    >>> nk.metrics.knn_recall([[19, 18, 17]], X, X[:1])
     1.0
-    >>> knn_recall([["d"]], np.eye(4), np.eye(4)[3:], ids=["a", "b", "c", "d"])
+    >>> nk.metrics.knn_recall([["d"]], np.eye(4), np.eye(4)[3:], ids=["a", "b", "c", "d"])
     1.0
     """
     check_choice(metric, "metric", (*METRIC_TYPES, "cosine"))
