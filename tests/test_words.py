@@ -104,7 +104,7 @@ def texts() -> Iterator[tuple[str, str]]:
                     re.sub(r"\$\{[^}]*\}", "{}", max(text) if " " in max(text) and "?" not in max(text) else ""),
                 )
     for name, value in public().items():
-        yield name, str(value.__doc__)
+        yield name, re.sub(r"References\n *-+\n.*?(\n\n|$)", "", str(value.__doc__), flags=re.DOTALL)  # titles
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if not {"_build", "notes", "papers_figures", "papers.md"} & set(page.parts):  # a log, and the papers' own words
             text = re.sub(

@@ -23,8 +23,8 @@ import nearkin as nk
 from benchmarks.harness import by_peer
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
-from nearkin.metrics.graded import DEPTH, NDCG, RECALL, graded_values
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import DEPTH, NDCG, RECALL, graded_values
 
 PEERS = ("wordllama", "e5")
 ENTRIES, QUERIES, PAIRS, BYTES, K = 12_000, 2_000, 4_000, 48, 10

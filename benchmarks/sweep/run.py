@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, sizes_tried
 from nearkin.pipeline.sweep import METHODS, Bench, Comparison, Search, Searches, choose
 

@@ -10,8 +10,8 @@ import nearkin as nk
 from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.probing import FullSearch
-from nearkin.metrics.graded import graded_values
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
+from nearkin.metrics.retrieval import graded_values
 from nearkin.pipeline.evaluate import exact_neighbors
 
 M, N = 150, 60

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.metrics.graded import graded_values
+from nearkin.metrics.retrieval import graded_values
 from tests.covering import covering
 
 PAIRS = [(1, 10), (1, 20), (2, 10), (13, 7)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nearkin.metrics.graded import graded_values
+from nearkin.metrics.retrieval import graded_values
 
 
 def test_graded_values_are_those_of_ir_measures() -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.retrieval import ExactNeighbours, drawn_order, with_ties, without_self
+from nearkin.metrics.neighbours import ExactNeighbours, drawn_order, with_ties
+from nearkin.metrics.retrieval import without_self
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label
 
 

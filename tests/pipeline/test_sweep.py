@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import (

@@ -17,7 +17,8 @@ from nearkin._estimators import SavedEstimator
 from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
-from nearkin.metrics.retrieval import ExactNeighbours, without_self
+from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import without_self
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import NEIGHBOURS, Trial
 

@@ -16,7 +16,7 @@ from nearkin.index.identifiers import RowIds
 from nearkin.index.kept_vectors import KeptVectors
 from nearkin.index.searching import Kept, normalised, rows_at_norms
 from nearkin.linalg.norms import widened
-from nearkin.metrics.retrieval import exact_distances
+from nearkin.metrics.neighbours import exact_distances
 
 BATCH = 8_192  # rows handed over at a time
 

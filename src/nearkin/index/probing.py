@@ -16,7 +16,8 @@ from nearkin.index.identifiers import named
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import rescore
 from nearkin.index.searching import normalised
-from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, with_ties, without_self
+from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, with_ties
+from nearkin.metrics.retrieval import without_self
 
 _QUERIES = 4096  # searched at a time
 

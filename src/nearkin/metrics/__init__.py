@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import distortion as distortion
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
+    from nearkin.metrics.neighbours import knn_recall as knn_recall
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.ranking import list_metrics as list_metrics
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend
     from nearkin.metrics.retrieval import average_precision as average_precision
-    from nearkin.metrics.retrieval import knn_recall as knn_recall
     from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
     from nearkin.metrics.retrieval import label_relevance as label_relevance
     from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision

@@ -13,7 +13,7 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
     Parameters
     ----------
     X: (n, p) points.
-    comparisons: `Comparisons` whose object r is row r of X, or integers (m, 3) / (m, 4). Votes weigh.
+    comparisons: `Comparisons` whose object r is vector r of X, or integers (m, 3) / (m, 4). Votes weigh.
 
     Returns
     -------

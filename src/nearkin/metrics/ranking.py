@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
-from nearkin.metrics.retrieval import ROUNDING, best_gain, discounted_gain, reciprocal_rank, tie_groups
+from nearkin.metrics.neighbours import ROUNDING
+from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
@@ -46,7 +47,7 @@ def recommend(
     Parameters
     ----------
     left: (m, d) vectors of users.
-    right: (n, d) vectors of items, or a `faiss.Index` of them by inner product, which is then what ranks.
+    right: (n, d) vectors of items, or a `faiss.Index` of them by inner product, which then ranks them.
     k: items for each user.
     seen: pairs (m, n) that must not be returned, `Interactions` or a sparse matrix.
     rows: numbers of the users, default all.

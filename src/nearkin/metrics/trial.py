@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, ignore
-from nearkin.metrics.retrieval import ExactNeighbours, Search, with_ties
+from nearkin.metrics.neighbours import ExactNeighbours, Search, with_ties
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.parts import read_parts
 from nearkin.index.searching import normalised
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric

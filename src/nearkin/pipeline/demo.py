@@ -13,7 +13,7 @@ from nearkin import metrics
 from nearkin._fields import StrPath
 from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
-from nearkin.metrics.retrieval import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.run import Steps
 
 KIND = "demo"

@@ -20,9 +20,9 @@ from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.probing import FullSearch, probing_curve
 from nearkin.index.searching import normalised
-from nearkin.metrics.graded import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.hamming import relevant_rows
-from nearkin.metrics.retrieval import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
+from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
+from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of

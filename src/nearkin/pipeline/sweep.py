@@ -27,8 +27,8 @@ from nearkin.index.kept_vectors import KeptVectors, rescore
 from nearkin.index.probing import FullSearch
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
-from nearkin.metrics.graded import NDCG, graded_values
-from nearkin.metrics.retrieval import ExactNeighbours, drawn_order
+from nearkin.metrics.neighbours import ExactNeighbours, drawn_order
+from nearkin.metrics.retrieval import NDCG, graded_values
 from nearkin.metrics.trial import Trial, mean_interval
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import Relevance, exact_neighbors
