@@ -18,7 +18,7 @@ API = Path(__file__).parents[1] / "docs" / "api"
 PAGES = "\n".join(page.read_text(encoding="utf-8") for page in API.glob("*.md"))
 NAMES = re.findall(r"^   nearkin\.([\w.]+)$", PAGES, re.MULTILINE)
 ENTRY = re.compile(r"^([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) ?: \S", re.MULTILINE)
-LEFT = ("data", "embedding", "export", "index", "orthogonal", "pipeline", "plots", "quantization", "records", "_distri")
+LEFT = ("export", "index", "orthogonal", "pipeline", "plots")
 
 
 def sections(value: object) -> dict[str, list[str]]:

@@ -196,8 +196,25 @@ def _timeout_of_environment() -> float:
 def join_processes(timeout: float | None = None) -> Iterator[Group]:
     """Join the processes that torchrun started, until the block ends; a group of one without torchrun.
 
-    Every rank must take the same steps in the block, with its own part of the rows. A rank that ends with an error
-    ends the others: they raise PeerError, which names it. `timeout` is in seconds.
+    Every rank must take the same steps in the block, with its own part of the vectors.
+
+    Parameters
+    ----------
+    timeout: seconds to wait for a rank that hangs; None for `NEARKIN_TIMEOUT`, or 1800.
+
+    Returns
+    -------
+    group: context manager of a `Group` with rank and size.
+
+    Raises
+    ------
+    PeerError: another rank ended with an error; it names the rank.
+
+    Examples
+    --------
+    >>> with nk.join_processes() as group:
+    ...     group.rank, group.size
+    (0, 1)
     """
     global _current
     if _current is not ALONE or int(os.environ.get("WORLD_SIZE", "1")) == 1:

@@ -92,9 +92,31 @@ class Judgements(NamedTuple):
 class Interactions:
     """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.
 
-    `indptr` (m + 1,) and `indices` (nnz,) are the CSR structure; `weights`, `timestamps` and `split` (0 train,
-    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None if there are none;
-    `source` is how the reader understood the file.
+    Parameters
+    ----------
+    indptr, indices: (m + 1,) and (nnz,), the CSR structure.
+    weights: (nnz,) float.
+    left_ids, right_ids: (m,) and (n,), text or int64.
+    timestamps: (nnz,) or None.
+    split: (nnz,) of 0 train, 1 validation, 2 test, or None.
+    left_features, right_features: (m, d) and (n, d'), dense or CSR, or None.
+    source: how the reader understood the file, or None.
+
+    Attributes
+    ----------
+    shape: (m, n).
+    rows: (nnz,), the left number of each pair.
+
+    Raises
+    ------
+    ValueError: by `from_pairs`: no pair, columns that do not fit, weights that are not positive and finite, an unknown
+        rule for duplicates.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs(["ann", "ann", "bob"], [7, 9, 7])
+    >>> pairs.shape, pairs.rows.tolist(), pairs.right_ids[pairs.indices].tolist()
+    ((2, 2), [0, 0, 1], [7, 9, 7])
     """
 
     indptr: np.ndarray
@@ -245,6 +267,22 @@ class Comparisons:
     Raises ValueError (TypeError for indices that are no numbers) if shapes do not fit, an index is no object, a row
     repeats an index in one question, a weight is not positive and finite, or the rows of an event have different near
     pairs. `data.comparisons` builds these from files and arrays.
+
+    Attributes
+    ----------
+    indices, objects, weights, annotators, n_dropped, source, events: as given.
+
+    Raises
+    ------
+    ValueError: shapes that do not fit, an index of no object, a row that repeats an index in one question, a weight
+        that is not positive and finite, rows of an event with different near pairs.
+    TypeError: indices that are no numbers.
+
+    Examples
+    --------
+    >>> answers = nk.Comparisons(np.array([[0, 1, 2]], np.uint32), np.array(["Oslo", "Bonn", "Rome"]))
+    >>> len(answers), answers.objects[answers.indices[0]].tolist()
+    (1, ['Oslo', 'Bonn', 'Rome'])
     """
 
     indices: np.ndarray

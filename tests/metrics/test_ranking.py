@@ -55,7 +55,7 @@ def test_recommend_returns_no_seen_pair_and_fills_up(problem: tuple) -> None:
     assert np.isneginf(scores[0, 2:]).all()
     for i, items in enumerate(sets(seen)):
         assert not items & set(numbers[i].tolist())
-    one, several = recommend(P, Q, 4, seen=seen, rows=[7])[1], numbers[[7]]
+    one, several = recommend(P, Q, 4, seen=seen, users=[7])[1], numbers[[7]]
     np.testing.assert_array_equal(one, several)
 
 
@@ -64,7 +64,7 @@ def test_bad_arguments_are_named(problem: tuple) -> None:
     with pytest.raises(ValueError, match=r"seen has shape \(40, 30\); it must be \(39, 30\)"):
         recommend(P[:39], Q, 4, seen=seen)
     with pytest.raises(ValueError, match="relevant has no pair of the users asked for"):
-        ranking_metrics(P, Q, held, rows=[6])
+        ranking_metrics(P, Q, held, users=[6])
     with pytest.raises(ValueError, match="metrics holds 'map'"):
         ranking_metrics(P, Q, held, metrics=["map"])
     with pytest.raises(ValueError, match="right has 4 columns; it must have 5"):
@@ -74,10 +74,10 @@ def test_bad_arguments_are_named(problem: tuple) -> None:
 def test_rows_that_do_not_exist_are_refused(problem: tuple) -> None:
     P, Q, _, held = problem
     for rows, error in (([40], ValueError), ([-1], ValueError), ([0.5], TypeError), ([[0]], TypeError)):
-        with pytest.raises(error, match="rows h"):
-            recommend(P, Q, 3, rows=rows)
-        with pytest.raises(error, match="rows h"):
-            ranking_metrics(P, Q, held, rows=rows)
+        with pytest.raises(error, match="users h"):
+            recommend(P, Q, 3, users=rows)
+        with pytest.raises(error, match="users h"):
+            ranking_metrics(P, Q, held, users=rows)
 
 
 def test_candidates_are_the_only_answers(problem: tuple) -> None:

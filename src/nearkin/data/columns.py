@@ -191,13 +191,36 @@ _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' ge
 def read_features(
     path: str | PathLike, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str]]:
-    """Read ids (n,), features (n, d) and the names of the d columns from a .csv, .tsv, .parquet or .npz table.
+    r"""Read features of ids from a .csv, .tsv, .parquet or .npz table, or a sparse matrix of `scipy.sparse.save_npz`.
 
-    The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
-    of text become one column of 0 and 1 for each category; an entry such as "Drama|War" has both, an empty one none.
-    A missing number becomes the mean. Features are dense float32, or CSR with categories. ValueError for ids that
-    repeat, for infinite numbers, and for a table without features. A sparse matrix (scipy.sparse.save_npz) has a row of
-    features, unchanged, for each of the ids 0, 1, ...
+    Columns of numbers are brought to mean 0 and variance 1, those of text become one column of 0 and 1 for each
+    category; an entry such as "Drama|War" has both, an empty one none. A missing number becomes the mean. A sparse
+    matrix has a row of features, unchanged, for each of the ids 0, 1, ...
+
+    Parameters
+    ----------
+    path: the file.
+    id_column: the column of ids, by default the first.
+    text: header, delimiter, encoding, comment, as in `read_table`.
+
+    Returns
+    -------
+    ids: (n,).
+    features: (n, d) float32, dense, or CSR with categories.
+    names: of the d columns.
+
+    Raises
+    ------
+    ValueError: ids that repeat, infinite numbers, a table without features.
+    FileNotFoundError: no such file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("items.csv").write_text("item,year\n7,1990\n9,2010\n")
+    >>> nk.data.read_features("items.csv")
+    (array([7, 9]), array([[-1.],
+           [ 1.]], dtype=float32), ['year'])
     """
     return described_features(path, id_column, **text)[:3]
 

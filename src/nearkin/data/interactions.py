@@ -38,30 +38,43 @@ def read_interactions(
     left_features: str | PathLike | None = None,
     right_features: str | PathLike | None = None,
 ) -> Interactions:
-    """Read observed pairs from a table (see `read_table`) or a DataFrame, with one row a pair.
+    r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair.
 
     Of a sparse matrix (m, n) of SciPy, in memory or in a file of `save_npz`, the stored entries are pairs, the values
     weights, and ids the numbers of all rows and columns, also of empty ones.
 
-    Columns are taken by the names given, else by the usual ones (user and item, query and document, rating,
-    timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2",
-    "3"). Ids are text or exact integers. Times are numbers or ISO dates; `timestamp="column=%d.%m.%Y"` names another
-    form, as strptime does. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
-    or is a mask of the test pairs. `header`, `delimiter`, `encoding` and `comment` are those of
-    `nearkin.data.read_table`. Rows whose weight is 0, or below `min_weight`, are left out, and the weights of a pair
-    that occurs more than once are merged by `duplicates`: "sum", "last" or "max". Rows that lack an id, a weight or
-    another of these cells are an error, or left out and counted with `missing="drop"`. `left_features` and
-    `right_features` are tables with an id in the first column and features in the others (see `read_features`); their
-    ids are then the whole catalogue of that side, so that ids without any pair get vectors too. The record's `source`
-    describes the reading.
+    Columns are taken by the names given, else by the usual ones (user and item, query and document, rating, timestamp,
+    ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2", "3").
 
-    Raises ValueError for columns that are missing, for a table that can be read in two ways (it names the options to
-    type), for missing ids, and for ids of pairs that a table of features lacks.
+    Parameters
+    ----------
+    path: file, DataFrame or sparse matrix.
+    left, right: columns of ids, text or exact integers.
+    weight: column of numbers; 0 leaves the row out.
+    timestamp: column of numbers or ISO dates; "column=%d.%m.%Y" names another form, as strptime does.
+    split: column of 0 for training, 1 for validation, 2 for test, of their names, or a mask of the test pairs.
+    header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
+    min_weight: rows below it are left out.
+    duplicates: weights of a pair that occurs more than once are merged by "sum", "last" or "max".
+    missing: "raise", or "drop" to leave out and count rows that lack an id, a weight or another of these cells.
+    left_features, right_features: tables with an id in the first column (see `read_features`). Their ids are then the
+        whole catalogue of that side, so that ids without any pair get vectors too.
 
-    >>> import nearkin as nk, tempfile, pathlib
-    >>> table = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
-    >>> _ = table.write_text("user,item,rating\\nann,7,5\\nann,9,2\\nbob,7,4\\n")
-    >>> pairs = nk.read_interactions(table)
+    Returns
+    -------
+    pairs: `Interactions`; `source` describes the reading.
+
+    Raises
+    ------
+    ValueError: columns that are missing, a table that can be read in two ways (it names the options to type), missing
+        ids, ids of pairs that a table of features lacks.
+    FileNotFoundError: no such file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("pairs.csv").write_text("user,item,rating\nann,7,5\nann,9,2\nbob,7,4\n")
+    >>> pairs = nk.read_interactions("pairs.csv")
     >>> pairs.shape, pairs.left_ids.tolist(), pairs.weights.tolist()
     ((2, 2), ['ann', 'bob'], [5.0, 2.0, 4.0])
     >>> pairs.source.first
@@ -297,10 +310,28 @@ class Parts(_Parts):
 
 
 def split_given(interactions: Interactions, *, fit_validation: bool = False) -> Parts:
-    """Part by the record's own `split`: 0 training, 1 validation, 2 test; ValueError if it has none.
+    """Part by the record's own `split`: 0 training, 1 validation, 2 test.
 
-    `fit_validation` puts the validation pairs into the training part, as published results on such a split do: they
-    are fitted, and left out of the rankings of the test.
+    Parameters
+    ----------
+    interactions: `Interactions` with a split.
+    fit_validation: put the validation pairs into the training part, as published results on such a split do: they are
+        fitted, and left out of the rankings of the test.
+
+    Returns
+    -------
+    parts: `Parts` with train, valid and test.
+
+    Raises
+    ------
+    ValueError: no split.
+    TypeError: what are no `Interactions`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0, 0, 1], [0, 1, 1], split=[0, 2, 0])
+    >>> len(nk.data.split_given(pairs).test)
+    1
     """
     check_instance(interactions, "interactions", Interactions)
     check_instance(fit_validation, "fit_validation", bool, int)
@@ -314,7 +345,30 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
 def split_random(
     interactions: Interactions, *, valid: float = 0.1, test: float = 0.1, random_state: Seed = None
 ) -> Parts:
-    """Part at random, each pair alike: the shares `valid` and `test` of all pairs are held out."""
+    """Part at random, each pair alike.
+
+    Parameters
+    ----------
+    interactions: `Interactions`.
+    valid, test: shares of all pairs that are held out.
+    random_state: seed, NumPy generator or RandomState.
+
+    Returns
+    -------
+    parts: `Parts` with train, valid and test, all over the same ids.
+
+    Raises
+    ------
+    ValueError: shares outside 0..1, or that leave nothing to train.
+    TypeError: what are no `Interactions`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs(range(10), range(10))
+    >>> parts = nk.data.split_random(pairs, valid=0.0, test=0.5, random_state=0)
+    >>> len(parts.train) + len(parts.test), parts.test.shape
+    (10, (10, 10))
+    """
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     draws = numpy_generator(random_state).random(len(interactions))
@@ -322,11 +376,31 @@ def split_random(
 
 
 def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float = 0.1) -> Parts:
-    """Part by time: the latest share `test` of all pairs is the test, the share `valid` before it the validation.
+    """Part by time: the latest pairs are the test, those before it the validation.
 
     A pair's time is that of its first observation. So the test holds new pairs only: none was observed before the cut.
     Pairs of equal times stay together, since a cut among them would show the test's moment in training: each share is
-    the nearest that whole times allow, and `notes` has it. ValueError for fewer different times than parts.
+    the nearest that whole times allow, and `notes` has it.
+
+    Parameters
+    ----------
+    interactions: `Interactions` with timestamps.
+    valid, test: shares of all pairs.
+
+    Returns
+    -------
+    parts: `Parts` with train, valid, test and notes.
+
+    Raises
+    ------
+    ValueError: no timestamps, fewer different times than parts, shares outside 0..1.
+    TypeError: what are no `Interactions`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0] * 10, range(10), timestamps=np.arange(10.0))
+    >>> nk.data.split_by_time(pairs).test.indices.tolist()
+    [9]
     """
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
@@ -359,11 +433,32 @@ def _nearest(shares: np.ndarray, wanted: float, low: int, high: int) -> int:
 
 
 def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Seed = None) -> Parts:
-    """Hold out the last `n_test` pairs of every left entity as test and the one before as validation.
+    """Hold out the last pairs of every left entity as test and the one before as validation.
 
     Entities with fewer than n_test + 2 pairs keep all of them for training. Pairs of equal times are in random order,
     by the seed, and `notes` counts the entities that this concerns; without timestamps all of the order is random.
-    ValueError if all times are one.
+
+    Parameters
+    ----------
+    interactions: `Interactions`.
+    n_test: test pairs of each left entity.
+    random_state: seed of the order of equal times.
+
+    Returns
+    -------
+    parts: `Parts` with train, valid, test and notes.
+
+    Raises
+    ------
+    ValueError: all times are one, n_test below 1.
+    TypeError: what are no `Interactions`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0, 0, 0], [5, 6, 7], timestamps=[1.0, 2.0, 3.0])
+    >>> parts = nk.data.split_leave_last_out(pairs, random_state=0)
+    >>> parts.test.right_ids[parts.test.indices].tolist()
+    [7]
     """
     check_instance(interactions, "interactions", Interactions)
     n_test, rows, times = check_integer(n_test, "n_test", low=1), interactions.rows, interactions.timestamps
@@ -423,8 +518,29 @@ def planted_interactions(
     """Draw pairs from planted affinities that are nonlinear in the features of both sides.
 
     Features are standard normal; hidden vectors are tanh of a random linear map of them, and the affinity is their
-    scaled product plus a popularity of the right side. Each row draws `pairs_per_row` distinct items with
-    probabilities softmax(affinities), by the Gumbel trick.
+    scaled product plus a popularity of the right side.
+
+    Parameters
+    ----------
+    m, n: entities of both sides.
+    rank: columns of the hidden vectors.
+    pairs_per_row: distinct items of each row, drawn with probabilities softmax(affinities), by the Gumbel trick.
+    n_features: columns of the features.
+    sharpness: scale of the affinities.
+    random_state: seed, NumPy generator or RandomState.
+
+    Returns
+    -------
+    planted: `PlantedInteractions` with interactions and the affinities (m, n).
+
+    Raises
+    ------
+    ValueError: a number below 1, pairs_per_row above n, a negative sharpness.
+
+    Examples
+    --------
+    >>> len(nk.data.planted_interactions(20, 10, pairs_per_row=3, random_state=0).interactions)
+    60
     """
     m, n = check_integer(m, "m", low=1), check_integer(n, "n", low=1)
     pairs_per_row = check_integer(pairs_per_row, "pairs_per_row", low=1, high=n)

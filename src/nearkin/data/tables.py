@@ -85,17 +85,37 @@ class Table:
 
 
 def read_table(source: FileOrFrame, *, named: Iterable[str | None] = (), **text: Unpack[TextWords]) -> Table:
-    """Read .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl, .npz, a
-    DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
+    r"""Read a table: .csv, .tsv, .txt (delimited text), .xlsx (its first sheet), .parquet, .feather, .arrow, .jsonl,
+    .npz, a DataFrame, or a sparse matrix, also of scipy.sparse.save_npz: its entries are pairs.
 
+    A column is integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and
+    "1e5" are text. Where the first lines do not decide, a ValueError names the options to type.
+
+    Parameters
+    ----------
+    source: file, DataFrame or sparse matrix.
     named: what the caller calls columns; a first line that holds all of these names is a header ("0" is a place, None
-    nothing). `text`: whether the first line is a `header` that names the
-    columns; the `delimiter`, any text ("::") or comma, semicolon, tab, bar, space (any run of blanks); the `encoding`,
-    such as cp1252; what `comment` lines begin with. None looks, and where the first lines do not decide, a ValueError
-    names the options to type. A column is integers if every cell is one in canonical decimal, exact to 64 bits, and
-    text otherwise: "007" and "1e5" are text.
+        nothing).
+    text: `header`, whether the first line names the columns; `delimiter`, any text ("::") or comma, semicolon, tab,
+        bar, space (any run of blanks); `encoding`, such as cp1252; `comment`, what lines to be left out begin with.
+        None looks.
 
-    Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
+    Returns
+    -------
+    table: `Table` with the columns by name.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError: what cannot be opened.
+    ValueError: a file that is damaged, is no table, or has two readings.
+    TypeError: what is no file, DataFrame or sparse matrix.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("t.csv").write_text("a;b\n1;x\n2;y\n")
+    >>> list(nk.data.read_table("t.csv").columns)
+    ['a', 'b']
     """
     options = TextOptions(**text)
     if is_frame(source):

@@ -154,20 +154,36 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
 def open_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
-    A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
-    must agree in width and type; some may be without rows.
-
     Formats: .npy, .safetensors, .h5 (extra `hdf5`), .fvecs, .bvecs, .ivecs, .fbin, .ibin, .u8bin, .i8bin (all
     memory-mapped), .npz, .csv, .tsv, .txt (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column,
-    or numeric columns).
-    Of several arrays in a file one is named: `file.npz:key`; of a table columns: `file.csv:f0-f99,g`. Columns of text,
-    and those with a usual name for something else (label, rating, split, ...), are left aside, or asked about. A cell
-    may hold a whole vector as text, "[0.1, 0.2]". Packed bits are read as columns of -1 and 1 by a name that ends in
-    `@ubinary` or `@binary`, sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
-    DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them,
-    `about` names the column. `text` are header, delimiter, encoding and comment, as in `nearkin.data.read_table`:
-    `open_vectors("X.csv", header=False)`. Pickled objects are never loaded. Raises FileNotFoundError, and ValueError
-    for an empty or damaged file, one that is not 2-D or holds no numbers, or files that differ.
+    or numeric columns). Columns of text, and those with a usual name for something else (label, rating, split, ...),
+    are left aside, or asked about. A cell may hold a whole vector as text, "[0.1, 0.2]". DataFrames of pandas, Polars
+    and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, `about` names the column.
+    Pickled objects are never loaded.
+
+    Parameters
+    ----------
+    path: a file, a list of files, or a pattern ("parts/*.npy": its files in the order of their names), of equal width
+        and type; of several arrays in a file one is named, `file.npz:key`, of a table columns, `file.csv:f0-f99,g`.
+        Packed bits are read as columns of -1 and 1 by a name that ends in `@ubinary` or `@binary`,
+        sentence-transformers' precisions, or in `@ubinary-little`, FAISS's order.
+    text: header, delimiter, encoding and comment, as in `read_table`.
+
+    Returns
+    -------
+    file: `VectorFile` with shape (n, d), dtype, `read()`, `chunks()`, `take(numbers)`, `ids()` and `about`.
+
+    Raises
+    ------
+    FileNotFoundError: no such file.
+    ValueError: an empty or damaged file, one that is not 2-D or holds no numbers, files that differ.
+
+    Examples
+    --------
+    >>> np.save("X.npy", np.eye(3, dtype=np.float16))
+    >>> file = nk.data.open_vectors("X.npy")
+    >>> file.shape, file.take(np.array([2])).tolist()
+    ((3, 3), [[0.0, 0.0, 1.0]])
     """
     if is_frame(path):
         return _checked("the table", frame_rows(path, "the table"), ["the table"])
@@ -190,14 +206,24 @@ def _checked(name: str, rows: FileRows, files: list[str]) -> VectorFile:
 
 
 def read_vectors(path: Paths | Extra, **text: Unpack[TextWords]) -> np.ndarray:
-    """Read all vectors of a file or several, or of a DataFrame, (n, d) float32; arguments as in `open_vectors`.
+    """Read all vectors of a file or several, or of a DataFrame.
 
-    Raises what `open_vectors` raises, and ValueError for NaN or infinity.
+    Parameters
+    ----------
+    path, text: as in `open_vectors`.
 
-    >>> import numpy as np, tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "X.npz"
-    >>> np.savez(file, base=np.eye(3, dtype=np.uint8), query=np.ones((1, 3)))
-    >>> read_vectors(f"{file}:base")
+    Returns
+    -------
+    X: (n, d) float32.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError: as `open_vectors`; NaN or infinity.
+
+    Examples
+    --------
+    >>> np.savez("X.npz", base=np.eye(3, dtype=np.uint8), query=np.ones((1, 3)))
+    >>> nk.read_vectors("X.npz:base")
     array([[1., 0., 0.],
            [0., 1., 0.],
            [0., 0., 1.]], dtype=float32)

@@ -14,10 +14,30 @@ from nearkin.records import Interactions
 def popularity(
     interactions: Interactions, k: int = 100, *, exclude_seen: bool = True, random_state: Seed = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k items with most pairs for each user: counts and numbers, both (m, k), best first.
+    """The k items with most pairs, for each user; equal counts are in random order, by the seed.
 
-    Items with equal counts are in random order, by the seed. Where fewer than k unseen items are left the number is
-    -1 and the score -inf.
+    Parameters
+    ----------
+    interactions: `Interactions` (m, n).
+    k: items for each user.
+    exclude_seen: leave out the items that the user has.
+    random_state: seed of the order of ties.
+
+    Returns
+    -------
+    scores: (m, k) float32, number of pairs, best first; -inf where fewer than k unseen items are left.
+    numbers: (m, k) int64; -1 there.
+
+    Raises
+    ------
+    ValueError: k below 1.
+    TypeError: what are no `Interactions`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 2], [0, 1, 0, 1, 0])
+    >>> nk.embedding.popularity(pairs, k=1, exclude_seen=False)[1].tolist()
+    [[0], [0], [0]]
     """
     _check_arguments(interactions, exclude_seen)
     m, n = interactions.shape
@@ -36,12 +56,34 @@ def item_knn(
     exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k items most similar to a user's history: scores and numbers, both (m, k), best first.
+    """The k items most similar to a user's history.
 
-    A right's score is the sum, over the history, of its cosines with the items there (of the columns of observed
-    pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
-    2004). Equal scores and equal cosines are in random order, by the seed. Where fewer than k items have a score, the
-    score is -inf and the number -1.
+    An item's score is the sum, over the history, of its cosines with the items there (of the columns of observed
+    pairs). Equal scores and equal cosines are in random order, by the seed.
+
+    Parameters
+    ----------
+    interactions, k, exclude_seen, random_state: as in `popularity`.
+    n_neighbours: largest cosines with others that each item keeps.
+
+    Returns
+    -------
+    scores, numbers: as of `popularity`; -inf and -1 where fewer than k items have a score.
+
+    Raises
+    ------
+    ValueError: n_neighbours below 1, and as `popularity`.
+
+    References
+    ----------
+    Sarwar et al. (2001), Item-based collaborative filtering; Deshpande & Karypis (2004), Item-based top-N
+    recommendation.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 2], [0, 1, 0, 1, 0])
+    >>> nk.embedding.item_knn(pairs, k=1)[1].tolist()  # the third user took item 0 only
+    [[-1], [-1], [1]]
     """
     _check_arguments(interactions, exclude_seen)
     pairs, order = _shuffled(interactions, random_state)
@@ -58,13 +100,36 @@ def sparse_ease(
     exclude_seen: bool = True,
     random_state: Seed = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k items that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
+    """The k items that ridge regressions on a history predict most.
 
-    score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of right j's column of pairs
-    on those of the `n_neighbours` items N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE
-    (Steck 2019) with the weights of all other items held at 0, on the neighbourhoods of fsSLIM (Ning and Karypis
-    2011). Equal scores and equal cosines are in random order, by the seed. Where fewer than k items have a score above
-    0, the score is -inf and the number -1.
+    score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of item j's column of pairs
+    on those of the `n_neighbours` items N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE with
+    the weights of all other items held at 0, on the neighbourhoods of fsSLIM. Equal scores and equal cosines are in
+    random order, by the seed.
+
+    Parameters
+    ----------
+    interactions, k, exclude_seen, random_state: as in `popularity`.
+    n_neighbours: items of each regression.
+    ridge: strength of its penalty.
+
+    Returns
+    -------
+    scores, numbers: as of `popularity`; -inf and -1 where fewer than k items have a score above 0.
+
+    Raises
+    ------
+    ValueError: n_neighbours below 1, ridge not above 0, and as `popularity`.
+
+    References
+    ----------
+    Steck (2019), Embarrassingly shallow autoencoders for sparse data; Ning & Karypis (2011), SLIM.
+
+    Examples
+    --------
+    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    >>> nk.embedding.sparse_ease(pairs, k=5)[1].shape
+    (60, 5)
     """
     _check_arguments(interactions, exclude_seen)
     pairs, order = _shuffled(interactions, random_state)

@@ -43,16 +43,27 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
 
     Attributes
     ----------
-    map_ (d_new, d_old) and offset_ (d_old,): `transform(X)` is X @ map_ + offset_.
-    first_ (8, d_old): the first rows of y, which `transform` refuses; no rows where X has them or other columns.
-    kind_: the kind that won; trials_: a record of each kind, of `Trial`: its value is the share of the new encoder's
-        ten neighbours that it finds, for pairs held out.
+    map_, offset_: (d_new, d_old) and (d_old,); `transform(X)` is X @ map_ + offset_.
+    first_: (8, d_old), the first rows of y, which `transform` refuses; no rows where X has them or other columns.
+    kind_: the kind that won.
+    trials_: a record of each kind; its value is the share of the new encoder's ten neighbours that it finds, for pairs
+        held out.
     n_features_in_: d_new.
 
+    Raises
+    ------
+    ValueError: by `fit`: no y, X and y of unequal length, an unknown kind or metric, NaN; by `transform` old vectors.
+
+    References
+    ----------
+    Schönemann (1966), A generalized solution of the orthogonal Procrustes problem.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> old = rng.normal(size=(200, 4)).astype(np.float32)
     >>> new = old @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    >>> bool(np.allclose(Bridge(random_state=0).fit(new, old).transform(new), old, atol=1e-3))
+    >>> bool(np.allclose(nk.Bridge(random_state=0).fit(new, old).transform(new), old, atol=1e-3))
     True
     """
 

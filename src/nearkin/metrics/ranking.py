@@ -35,7 +35,7 @@ def recommend(
     k: int,
     *,
     seen: Interactions | sp.spmatrix | None = None,
-    rows: ArrayLike | None = None,
+    users: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k items of largest inner product for each user.
@@ -50,7 +50,7 @@ def recommend(
     right: (n, d) vectors of items, or a `faiss.Index` of them by inner product, which then ranks them.
     k: items for each user.
     seen: pairs (m, n) that must not be returned, `Interactions` or a sparse matrix.
-    rows: numbers of the users, default all.
+    users: numbers of the users, default all.
     candidates: numbers of the items that may be returned, default all (of vectors only).
 
     Returns
@@ -70,7 +70,7 @@ def recommend(
     k = check_integer(k, "k", low=1)
     index, left, numbered = _searched(left, right, candidates)
     n = index.ntotal if candidates is None else len(np.asarray(right))
-    rows = _rows(rows, len(left))
+    rows = _rows(users, len(left))
     if isinstance(right, faiss.Index) and len(rows) >= MANY:
         index = _decoded(index)
     pairs = None if seen is None else _structure(seen, (len(left), n), "seen")
@@ -107,7 +107,7 @@ def ranking_metrics(
     seen: Interactions | sp.spmatrix | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
-    rows: ArrayLike | None = None,
+    users: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Mean ranking metrics over the users that have relevant pairs. The score of a pair is the inner product.
 
@@ -121,7 +121,7 @@ def ranking_metrics(
     seen: pairs left out of the rankings, in the same form.
     k: one or several depths.
     metrics: any of "recall", "precision", "ndcg", "mrr".
-    rows: numbers of the users that count, default all.
+    users: numbers of the users that count, default all.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def ranking_metrics(
     >>> nk.metrics.ranking_metrics(np.ones((1, 1)), np.ones((5, 1)), sp.csr_matrix([[0, 0, 0, 0, 1]]), k=1)["recall@1"]
     0.2
     """
-    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, rows=rows)
+    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, users=users)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
@@ -153,19 +153,19 @@ def ranking_values(
     seen: Interactions | sp.spmatrix | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
-    rows: ArrayLike | None = None,
+    users: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
     """The values of `ranking_metrics` for each user that has `relevant` pairs."""
     depths = _depths(k)
     left, right = _two(left, right)
     shape = len(left), len(right)
     pairs = _structure(relevant, shape, "relevant")
-    rows = _rows(rows, len(left))
+    rows = _rows(users, len(left))
     rows = rows[np.diff(pairs.indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("relevant has no pair of the users asked for; there is nothing to measure")
     depth, hidden = min(max(depths), len(right)), None if seen is None else _structure(seen, shape, "seen")
-    scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, rows=rows)
+    scores, ranked = recommend(left, right, min(depth + 1, len(right)), seen=hidden, users=rows)
     hits = _holds(pairs, rows, ranked)
     at = Hits(hits[:, :depth].astype(np.float64), hits[:, :depth].astype(np.float64))
     lengths = [np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64)) for X in (left, right)]
@@ -314,15 +314,15 @@ def _values_of(
     return result
 
 
-def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
+def _rows(users: ArrayLike | None, n: int) -> np.ndarray:
     """Return the numbers of left rows asked for, all by default; ValueError or TypeError if they are none."""
-    if rows is None:
+    if users is None:
         return np.arange(n)
-    asked = np.asarray(rows)
+    asked = np.asarray(users)
     if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
-        raise TypeError(f"rows has shape {asked.shape} and dtype {asked.dtype}; it must be a list of row numbers")
+        raise TypeError(f"users has shape {asked.shape} and dtype {asked.dtype}; it must be a list of numbers")
     if asked.size and (asked.min() < 0 or asked.max() >= n):
-        raise ValueError(f"rows holds {asked.min()}..{asked.max()}; it must hold row numbers within 0..{n - 1}")
+        raise ValueError(f"users holds {asked.min()}..{asked.max()}; they must lie within 0..{n - 1}")
     return asked.astype(np.int64)
 
 

@@ -64,7 +64,7 @@ def recommend_folder(
     seen = None if with_seen else sides.seen
 
     def answer(block: np.ndarray) -> Answers:
-        scores, numbers = recommend(sides.left, right, k, seen=seen, rows=block, candidates=allowed)
+        scores, numbers = recommend(sides.left, right, k, seen=seen, users=block, candidates=allowed)
         answers = sides.left_ids[block], scores, named(numbers, sides.right_ids)
         return answers if model is None else (*answers, _because(model, sides.seen[block], answers[2], explain or 1))
 

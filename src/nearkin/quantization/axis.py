@@ -42,14 +42,24 @@ class AxisQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    rotation_ (d, d') float32: principal axes in the order of the codebooks; zero columns fill up.
-    codebooks_ (n_bytes, 256, w) float32: the values of each byte on its w columns of rotated vectors; d' = n_bytes w.
-    levels_ (n_bytes, w) int64: values of each grid; their product is at most 256 in a byte.
-    normalized_: whether the vectors that it was fitted on had norm 1.
-    n_features_in_.
+    rotation_: (d, d') float32, principal axes in the order of the codebooks; zero columns fill up.
+    codebooks_: (n_bytes, 256, w) float32, the values of each byte on its w columns of rotated vectors; d' = n_bytes w.
+    levels_: (n_bytes, w) int64, values of each grid; their product is at most 256 in a byte.
+    normalized_, n_features_in_: as in `ProductQuantizer`.
 
+    Raises
+    ------
+    ValueError: by `fit`: n_bytes above the columns of X, NaN or infinity.
+
+    References
+    ----------
+    Cover & Thomas (2006), Elements of information theory, section 10.3; Lloyd (1982), Least squares quantization in
+    PCM.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> AxisQuantizer(n_bytes=4).fit(X).encode(X).shape
+    >>> nk.quantization.AxisQuantizer(n_bytes=4).fit(X).encode(X).shape
     (500, 4)
     """
 

@@ -170,32 +170,45 @@ def best(
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
-    """Choose a codec, its rotation and start at no more than `n_bytes` a vector for vectors X (n, d); at least 100
-    vectors.
-
-    `queries` (m, d) decide where vectors will be searched by others than themselves. `n_vectors` is how many vectors
-    the index will hold, by default those of X. Recall is higher for vectors that codes were trained on than for
-    others, long sums above all; the vectors to be found are therefore mixed as the index's: all trained on where X is
-    all and has at most 16,384 vectors, hardly any where X is a small sample of `n_vectors`.
-
-    `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as vectors are seldom
-    like them) or "cosine", for which codes are trained on the vectors at norm 1, as `nk.Index` stores them.
+    """Choose a codec, its rotation and start at no more than `n_bytes` a vector.
 
     All `candidates` are screened by short fits on 4,096 vectors at most. Of those that no other leads by more than one
-    standard error, the one that adds up the fewest centroids wins, and it alone is fitted in full. Where half of the
-    index's vectors or more are trained on, it is trained for these ("known" in `ResidualQuantizer`).
+    standard error, the one that adds up the fewest centroids wins, and it alone is fitted in full. Recall is higher for
+    vectors that codes were trained on than for others, long sums above all; the vectors to be found are therefore mixed
+    as the index's: all trained on where X is all and has at most 16,384 vectors, hardly any where X is a small sample.
+    Where half of the index's vectors or more are trained on, the winner is trained for these ("known" in
+    `ResidualQuantizer`).
 
-    Within `seconds` the winner is to be fitted. These are predicted, for two cores, from the numbers of vectors,
-    columns and centroids, so that the same seed gives the same codes on any machine however busy. A candidate whose
-    full fit would take longer is left out; the first one, the cheapest, is fitted in any case. If `n_encoded` vectors
-    are to be encoded, the seconds are those beyond what the first one takes to train and to encode them. Sums train on
-    as many vectors as the seconds allow, twice those of the screening at least, and from all that they are trained for.
+    Seconds are predicted, for two cores, from the numbers of vectors, columns and centroids, so that the same seed
+    gives the same codes on any machine however busy. A candidate whose full fit would take longer is left out; the
+    first one, the cheapest, is fitted in any case. Sums train on as many vectors as the seconds allow, twice those of
+    the screening at least, and from all that they are trained for.
 
-    `callback(step, record)` is called after each candidate. ValueError or TypeError, before any work, for what cannot
-    be used.
+    Parameters
+    ----------
+    X: (n, d) vectors, at least 100.
+    n_bytes: bytes of a code, norm included.
+    queries: (m, d), which measure recall where vectors will be searched by others than themselves.
+    seconds: predicted time of the winner's full fit, at most; None for no limit.
+    n_vectors: vectors that the index will hold, at least n; by default n.
+    n_encoded: vectors to be encoded; the seconds are then those beyond what the first candidate takes to train and
+        encode.
+    metric: "l2", "ip" (give `queries`, as vectors are seldom like them) or "cosine" (codes are trained at norm 1).
+    random_state: seed, NumPy generator or RandomState.
+    callback: `callback(step, record)` is called after each candidate.
 
+    Returns
+    -------
+    found: `Best` with quantizer (fitted), norms (bool: give it to `Index.build`) and trials (a record a candidate).
+
+    Raises
+    ------
+    ValueError, TypeError: before any work: fewer than 100 vectors, NaN, n_vectors below n, an unknown metric.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
-    >>> found = best(X, 4, random_state=0)
+    >>> found = nk.quantization.best(X, 4, random_state=0)
     >>> found.quantizer.encode(X).shape
     (800, 4)
     """

@@ -160,6 +160,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     rank correlation of scores and distances among near vectors (`order.py`). The rotation of highest recall wins; if it
     was trained, it is fitted further on all vectors.
 
+    Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
+
     Parameters
     ----------
     codec: how the engine encodes vectors: "sign" (compared by Hamming distance), "sign-float" (with queries in floats),
@@ -175,18 +177,28 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
 
     Attributes
     ----------
-    rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
+    rotation_: (d, d) float32.
+    mean_: (d,) float32, zeros without `center`.
     chosen_: the name of the winner: "none", "random", "pca", "trained from ..." one of these, or "trained for order".
-    trials_: a record of each, of `metrics.trial.Trial`: its value is the recall of the 10 nearest held-out vectors by
-        without rescoring, on the queries that chose the winner.
+    trials_: a record of each; its value is the recall of the 10 nearest held-out vectors without rescoring, on the
+        queries that chose the winner.
     gain_: the winner's recall minus that without rotation, on other queries, before the fit on all vectors.
     gain_interval_: the ends of its 95 % interval, paired by query.
-    n_iter_, n_features_in_.
+    n_iter_, n_features_in_: rounds done, columns.
 
-    Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
+    Raises
+    ------
+    ValueError: by `fit`: an unknown codec, fewer than 20 queries, NaN or infinity.
+    TypeError: a codec without encode and decode.
 
+    References
+    ----------
+    Gong & Lazebnik (2011), Iterative quantization; Ge et al. (2013), Optimized product quantization.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(600, 8)) * np.arange(1, 9)
-    >>> turned = Rotation("sign", random_state=0).fit(X).transform(X)
+    >>> turned = nk.Rotation("sign", random_state=0).fit(X).transform(X)
     >>> bool(np.allclose(np.linalg.norm(turned[0] - turned[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-5))
     True
     """

@@ -84,6 +84,8 @@ class RunningFit:
 class ProductQuantizer(ReconstructingTransformer):
     """Product quantization: `n_subspaces` codes for each vector, after a trained rotation.
 
+    The arithmetic is float32, FAISS's own. A vector's code depends neither on its batch nor on the number of threads.
+
     Parameters
     ----------
     n_subspaces: M, the number of codes of a vector, at most d. With 256 centroids it is the number of bytes. Where it
@@ -113,21 +115,28 @@ class ProductQuantizer(ReconstructingTransformer):
     coarse_centroids_: (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training vectors and the seconds spent in k-means and in the
         rotation.
-    trials_: a record of each start that was tried, of `metrics.trial.Trial`, none for a named `init`: its value is the
-        recall 10@10 of 1,000 vectors among 4,000 others, or of the given queries.
+    trials_: a record of each start that was tried, none for a named `init`: its value is the recall 10@10 of 1,000
+        vectors among 4,000 others, or of the given queries.
     fast_scan_: for "l2" and "ip" whether the recall of FAISS's fast scan of 4-bit codes is within .005 of the exact
         scan's on the training vectors; None if that is not known.
     normalized_: whether the training vectors had norm 1, as in an index by cosine.
-    n_iter_, n_features_in_.
+    n_iter_, n_features_in_: rounds done, columns.
 
-    The arithmetic is float32, FAISS's own. A vector's code depends neither on its batch nor on the number of threads.
+    Raises
+    ------
+    ValueError: by `fit`: fewer vectors than centroids, n_subspaces above d, an unknown option, NaN or infinity.
+    TypeError: an argument that is no number where one is needed.
 
-    References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1; Salakhutdinov and Roweis 2003
-    (overrelaxation).
+    References
+    ----------
+    Jégou et al. (2011), Product quantization for nearest neighbor search; Ge et al. (2013), Optimized product
+    quantization; Jiang et al. (2022), section 3.1 (GCD), arXiv:2203.05082; Salakhutdinov & Roweis (2003),
+    overrelaxation.
 
-    >>> import numpy as np
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> pq = ProductQuantizer(n_subspaces=4, n_centroids=16, random_state=0).fit(X)
+    >>> pq = nk.ProductQuantizer(n_subspaces=4, n_centroids=16, random_state=0).fit(X)
     >>> pq.encode(X).shape, pq.decode(pq.encode(X)).shape
     ((500, 4), (500, 16))
     """

@@ -395,21 +395,31 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
 
     Attributes
     ----------
-    codebooks_ (n_splits, M, K, d'/n_splits) float32.
+    codebooks_: (n_splits, M, K, d'/n_splits) float32.
     coding_codebooks_: the codebooks that choose codes if they differ, or None.
-    rotation_ (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
-    coding_coding_metric_ (n_splits, w, w), share_: those of `AdditiveFit`.
-    coarse_centroids_ (n_lists, d) float32, or None.
-    norms_ (2,): the least and the largest squared norm of a decoded vector, zeros without `norm_bits`.
-    norm_values_ (16,) or (256,): the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
-    norm_tables_ (2, 16): the two parts of a squared norm that FAISS's fast scan adds up, or None.
-    norm_scale_: their divisor there.
-    norm_origin_ (d',): the point about which norms are taken, None for 0.
+    rotation_: (d, d') float32; d' > d only where n_splits does not divide d, or with the column of errors.
+    coding_metric_, share_: (n_splits, w, w) and a float, those of `AdditiveFit`.
+    coarse_centroids_: (n_lists, d) float32, or None.
+    norms_: (2,), the least and the largest squared norm of a decoded vector, zeros without `norm_bits`.
+    norm_values_: (16,) or (256,), the squared norms that 4 or 8 bits encode; None for equal steps between `norms_`.
+    norm_tables_, norm_scale_: (2, 16) and its divisor: the two parts of a squared norm that FAISS's fast scan adds up,
+        or None.
+    norm_origin_: (d',), the point about which norms are taken, None for 0.
     fast_scan_: whether a fast scan by "ip" has enough recall, None if that is not known.
-    history_, normalized_, n_iter_, n_features_in_.
+    history_, normalized_, n_iter_, n_features_in_: as in `ProductQuantizer`.
 
+    Raises
+    ------
+    ValueError: by `fit`, as in `ResidualQuantizer`.
+
+    References
+    ----------
+    Chen, Guan & Wang (2010), as in `ResidualQuantizer`; Ge et al. (2013), as in `ProductQuantizer`.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
+    >>> prq = nk.quantization.ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
     >>> prq.encode(X).shape
     (500, 2)
     """
@@ -448,11 +458,22 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     Attributes
     ----------
-    codebooks_ (1, M, K, d) float32, rotation_ (d, d) the identity, norms_ (2,), coarse_centroids_ (n_lists, d)
-    or None, history_, normalized_, n_features_in_.
+    codebooks_: (1, M, K, d) float32.
+    rotation_: (d, d), the identity.
+    coarse_centroids_, norms_, history_, normalized_, n_features_in_: as in `ProductResidualQuantizer`.
 
+    Raises
+    ------
+    ValueError: by `fit`: fewer vectors than centroids, n_centroids that is no power of two, an unknown option, NaN.
+
+    References
+    ----------
+    Chen, Guan & Wang (2010), Approximate nearest neighbor search by residual vector quantization.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> ResidualQuantizer(n_codebooks=4, n_centroids=16, random_state=0).fit(X).encode(X).shape
+    >>> nk.quantization.ResidualQuantizer(n_codebooks=4, n_centroids=16, random_state=0).fit(X).encode(X).shape
     (500, 2)
     """
 

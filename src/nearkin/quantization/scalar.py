@@ -47,15 +47,19 @@ class ScalarQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    ranges_ (2, d) float32: the ends of each column, as sentence-transformers takes them; empty (0,) with 16 bits.
-    scale_ (2, d) float32: the least value and the width, as FAISS keeps them.
+    ranges_: (2, d) float32, the ends of each column, as sentence-transformers takes them; empty (0,) with 16 bits.
+    scale_: (2, d) float32, the least value and the width, as FAISS keeps them.
     clipped_: the share of vectors beyond either end.
-    normalized_: whether the training vectors had norm 1, as in an index by cosine.
-    n_features_in_.
+    normalized_, n_features_in_: as in `ProductQuantizer`.
 
-    >>> import numpy as np
+    Raises
+    ------
+    ValueError: by `fit`: n_bits other than 4, 6, 8 and 16, NaN or infinity; with 16 bits values beyond half precision.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
-    >>> ScalarQuantizer(n_bits=4).fit(X).encode(X).shape
+    >>> nk.quantization.ScalarQuantizer(n_bits=4).fit(X).encode(X).shape
     (100, 3)
     """
 

@@ -42,17 +42,28 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
 
     Attributes
     ----------
-    ids_ (n, levels) int64: the id of each vector of `fit`, then of `assign`; -1 for vectors that were removed.
-    codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
+    ids_: (n, levels) int64, the id of each vector of `fit`, then of `assign`; -1 for vectors that were removed.
+    codebooks_: (levels, codes, d) float32; an id decodes to the sum of its codes' vectors.
     shared_: the share of vectors of `fit` that share their nearest id with another vector, before ids are made unique.
-    distortion_ (2,): mean squared distance of the vectors of `fit` to their nearest and to their assigned decoded ids.
-    retired_ (r, levels): ids of removed vectors that are not given again.
-    n_features_in_.
+    distortion_: (2,), mean squared distance of the vectors of `fit` to their nearest and to their assigned decoded ids;
+        trained with two towers, the mean squared error of their scores.
+    retired_: (r, levels), ids of removed vectors that are not given again.
+    n_features_in_: columns.
 
-    If trained with two towers, `distortion_` is the mean squared error of their scores.
+    Raises
+    ------
+    ValueError: by `fit`: codes that is no power of two, more vectors than ids, balance outside 0..1, NaN or infinity;
+        by `item_of` ids that are not (n, levels) codes.
+    IndexError: by `remove`, a number without an id.
 
+    References
+    ----------
+    Rajput et al. (2023), Recommender systems with generative retrieval (TIGER), arXiv:2305.05065.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
-    >>> made = SemanticIds(levels=2, codes=32, random_state=0).fit(X)
+    >>> made = nk.SemanticIds(levels=2, codes=32, random_state=0).fit(X)
     >>> len(np.unique(made.ids_, axis=0)), made.item_of(made.ids_[7])
     (500, array([7]))
     """

@@ -70,8 +70,19 @@ class ProductCode(SizedCode):
     n_lists, max_iter, random_state: as those of `ProductQuantizer`, whose codes these are.
     metric: that of the index.
 
+    Attributes
+    ----------
+    norms_: the levels of the norm's byte, or None. `fit` returns the fitted `ProductQuantizer`.
+
+    Raises
+    ------
+    ValueError: by `fit`: n_bytes above what the columns of X allow, an unknown metric, n_centroids other than 16 and
+        256, NaN.
+
+    Examples
+    --------
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
-    >>> ProductCode(4, random_state=0).fit(X).encode(X).shape
+    >>> nk.quantization.ProductCode(4, random_state=0).fit(X).encode(X).shape
     (500, 4)
     """
 

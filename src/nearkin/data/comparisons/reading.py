@@ -43,21 +43,26 @@ def read_comparisons(
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
-    """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
+    r"""Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
 
     Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k), with
-    names that are text or exact integers. Columns are taken by the names given (without a header they are "0", "1",
-    ...), else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response),
-    else by position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
+        names
+    that are text or exact integers. Columns are taken by the names given (without a header they are "0", "1", ...),
+    else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response), else by
+    position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
     `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
 
-    response: the column with the chosen object: +1 (as in the row) or -1 (reversed), 1 or 2, left or
-        right, the column's or the object's name. "column=value" names the value that chooses the first of the two.
-    form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or
-        the one that the response names, is the odd or the most central one; each becomes two comparisons
-        (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near,
-        or far; "rating" takes the direction from the column's name.
+    Parameters
+    ----------
+    path: file or DataFrame.
+    anchor, near, far: columns of objects.
+    response: the column with the chosen object: +1 (as in the row) or -1 (reversed), 1 or 2, left or right, the
+        column's or the object's name. "column=value" names the value that chooses the first of the two.
+    form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or the
+        one that the response names, is the odd or the most central one; each becomes two comparisons
+        (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near, or
+        far; "rating" takes the direction from the column's name.
     header, delimiter, encoding, comment: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
@@ -66,7 +71,21 @@ def read_comparisons(
         "9,skip" drops rows with these answers too.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
-    The record's `source` describes the reading. ValueError, with options to type, for two possible readings.
+    Returns
+    -------
+    comparisons: `Comparisons`; `source` describes the reading.
+
+    Raises
+    ------
+    ValueError: two possible readings (it names the options to type), a missing column, invalid or missing answers.
+    FileNotFoundError: no such file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("answers.csv").write_text("anchor,near,far\nOslo,Bonn,Rome\nRome,Bonn,Oslo\n")
+    >>> nk.read_comparisons("answers.csv").indices.tolist()  # rows of objects: Bonn, Oslo, Rome
+    [[1, 0, 2], [2, 0, 1]]
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
     _check.check_instance(missing, "missing", str)

@@ -90,13 +90,33 @@ def count_contradictions(comparisons: Comparisons) -> int:
 def split_comparisons(
     comparisons: Comparisons, test_size: float = 0.2, *, by: str = "rows", random_state: Seed = None
 ) -> tuple[Comparisons, Comparisons]:
-    """Split into (train, test), over the same objects; `test_size` is the share held out.
+    """Split comparisons into training and test part, over the same objects.
 
+    Parameters
+    ----------
+    comparisons: `Comparisons`.
+    test_size: share held out.
     by: "rows" holds out comparisons; "questions" holds out questions with all their answers, because a split by rows
-    would test on training questions that were asked more than once; "objects" holds out objects, and with them every
-    comparison that has one (those of objects that took no part); "annotators" holds out all answers of some annotators.
-    Without repeated questions "questions" is the same split as "rows". Raises ValueError if either part would be empty
-    or the annotators are unknown.
+        would test on training questions that were asked more than once (without repeated questions it is the same
+        split); "objects" holds out objects, and with them every comparison that has one (those of objects that took no
+        part); "annotators" holds out all answers of some annotators.
+    random_state: seed, NumPy generator or RandomState.
+
+    Returns
+    -------
+    train, test: `Comparisons`.
+
+    Raises
+    ------
+    ValueError: an empty part, unknown annotators, an unknown rule.
+    TypeError: what are no `Comparisons`.
+
+    Examples
+    --------
+    >>> answers = nk.data.comparisons_from_vectors(np.eye(5), 50, random_state=0)
+    >>> train, test = nk.data.split_comparisons(answers, 0.2, random_state=0)
+    >>> len(train), len(test)
+    (40, 10)
     """
     _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
@@ -135,9 +155,33 @@ def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Genera
 def comparisons_from_vectors(
     X: ArrayLike, n_comparisons: int, *, quadruplets: bool = False, noise: float = 0.0, random_state: Seed = None
 ) -> Comparisons:
-    """Random comparisons of the rows of X (n, d), answered by their Euclidean distances; `noise` is the share flipped.
+    """Random comparisons of vectors, answered by their Euclidean distances.
 
-    Questions of distinct objects are drawn with replacement (SVRG-SBB section 5.1). n is 3, or 4 for quadruplets.
+    Parameters
+    ----------
+    X: (n, d) vectors, at least as many as objects in a question.
+    n_comparisons: questions of distinct objects, drawn with replacement.
+    quadruplets: ask about four objects in place of three.
+    noise: share of the answers that are flipped.
+    random_state: seed, NumPy generator or RandomState.
+
+    Returns
+    -------
+    comparisons: `Comparisons`, (n_comparisons, 3) or (n_comparisons, 4).
+
+    Raises
+    ------
+    ValueError: too few vectors, NaN, n_comparisons below 1, noise outside 0..1.
+
+    References
+    ----------
+    Ma et al. (2021), section 5.1 (SVRG-SBB), arXiv:1912.00362.
+
+    Examples
+    --------
+    >>> answers = nk.data.comparisons_from_vectors(np.arange(4.0)[:, None], 50, random_state=0)
+    >>> nk.metrics.triplet_error(np.arange(4.0)[:, None], answers) < 0.4  # only ties are violated
+    True
     """
     X = _check.check_vectors(X, min_rows=4 if quadruplets else 3)
     _check.check_integer(n_comparisons, "n_comparisons", low=1)

@@ -183,6 +183,9 @@ class AllPairsLoss:
     L(P, Q) = sum over observed of w_ij l(Y_ij, p_i.q_j) + sum over unobserved of (omega/2) a_i b_j (Yt_ij - p_i.q_j)^2
     + (lambda/2) (sum r_i |p_i|^2 + sum s_j |q_j|^2)
 
+    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
+    gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
+
     Parameters
     ----------
     observed : Interactions or sparse (m, n) matrix; its stored entries are the observed pairs
@@ -198,8 +201,24 @@ class AllPairsLoss:
     Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
     gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
 
-    >>> import numpy as np, scipy.sparse as sp, torch
-    >>> loss = AllPairsLoss(sp.csr_matrix(np.eye(3)), omega=0.5)
+    Attributes
+    ----------
+    shape: (m, n).
+    omega, regularization: as given.
+
+    Raises
+    ------
+    ValueError: a negative omega or regularization, a loss that is not convex, labels or weights that do not fit; by a
+        call P or Q of another shape.
+
+    References
+    ----------
+    Yuan et al. (2021), eqs. 5-8 (ESL), arXiv:2010.13511.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp, torch
+    >>> loss = nk.embedding.AllPairsLoss(sp.csr_matrix(np.eye(3)), omega=0.5)
     >>> P = torch.eye(3, dtype=torch.float64, requires_grad=True)
     >>> round(loss(P, 2 * P).item(), 3)  # (1 - 2)^2 / 2 on the three observed pairs, 0 on the others
     1.5

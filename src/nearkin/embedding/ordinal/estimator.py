@@ -114,12 +114,27 @@ class OrdinalEmbedding(BaseEstimator):
 
     Attributes
     ----------
-    `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
-    `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the best start's run;
-    `comparisons_`, the training data; `rater_reliability_`, rater -> weight, or None. Objects without a comparison are
-    at the origin; `report()` lists them, and groups of objects that no comparison connects.
+    embedding_: (n, p) float32, centred, in principal axes. Objects without a comparison are at the origin; `report()`
+        lists them, and groups of objects that no comparison connects.
+    objects_: (n,) names.
+    n_components_: p.
+    objective_, n_iter_, status_, history_: of the best start's run; records have "step" and "objective".
+    comparisons_: the training data.
+    rater_reliability_: rater -> weight, or None.
+    dimension_curve_: the error by dimension, of n_components="auto".
 
-    >>> import nearkin as nk
+    Raises
+    ------
+    ValueError: by `fit`: fewer than 3 objects, answers that cancel out, an unknown loss or solver, a number out of
+        range; by `predict_proba` a loss without probabilities ("gnmds", "soe").
+
+    References
+    ----------
+    Ma et al. (2021), Fast stochastic ordinal embedding (SVRG-SBB), arXiv:1912.00362; van der Maaten & Weinberger
+    (2012), Stochastic triplet embedding (STE, t-STE).
+
+    Examples
+    --------
     >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
     >>> line = nk.OrdinalEmbedding(n_components=1, random_state=0).fit(answers)
     >>> line.score(answers)

@@ -41,19 +41,43 @@ DEFAULTS = Defaults()
 class ALS(AbstractSolver):
     """`TwoTower(solver=ALS(...))`: one least-squares problem a row, one side at a time; for the default towers.
 
-    max_iter: sweeps over both sides; max_seconds: no sweep begins after this time; patience: sweeps without a new best
-    held-out NDCG@100 before the fit stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns that
-    are solved together to convergence instead, as in iALS++, whose usual 16 are `solver="ials++"`.
-
-    For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
-    convex loss it is one Newton step for each row, with an Armijo search for each side. A row is solved by conjugate
-    gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k) instead of
-    O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score, so it is
-    not undone. With `block_size` the columns are solved in blocks, as in iALS++ (Rendle et al. 2021), to convergence;
-    `block_size` >= k is the textbook's exact ALS.
+    For the squared loss this is ALS for implicit feedback with a warm start; for another convex loss it is one Newton
+    step for each row, with an Armijo search for each side. A row is solved by conjugate gradients in the eigenbasis of
+    the other side's Gramian, where it is diagonal: a product costs O(nnz_i k) instead of O(nnz_i k + k^2), and the
+    exact diagonal preconditions it. The rotation into this basis changes no score, so it is not undone. With
+    `block_size` the columns are solved in blocks, as in iALS++, to convergence; `block_size` >= k is the textbook's
+    exact ALS.
 
     Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
     instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
+
+    Parameters
+    ----------
+    max_iter: sweeps over both sides.
+    max_seconds: no sweep begins after this time.
+    patience: sweeps without a new best held-out NDCG@100 before the fit stops.
+    cg_steps: conjugate-gradient steps a row.
+    block_size: columns that are solved together to convergence instead, as in iALS++, whose usual 16 are
+        `solver="ials++"`.
+
+    Attributes
+    ----------
+    max_iter, max_seconds, patience, cg_steps, block_size: as given.
+
+    Raises
+    ------
+    ValueError: by `TwoTower.fit`: a number below 1, modules of your own, a loss other than `AllPairs`.
+
+    References
+    ----------
+    Hu, Koren & Volinsky (2008), Collaborative filtering for implicit feedback datasets; Rendle et al. (2021), iALS++,
+    arXiv:2110.14044.
+
+    Examples
+    --------
+    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    >>> len(nk.TwoTower(4, loss="all-pairs", solver=nk.embedding.ALS(max_iter=3), random_state=0).fit(pairs).history_)
+    3
     """
 
     max_iter: int | None = 8

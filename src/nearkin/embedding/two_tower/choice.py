@@ -75,7 +75,7 @@ class ValidationRanking(NamedTuple):
     def values(self, P: Tensor, Q: Tensor) -> np.ndarray:
         """NDCG@100 of each user."""
         k, tables = DEFAULTS.depth, (P.cpu().numpy(), Q.cpu().numpy())
-        found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), rows=self.lefts)
+        found = ranking_values(*tables, self.pairs, seen=self.seen, k=k, metrics=("ndcg",), users=self.lefts)
         return found[f"ndcg@{k}"]
 
     def metric(self, P: Tensor, Q: Tensor) -> float:
@@ -302,7 +302,7 @@ class _LossChoice:
     def _measured(self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Fit:
         """Add a short fit to the trial; `cost` is the place of its loss among the finalists."""
         P, Q = (X.numpy() for X in solver.embeddings())
-        found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, rows=self.lefts)
+        found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, users=self.lefts)
         given, usual = loss.get_params(), type(loss)().get_params()
         settings = {name: given[name] for name in given if given[name] != usual[name]}
         name = f"{_named(loss.name, settings)}, {sweeps} sweeps"

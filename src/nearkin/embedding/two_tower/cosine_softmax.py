@@ -180,6 +180,22 @@ class CosineSoftmax(BaseEstimator):
         costs one regression a right
     ridge : of those regressions
     weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
+
+    Attributes
+    ----------
+    temperature, bias_power, imputed: as given; `TwoTower.loss_` holds those chosen.
+
+    Raises
+    ------
+    ValueError: by `TwoTower.fit`: a temperature below 0.03, a bias_power beyond -2..2, imputed outside 0..1, features
+        or towers of your own.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_matrix(nk.data.planted_interactions(60, 40, random_state=0).interactions.matrix())
+    >>> model = nk.TwoTower(8, loss=nk.embedding.CosineSoftmax(temperature=0.3), random_state=0).fit(pairs)
+    >>> model.right_embeddings_.shape
+    (40, 8)
     """
 
     temperature: float = 0.15
@@ -251,6 +267,29 @@ class SphereSweeps(AbstractSolver):
     drawn in each half sweep and shared by all rows, on which the sums over that side are estimated (in the first half
     of the sweeps at most 512); None for all, at a cost of m n. momentum: share of the last step that is kept.
     max_seconds, patience: as in `ALS`.
+
+    Parameters
+    ----------
+    max_iter: sweeps over both sides; the rate falls in their second half.
+    max_seconds, patience: as in `ALS`.
+    n_sampled: rows of the other side, drawn in each half sweep and shared by all rows, on which the sums over that side
+        are estimated (in the first half of the sweeps at most 512); None for all, at a cost of m n.
+    momentum: share of the last step that is kept.
+
+    Attributes
+    ----------
+    max_iter, max_seconds, patience, n_sampled, momentum: as given.
+
+    Raises
+    ------
+    ValueError: by `TwoTower.fit`: n_components of 1 with a bias, a loss other than `CosineSoftmax`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_matrix(nk.data.planted_interactions(60, 40, random_state=0).interactions.matrix())
+    >>> sweeps = nk.embedding.SphereSweeps(max_iter=5)
+    >>> nk.TwoTower(4, loss="cosine-softmax", solver=sweeps, random_state=0).fit(pairs).solver_
+    'sphere'
     """
 
     max_iter: int | None = 30

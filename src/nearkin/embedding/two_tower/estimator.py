@@ -79,14 +79,29 @@ class TwoTower(BaseEstimator):
 
     Attributes
     ----------
-    left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step:
-    `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs), index_ (the trained copy of `index`),
-    exact_embeddings_ (both without an index; solver "joint" trains them first), regularization_, omega_, solver_ (the
-    name of the solver that "auto" chose), loss_ (the loss as an object), trials_ (one record a short fit of loss
-    "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in that of the chosen loss);
-    n_features_in_ is not set, since the input is a table of pairs
+    left_embeddings_, right_embeddings_: (m, k) and (n, k) float32.
+    left_ids_, right_ids_: (m,) and (n,).
+    history_: one record a step: `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs.
+    loss_: the loss as an object.
+    trials_: one record a short fit of loss "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and
+        `why` in that of the chosen loss.
+    solver_: the name of the solver that "auto" chose.
+    regularization_, omega_: lambda, and the weight of unobserved pairs.
+    index_: the trained copy of `index`.
+    exact_embeddings_: both sides without an index; solver "joint" trains them first.
 
-    >>> import nearkin as nk
+    Raises
+    ------
+    ValueError: by `fit`: settings that do not go together, a loss, solver or number out of range, features of other
+        ids; by `recommend` and `similar` an unknown id.
+    TypeError: by `fit`: what are no `Interactions`.
+
+    References
+    ----------
+    Yuan et al. (2021), Efficient optimization methods for extreme similarity learning (ESL), arXiv:2010.13511.
+
+    Examples
+    --------
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
     >>> model = nk.TwoTower(n_components=8, random_state=0).fit(pairs)
     >>> model.left_embeddings_.shape, model.recommend([3], k=5)[0].shape
@@ -253,7 +268,7 @@ class TwoTower(BaseEstimator):
         allowed = None if candidates is None else number_ids(candidates, self.right_ids_, "right")[0]
         scores, numbers = recommend(
             self.left_embeddings_, self.right_embeddings_ if index is None else index, k,
-            seen=self.seen_ if exclude_seen else None, rows=rows, candidates=allowed,
+            seen=self.seen_ if exclude_seen else None, users=rows, candidates=allowed,
         )  # fmt: skip
         return scores, name_ids(numbers, self.right_ids_)
 
@@ -305,7 +320,7 @@ class TwoTower(BaseEstimator):
         own, X = (self.left_ids_, self.left_embeddings_) if left else (self.right_ids_, self.right_embeddings_)
         rows, X = number_ids(ids, own, side)[0], unit_rows(X)
         itself = sp.csr_matrix((np.ones(len(X)), (np.arange(len(X)),) * 2))
-        scores, numbers = recommend(X, X, k, seen=itself, rows=rows)
+        scores, numbers = recommend(X, X, k, seen=itself, users=rows)
         return scores, name_ids(numbers, own)
 
     def score(self, interactions: Interactions, y: object = None, *, k: int = 100) -> float:

@@ -91,10 +91,33 @@ class AbstractSampledLoss(BaseEstimator, ABC):
 class InBatchSoftmax(AbstractSampledLoss):
     """`TwoTower(loss=InBatchSoftmax(...))`: softmax among the items of a batch, with the logQ correction.
 
-    Cross-entropy of p_i.q_j - log f_j, f_j the frequency of j (Yi et al. 2019, logQ); a right that occurs twice in the
-    batch is no negative where it is the positive.
+    Cross-entropy of p_i.q_j - log f_j, f_j the frequency of j; an item that occurs twice in the batch is no negative
+    where it is the positive.
 
+    Parameters
+    ----------
     weighting: importance of a pair by its weight, "log" | "linear" | "none".
+
+    Attributes
+    ----------
+    weighting: as given.
+
+    Raises
+    ------
+    ValueError: by `TwoTower.fit`: an unknown weighting, a solver other than Adam.
+
+    References
+    ----------
+    Yi et al. (2019), Sampling-bias-corrected neural modeling for large corpus item recommendations.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(40, 6))
+    >>> pairs = nk.Interactions.from_pairs(range(40), range(40)).with_features(left=X, right=X)
+    >>> adam = nk.embedding.Adam(max_iter=2, batch_size=20)
+    >>> model = nk.TwoTower(4, loss=nk.embedding.InBatchSoftmax(), solver=adam, random_state=0).fit(pairs)
+    >>> model.left_embeddings_.shape
+    (40, 4)
     """
 
     name: ClassVar[str] = "in-batch-softmax"

@@ -168,7 +168,7 @@ def listed(P: np.ndarray, Q: np.ndarray, depth: int, seen: Interactions) -> sp.c
     """(m, n) scores of each user's first `depth` unseen items, sorted by number; a block of rows at a time."""
     blocks = []
     for first in range(0, len(P), BLOCK):
-        scores, numbers = recommend(P, Q, depth, seen=seen, rows=np.arange(first, min(first + BLOCK, len(P))))
+        scores, numbers = recommend(P, Q, depth, seen=seen, users=np.arange(first, min(first + BLOCK, len(P))))
         rows, places = np.nonzero(numbers >= 0)
         entries = scores[rows, places], (rows, numbers[rows, places])
         blocks.append(sp.csr_matrix(entries, (len(scores), len(Q))))

@@ -92,6 +92,25 @@ class AllPairs(BaseEstimator):
     left_costs, right_costs : a (m,) and b (n,), such as inverse propensities; default 1, and 0 for entities with
         features but without a pair, whose missing pairs are no evidence
     prior : (Pt (m, k'), Qt (n, k')) or a number that imputes the unobserved labels; default 0
+
+    Attributes
+    ----------
+    omega, pair_loss, weighting, labels: as given; `TwoTower.loss_` holds them as they were chosen.
+
+    Raises
+    ------
+    ValueError: by `TwoTower.fit`: a number out of range, an unknown name, weights that are all 0.
+
+    References
+    ----------
+    Yuan et al. (2021), eqs. 5-8 (ESL), arXiv:2010.13511.
+
+    Examples
+    --------
+    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    >>> model = nk.TwoTower(4, loss=nk.embedding.AllPairs(omega=0.1, weight_power=0.25), random_state=0).fit(pairs)
+    >>> model.loss_.omega
+    0.1
     """
 
     omega: float | str = "auto"

@@ -229,6 +229,16 @@ class IndexingLayer(nn.Module):
     `ProductQuantizer`'s learner; then they "train". The distortion is 0 until the start. In `eval()` nothing is
     trained, and vectors get the same codes as by `codes` and in the exported index.
 
+    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
+    autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
+    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, vectors
+    are checked for NaN in every hundredth batch.
+
+    Under `DistributedDataParallel` all processes must call it with the same number of batches: vectors are collected
+    from all of them, rank 0 trains the start, and averages include the vectors of all, so that all hold the same layer
+    bit for bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is
+    wrapped.
+
     Parameters
     ----------
     d: width of the vectors; n_subspaces must divide it.
@@ -249,20 +259,23 @@ class IndexingLayer(nn.Module):
 
     Attributes
     ----------
-    `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
+    phase: "pass", "collect" or "train".
+    codebooks: (M, K, d/M), in the rotated space.
+    rotation_matrix: (d, d), without a graph.
 
-    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: only the towers are compiled. Under
-    autocast it computes in float32. On a device a training step synchronizes only to update R: never with "frozen" and
-    "cayley"; "exact" is computed on the host, and "givens-random" is the cheapest selection of pairs. There, vectors
-    are checked for NaN in every hundredth batch.
+    Raises
+    ------
+    ValueError: n_subspaces that does not divide d, an unknown option; by `forward` another width, NaN or infinity; by
+        `export` and `codes` before the start.
 
-    Under `DistributedDataParallel` all processes must call it with the same number of batches: vectors are collected
-    from all of them, rank 0 trains the start, and averages include the vectors of all, so that all hold the same layer
-    bit for bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is
-    wrapped.
+    References
+    ----------
+    Jiang et al. (2022), eq. 1 and Algorithm 2 (GCD), arXiv:2203.05082.
 
+    Examples
+    --------
     >>> import torch
-    >>> layer = IndexingLayer(8, n_subspaces=2, n_centroids=4, buffer_size=64)
+    >>> layer = nk.quantization.IndexingLayer(8, n_subspaces=2, n_centroids=4, buffer_size=64)
     >>> quantized, distortion = layer(torch.randn(64, 8, generator=torch.Generator().manual_seed(0)))
     >>> layer.phase, quantized.shape
     ('train', torch.Size([64, 8]))
@@ -532,6 +545,24 @@ def optimizers(
 
     Step all of them after `backward`. If a single optimizer is needed, as in Lightning, type
     `nk.orthogonal.MixedOptimizer(*optimizers(layer, parameters))`.
+
+    Parameters
+    ----------
+    layer: an `IndexingLayer`.
+    parameters: those of the towers.
+    lr: Adam's learning rate.
+    rotation_lr: that of the rotation, None for the layer's.
+
+    Returns
+    -------
+    optimizers: [Adam, GivensDescent], or [Adam].
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer, tower = nk.quantization.IndexingLayer(8, 2, 4), torch.nn.Linear(4, 8)
+    >>> [type(one).__name__ for one in nk.quantization.optimizers(layer, tower.parameters())]
+    ['Adam', 'GivensDescent']
     """
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
     turning = layer.rotation_optimizer(rotation_lr)
