@@ -127,9 +127,9 @@ def sparse_ease(
 
     Examples
     --------
-    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
     >>> nk.embedding.sparse_ease(pairs, k=5)[1].shape
-    (60, 5)
+    (40, 5)
     """
     _check_arguments(interactions, exclude_seen)
     pairs, order = _shuffled(interactions, random_state)

@@ -137,8 +137,7 @@ class OnE(AbstractEncoder):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 32))
-    >>> y = np.arange(200) % 4  # classes choose the scale
-    >>> nk.OnE(16, max_iter=5, random_state=0).fit(X, y).encode(X).shape
+    >>> nk.OnE(16, max_iter=5, random_state=0).fit(X).encode(X).shape  # fit(X, y) chooses the scale by labels
     (200, 2)
     """
 

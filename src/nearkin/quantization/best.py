@@ -207,10 +207,10 @@ def best(
 
     Examples
     --------
-    >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
-    >>> found = nk.quantization.best(X, 4, random_state=0)
-    >>> found.quantizer.encode(X).shape
-    (800, 4)
+    >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    >>> found = nk.quantization.best(X, 2, random_state=0)
+    >>> found.quantizer.decode(found.quantizer.encode(X)).shape, max(one["bytes"] for one in found.trials)
+    ((300, 8), 2)
     """
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
     given, X = X, check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)

@@ -198,7 +198,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(600, 8)) * np.arange(1, 9)
-    >>> turned = nk.Rotation("sign", random_state=0).fit(X).transform(X)
+    >>> turned = nk.Rotation("int8", max_iter=2, random_state=0).fit(X).transform(X)
     >>> bool(np.allclose(np.linalg.norm(turned[0] - turned[1]), np.linalg.norm(X[0] - X[1]), rtol=1e-5))
     True
     """

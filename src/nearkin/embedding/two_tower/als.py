@@ -75,8 +75,9 @@ class ALS(AbstractSolver):
 
     Examples
     --------
-    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
-    >>> len(nk.TwoTower(4, loss="all-pairs", solver=nk.embedding.ALS(max_iter=3), random_state=0).fit(pairs).history_)
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> model = nk.TwoTower(4, loss="all-pairs", solver=nk.embedding.ALS(max_iter=3), regularization=0.1).fit(pairs)
+    >>> len(model.history_)
     3
     """
 

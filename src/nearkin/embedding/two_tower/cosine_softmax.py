@@ -192,8 +192,10 @@ class CosineSoftmax(BaseEstimator):
 
     Examples
     --------
-    >>> pairs = nk.Interactions.from_matrix(nk.data.planted_interactions(60, 40, random_state=0).interactions.matrix())
-    >>> model = nk.TwoTower(8, loss=nk.embedding.CosineSoftmax(temperature=0.3), random_state=0).fit(pairs)
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> sweeps = nk.embedding.SphereSweeps(max_iter=5)
+    >>> loss = nk.embedding.CosineSoftmax(temperature=0.3)
+    >>> model = nk.TwoTower(8, loss=loss, solver=sweeps, random_state=0).fit(pairs)
     >>> model.right_embeddings_.shape
     (40, 8)
     """
@@ -286,7 +288,7 @@ class SphereSweeps(AbstractSolver):
 
     Examples
     --------
-    >>> pairs = nk.Interactions.from_matrix(nk.data.planted_interactions(60, 40, random_state=0).interactions.matrix())
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
     >>> sweeps = nk.embedding.SphereSweeps(max_iter=5)
     >>> nk.TwoTower(4, loss="cosine-softmax", solver=sweeps, random_state=0).fit(pairs).solver_
     'sphere'

@@ -102,10 +102,10 @@ class TwoTower(BaseEstimator):
 
     Examples
     --------
-    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
-    >>> model = nk.TwoTower(n_components=8, random_state=0).fit(pairs)
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> model = nk.TwoTower(8, loss="all-pairs", regularization=0.1, random_state=0).fit(pairs)
     >>> model.left_embeddings_.shape, model.recommend([3], k=5)[0].shape
-    ((60, 8), (1, 5))
+    ((40, 8), (1, 5))
     """
 
     n_components: int = 64

@@ -107,8 +107,8 @@ class AllPairs(BaseEstimator):
 
     Examples
     --------
-    >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
-    >>> model = nk.TwoTower(4, loss=nk.embedding.AllPairs(omega=0.1, weight_power=0.25), random_state=0).fit(pairs)
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> model = nk.TwoTower(4, loss=nk.embedding.AllPairs(omega=0.1), regularization=0.1).fit(pairs)
     >>> model.loss_.omega
     0.1
     """
