@@ -91,8 +91,8 @@ def explore(
 
     Prints a link to a page on this computer. Click a point, or search it by id or text: the page lists its exact
     neighbours and those that the codes find, as in `nearkin search`, and marks lost and new ones; a slider adds
-    rescoring. The map is coloured by any column, error, list, or neighbours lost; a box or a line selects items to
-    save. Stop with Ctrl-C.
+    rescoring. The map is coloured by any column, error, list, or neighbours lost; filters by columns, a box or a line
+    select items to save as CSV. Stop with Ctrl-C.
 
     Examples:
 

@@ -13,10 +13,12 @@ const RAMP = [[59, 111, 212], [31, 158, 140], [214, 164, 36], [209, 56, 31]];  /
 const UNKNOWN = "#8a93a3";
 const GLYPHS = { kept: "●", lost: "▲", gained: "■", unknown: "○" };
 const GRID = 60;  // pictures of a selection
-const SHOWN = 20;  // categories with a colour; the others share one
+const LINES = 100;  // of its table
+const BARS = 30;  // of a histogram
 let about = null, rows = new Int32Array(0), pointOf = new Map(), current = null, drawn = {};
 let values = new Float32Array(0), names = null;  // of the colour's column: numbers, or places in the names of categories
-let only = new Set(), wanted = new Set(), picked = null;  // categories shown; those that get a colour; points selected
+let wanted = new Set(), picked = null;  // categories that get a colour; points selected by a box or a line
+const facets = new Map();  // filters by the names of their columns
 const texts = new Map(), things = new Map();              // columns and rows that were read
 
 const map = new PointMap($("map"), { choose: (point) => choose(rows[point]), hover, select: (points) => pick(points), moved: later(remember, 250) });
@@ -75,7 +77,6 @@ async function read(name) {  // the texts of a table's column
   return texts.get(name);
 }
 
-const isMissing = (text) => ["", "nan", "None", "NaT", "<NA>"].includes(text);
 const numeric = async (name) => new Float32Array(await source.column(name));
 
 async function load(column) {  // sets `values` and `names`
@@ -87,14 +88,9 @@ async function load(column) {  // sets `values` and `names`
     return;
   }
   if (!column.name.startsWith("column:")) { values = await numeric(column.name); return; }
-  const known = await read(column.title), counts = new Map();
-  for (const text of known) counts.set(text, (counts.get(text) ?? 0) + 1);
-  const given = [...counts.keys()].filter((text) => !isMissing(text));
-  if (column.title !== "label" && given.length > SHOWN && given.every((text) => Number.isFinite(Number(text)))) {
-    values = Float32Array.from(known, (text) => (isMissing(text) ? NaN : Number(text)));
-    return;
-  }
-  const frequent = [...counts].sort((one, other) => other[1] - one[1]).map(([text]) => text);
+  const known = await read(column.title), given = column.title === "label" ? null : numbers(known);
+  if (given) { values = Float32Array.from(given); return; }
+  const frequent = [...tally(known).keys()];
   const most = SHOWN - (frequent.length > SHOWN), asked = frequent.filter((text) => wanted.has(text)).slice(0, most);
   const common = [...asked, ...frequent.filter((text) => !wanted.has(text)).slice(0, most - asked.length)]
     .sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
@@ -107,19 +103,25 @@ async function load(column) {  // sets `values` and `names`
 function hue(scheme, i) { return names.others.length && i === names.length - 1 ? UNKNOWN : scheme[i] ?? UNKNOWN; }
 
 function categories(scheme) {
+  const chosen = facets.get($("colour").value)?.chosen, kept = new Array(names.length).fill(0);
+  values.forEach((place, i) => { kept[place] += Number(!map.faded?.[i]); });
   const keys = names.map((name, i) => {
+    const texts = i === names.length - 1 && names.others.length ? names.others : [name];
     const swatch = element("i", { className: "swatch" });
     swatch.style.background = hue(scheme, i);
-    const key = element("button", { type: "button", title: name, dir: "auto" }, swatch, element("span", { textContent: name || "(none)" }));
-    key.setAttribute("aria-pressed", only.has(i));
-    key.addEventListener("click", () => { only.delete(i) || only.add(i); legend(); fade(); });
+    const key = element("button", { type: "button", title: name, dir: "auto" }, swatch, element("span", { textContent: name || "(none)" }), element("span", { className: "faint", textContent: `\u00a0${count(kept[i])}` }));
+    key.setAttribute("aria-pressed", Boolean(chosen?.has(texts[0])));
+    key.addEventListener("click", () => guarded(async () => {
+      toggle(await opened($("colour").value), texts);
+      $("legend").querySelectorAll("button")[i].focus();
+    }));
     return key;
   });
   if (!names.others.length) return keys;
   const more = element("select", { title: "Give another category a colour" }, element("option", { value: "", textContent: "colour another ..." }),
     ...names.others.slice(0, 500).map((text) => element("option", { value: text, textContent: text || "(none)" })));
   more.setAttribute("aria-label", "Give another category a colour");
-  more.addEventListener("change", () => { wanted.add(more.value); only.clear(); guarded(recolour); });
+  more.addEventListener("change", () => { wanted.add(more.value); guarded(recolour); });
   return [...keys, more];
 }
 
@@ -144,6 +146,7 @@ function legend() {
     if (values.some(Number.isNaN)) made.push(element("span", {}, column.name.startsWith("column:") ? "grey: missing" : "grey: not measured yet"));
   }
   $("legend").replaceChildren(...made);
+  [map.halo, map.line] = ["card", "ink"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`));
   map.colours = colour;
   map.groups = names && { names: names.others.length ? names.slice(0, -1) : names, of: values };
   map.draw();
@@ -151,20 +154,131 @@ function legend() {
 
 async function recolour() {
   await load(colours().find((one) => one.name === $("colour").value));
-  legend();
   fade();
 }
 
-function fade() {  // rows outside of the selection and of the legend's categories
-  const isPicked = picked && new Set(picked);
-  map.faded = isPicked || only.size
-    ? Uint8Array.from(rows, (_, i) => Number((isPicked && !isPicked.has(i)) || (only.size && !only.has(values[i])))) : null;
+function fade() {  // rows outside of the selection and of any filter: map, histograms, legend, pictures and table follow
+  const masks = [...facets.values()].map((facet) => outside(facet)), several = [...facets.values()].some(isActive);
+  if (picked) { const out = new Uint8Array(rows.length).fill(1); for (const point of picked) out[point] = 0; masks.push(out); }
+  const out = combined(masks, rows.length);
+  map.faded = picked || several ? out : null;
   map.faint = pixel(...hex(dark.matches ? "#3a4250" : "#dfe3ea"));
-  const left = map.faded ? map.faded.reduce((sum, out) => sum + 1 - out, 0) : rows.length;
+  let left = 0;
+  for (const one of out) left += Number(!one);
   $("picked").hidden = !map.faded;
   $("how-many").textContent = `${count(left)} of ${count(rows.length)} vectors`;
-  map.draw();
+  [...facets.values()].forEach((facet, i) => facet.show(out.map((sum, row) => sum - masks[i][row])));  // what others keep
+  legend();
   guarded(gallery);
+  guarded(tabulate);
+}
+
+// ---- filters --------------------------------------------------------------------------------------------------------
+
+async function opened(name) {  // the facet of a column, a new one if there is none
+  if (facets.has(name)) return facets.get(name);
+  const column = colours().find((one) => one.name === name), isText = name.startsWith("column:");
+  const texts = isText ? await read(column.title) : null, measured = isText ? numbers(texts) : await numeric(name);
+  const facet = { column, texts, values: measured, version: column.version, chosen: new Set(), low: null, high: null };
+  const close = element("button", { type: "button", textContent: "×", ariaLabel: `Remove the filter by ${column.title}` });
+  close.addEventListener("click", () => { facets.delete(name); facet.box.remove(); fade(); $("facet").focus(); });
+  facet.box = element("fieldset", { className: "facet" }, element("legend", {}, element("span", { textContent: column.title, title: column.title, dir: "auto" }), close));
+  (measured ? histogram : options)(facet);
+  facets.set(name, facet);
+  $("facets").append(facet.box);
+  return facet;
+}
+
+function toggle(facet, texts) {
+  const has = facet.chosen.has(texts[0]);
+  for (const text of texts) facet.chosen[has ? "delete" : "add"](text);
+  fade();
+}
+
+function options(facet) {  // a button for each category, with how many of its rows the other filters keep
+  const made = [...tally(facet.texts).keys()].slice(0, 200).map((text) => {
+    const button = element("button", { type: "button", dir: "auto", title: text }, element("span", { textContent: text || "(none)" }), element("span", { className: "faint" }));
+    button.addEventListener("click", () => toggle(facet, [text]));
+    return [text, button];
+  });
+  facet.box.append(element("div", { className: "options" }, ...made.map(([, button]) => button)));
+  facet.show = (out) => {
+    const counts = tally(facet.texts, out);
+    for (const [text, button] of made) {
+      button.lastChild.textContent = count(counts.get(text)[1]);
+      button.setAttribute("aria-pressed", facet.chosen.has(text));
+    }
+  };
+}
+
+function histogram(facet) {  // drag across it, or type the ends of the range
+  const known = range(facet.values), { ends, count: n, whole } = parts(facet.values, known, BARS), [low, high] = ends;
+  const svg = (name, attributes) => { const made = document.createElementNS($("svg").content.firstElementChild.namespaceURI, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); return made; };
+  const picture = svg("svg", { viewBox: `0 0 ${n} 20`, preserveAspectRatio: "none", "aria-hidden": "true" }), explained = svg("title", {});
+  explained.textContent = "Grey: all vectors; coloured: those that the filters keep, drawn to their own largest bar. Drag to choose a range.";
+  const drawn = ["all", "kept"].map((name) => Array.from({ length: n }, (_, i) => svg("rect", { x: i + 0.05, width: 0.9, class: name })));
+  const span = svg("rect", { y: 0, height: 20, class: "span" });
+  picture.append(explained, span, ...drawn.flat());
+  const told = (value) => String(whole ? value : Number(value.toPrecision(4)));
+  const inputs = ["low", "high"].map((end, i) => {
+    const input = element("input", { inputMode: "decimal", autocomplete: "off", placeholder: told(known[i]), ariaLabel: `${facet.column.title}, ${i ? "to" : "from"}` });
+    input.addEventListener("change", () => {
+      facet[end] = input.value.trim() && Number.isFinite(Number(input.value)) ? Number(input.value) : null;
+      fade();
+    });
+    return input;
+  });
+  let from = null;
+  const share = (event) => event.offsetX / picture.clientWidth, value = (at) => (whole ? Math.floor : Number)(low + (high - low) * at);
+  picture.addEventListener("pointerdown", (event) => { picture.setPointerCapture(event.pointerId); from = share(event); });
+  picture.addEventListener("pointermove", (event) => {
+    if (from === null) return;
+    const [left, right] = [from, share(event)].sort((one, other) => one - other);
+    [facet.low, facet.high] = [left <= 0.01 ? null : value(left), right >= 0.99 ? null : value(right)];  // open at an edge
+    soon();
+  });
+  picture.addEventListener("pointerup", () => { from = null; });
+  facet.box.append(picture, element("div", { className: "ends" }, inputs[0], "to", inputs[1]));
+  facet.show = (out) => {
+    const own = outside(facet), heights = bars(facet.values, ends, n, out.map((others, i) => others + own[i]));
+    const at = (end, otherwise) => (end === null ? otherwise : Math.min(n, Math.max(0, n * (end - low) / ((high - low) || 1))));
+    const [x, right] = [at(facet.low, 0), at(facet.high === null ? null : facet.high + Number(Boolean(whole)), n)];
+    span.setAttribute("x", x);
+    span.setAttribute("width", isActive(facet) ? Math.max(0, right - x) : 0);
+    ["all", "kept"].forEach((name, kind) => {
+      const most = Math.max(1, ...heights[name]);
+      drawn[kind].forEach((rect, i) => {
+        rect.setAttribute("y", 20 - 20 * heights[name][i] / most);
+        rect.setAttribute("height", 20 * heights[name][i] / most);
+      });
+    });
+    inputs.forEach((input, i) => { const end = facet[i ? "high" : "low"]; input.value = end === null ? "" : told(end); });
+  };
+}
+
+let waiting = false;
+function soon() {  // once for each frame, however often the mouse moves
+  if (!waiting) requestAnimationFrame(() => { waiting = false; fade(); });
+  waiting = true;
+}
+
+function reset() {
+  for (const facet of facets.values()) facet.box.remove();
+  facets.clear();
+  picked = null;
+  fade();
+}
+
+async function tabulate() {  // the first selected rows with the table's columns
+  if (!$("table-part").open || !about) return;
+  const shown = selected().slice(0, LINES), columns = ["id", ...about.columns], cells = await Promise.all(columns.map(read));
+  $("heads").replaceChildren(...columns.map((name) => element("th", { scope: "col", textContent: name, dir: "auto" })));
+  $("lines").replaceChildren(...shown.map((i) => {
+    const link = element("button", { type: "button", textContent: cells[0][i] });
+    link.addEventListener("click", () => choose(rows[i]));
+    return element("tr", {}, element("td", { dir: "auto" }, link), ...cells.slice(1).map((column) => element("td", { textContent: column[i], dir: "auto" })));
+  }));
 }
 
 async function gallery() {  // pictures of the first selected vectors
@@ -182,9 +296,7 @@ const selected = () => [...rows.keys()].filter((i) => !map.faded?.[i]);
 async function exported(asked) {  // the selected rows as CSV
   const columns = await Promise.all(asked.map(async (column) => (
     column.name === "id" || column.name.startsWith("column:") ? read(column.title) : numeric(column.name))));
-  const cell = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-  return [asked.map((column) => cell(column.title)), ...selected().map((i) => columns.map((column) => cell(column[i])))]
-    .map((cells) => `${cells.join(",")}\r\n`).join("");
+  return csv([asked.map((column) => column.title), ...selected().map((i) => columns.map((column) => column[i]))]);
 }
 
 async function download(name, asked) {
@@ -210,7 +322,7 @@ async function redraw() {
   }
   const state = colour ? `${colour.name} ${colour.version} ${dark.matches}` : "";
   if (drawn.colour !== state) {
-    if (drawn.named !== colour?.name) { only.clear(); wanted.clear(); }
+    if (drawn.named !== colour?.name) wanted.clear();
     drawn.named = colour?.name;
     await recolour();
     drawn.colour = state;
@@ -248,7 +360,6 @@ function kind(answer, row, found) {  // without exact neighbours nobody knows wh
 function mark(answer, found) {
   const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`);
   const marked = [...new Set([...(answer.exact ?? []), ...found])].map((row) => [row, kind(answer, row, found)]);
-  [map.halo, map.line] = [colour("card"), colour("ink")];
   map.marks = [...marked.map(([row, what]) => [row, colour(what), what, 7]), [answer.row, colour("ink"), "row", 11]]
     .filter(([row]) => pointOf.has(row)).map(([row, ...rest]) => [pointOf.get(row), ...rest]);
   map.draw();
@@ -383,7 +494,9 @@ for (const button of document.querySelectorAll("#modes button")) button.addEvent
 const ID = { name: "id", title: "id" };
 $("csv").addEventListener("click", () => guarded(() => download("vectors.csv", [ID, ...colours().filter((column) => column.name !== "more")])));
 $("ids").addEventListener("click", () => guarded(() => download("ids.csv", [ID])));
-$("clear").addEventListener("click", () => { only.clear(); legend(); pick(null); });
+$("clear").addEventListener("click", reset);
+$("facet").addEventListener("change", () => guarded(async () => { await opened($("facet").value); $("facet").value = ""; fade(); }));
+$("table-part").addEventListener("toggle", () => guarded(tabulate));
 $("worst-part").addEventListener("toggle", () => guarded(worst));
 dark.addEventListener("change", () => { guarded(redraw); fade(); if (current) show(); });
 
@@ -418,6 +531,13 @@ async function refresh() {
   about = await source.about();
   fill($("layout"), about.layouts);
   fill($("colour"), colours(), "column:label");
+  $("facet").replaceChildren(element("option", { value: "", textContent: "a column ..." }), ...colours().filter((one) => one.name !== "more")
+    .map((column) => element("option", { value: column.name, textContent: column.title })));
+  $("facet").parentElement.hidden = !colours().length;
+  for (const [name, facet] of facets) {  // what is still being measured
+    const now = colours().find((one) => one.name === name);
+    if (now.version !== facet.version) [facet.values, facet.version] = [await numeric(name), now.version];
+  }
   summary();
   await redraw();
   await worst();

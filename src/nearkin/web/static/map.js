@@ -223,20 +223,24 @@ class PointMap {
     }
   }
 
-  name(context, ratio) {  // each group's name at the medians of its points
-    if (!this.named || this.groups !== this.named.groups || this.places !== this.named.places) {
-      const of = (this.groups?.names ?? []).map(() => [[], []]);
-      if (of.length) this.groups.of.forEach((group, i) => [0, 1].forEach((axis) => of[group]?.[axis].push(this.places[2 * i + axis])));
-      const middle = (values) => values.sort((one, other) => one - other)[values.length >> 1];
-      this.named = { groups: this.groups, places: this.places, middles: of.map(([x, y]) => (x.length ? [middle(x), middle(y)] : null)) };
+  name(context, ratio) {  // each group's name at the medians of its points, of those that are not faded, where there is room
+    const of = [this.groups, this.places, this.faded];
+    if (!this.named || of.some((one, i) => one !== this.named.of[i])) {
+      const points = (this.groups?.names ?? []).map(() => []), middle = (at) => at.sort()[at.length >> 1];
+      if (points.length) this.groups.of.forEach((group, i) => { if (!this.faded?.[i]) points[group]?.push(i); });
+      this.named = { of, groups: points.map((some, group) => ({ group, size: some.length,
+        at: [0, 1].map((axis) => middle(Float32Array.from(some, (i) => this.places[2 * i + axis]))) }))
+        .filter((one) => one.size).sort((one, other) => other.size - one.size) };
     }
     Object.assign(context, { font: `600 ${13 * ratio}px system-ui, sans-serif`, textAlign: "center", lineWidth: 4 * ratio, strokeStyle: this.halo, fillStyle: this.line, lineJoin: "round" });
-    const s = this.scale();
-    this.named.middles.forEach((at, i) => {
-      if (!at) return;
+    const s = this.scale(), taken = [];
+    for (const { group, at } of this.named.groups) {
       const x = (this.canvas.clientWidth / 2 + (at[0] - this.view.x) * s) * ratio, y = (this.canvas.clientHeight / 2 - (at[1] - this.view.y) * s) * ratio;
-      for (const write of ["strokeText", "fillText"]) context[write](this.groups.names[i].slice(0, 24), x, y);
-    });
+      const text = this.groups.names[group].slice(0, 24), half = context.measureText(text).width / 2 + 3 * ratio, high = 9 * ratio;
+      if (taken.some(([left, top, wide]) => Math.abs(left - x) < wide + half && Math.abs(top - y) < 2 * high)) continue;
+      taken.push([x, y, half]);
+      for (const write of ["strokeText", "fillText"]) context[write](text, x, y);
+    }
   }
 
   shade(pixels, disc, left, top, s, w, h, reach) {  // many points: the mean of their colours, and how many lie on a pixel
