@@ -61,5 +61,4 @@ if TYPE_CHECKING:
     from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
-__all__ += ["__version__"]
+lazily(__name__, __file__, "__version__")

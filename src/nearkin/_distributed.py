@@ -46,7 +46,8 @@ class Group:
     """A group of this process alone, the default outside `join_processes`; all that ranks exchange goes through
     `all_reduce`."""
 
-    rank, size = 0, 1
+    rank: int = 0
+    size: int = 1
 
     def all_reduce(self, *arrays: np.ndarray) -> None:
         """Replace each array, of the same shape on all ranks, by the sum over the ranks."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 import faiss
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors, warn_of_names
@@ -97,7 +96,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         warn_of_names(self, X)
         return self.encode(X)
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers whatever goes in
         return tags

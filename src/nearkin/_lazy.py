@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import Any
 _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
-def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of `package`: the names that its `file` imports under `TYPE_CHECKING`.
+def lazily(package: str, file: str, *more: str) -> None:
+    """Give `package` a `__getattr__`, `__dir__` and `__all__` of the names that its `file` imports under
+    `TYPE_CHECKING`, and `more`.
 
     Type checkers read these lines too, so a public name is written once. A module of the package is an attribute,
     as it would be if it were loaded.
     """
     homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}
-    public = sorted(homes)
+    public = [*sorted(homes), *more]
 
     def get(name: str) -> Any:
         if name in homes and homes[name] != package:
@@ -30,4 +30,4 @@ def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         setattr(sys.modules[package], name, value)  # found once, then an ordinary attribute
         return value
 
-    return get, lambda: public, public
+    vars(sys.modules[package]).update(__getattr__=get, __dir__=lambda: public, __all__=public)

@@ -50,8 +50,8 @@ class RowMean(AbstractSums):
     """
 
     def __init__(self, *shape: int) -> None:
-        self.count = np.zeros(1)
-        self.total = np.zeros(shape)
+        self.count: np.ndarray = np.zeros(1)
+        self.total: np.ndarray = np.zeros(shape)
 
     def totals(self) -> list[np.ndarray]:
         return [self.count, self.total]
@@ -89,8 +89,8 @@ class CellSums(AbstractSums):
     """
 
     def __init__(self, n_partitions: int, n_cells: int, d: int) -> None:
-        self.sums = np.zeros((n_partitions, n_cells, d))
-        self.counts = np.zeros((n_partitions, n_cells))
+        self.sums: np.ndarray = np.zeros((n_partitions, n_cells, d))
+        self.counts: np.ndarray = np.zeros((n_partitions, n_cells))
 
     def totals(self) -> list[np.ndarray]:
         return [self.sums, self.counts]

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -28,7 +28,7 @@ from nearkin.cli.search import recommend, search, similar
 if TYPE_CHECKING:
     from typer._click.core import Parameter  # typer's own copy of click
 
-PANELS = {  # of the list of commands
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {  # of the list of commands
     "Make": (demo, ask, embed, train, sweep, compress),
     "Search": (search, recommend, similar),
     "Evaluate": (evaluate, report, explore),
@@ -163,7 +163,7 @@ def _one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="nearkin",
     cls=CommandGroup,
     rich_markup_mode="markdown",
@@ -245,9 +245,9 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for panel, members in PANELS.items():
-    for command in members:
-        app.command(cls=_Command, rich_help_panel=panel)(described(command))
+for _panel, _members in PANELS.items():
+    for _command in _members:
+        app.command(cls=_Command, rich_help_panel=_panel)(described(_command))
 
 
 def main() -> None:

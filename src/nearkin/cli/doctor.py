@@ -15,7 +15,7 @@ from nearkin.cli.screen import NEGATIVE, Screen, pairs, table, threads_used
 
 FAILED = "cannot be loaded"
 LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "faiss", "torch", "matplotlib")
-EXTRAS = {  # extra -> (its modules, what needs them)
+EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {  # extra -> (its modules, what needs them)
     "excel": (("openpyxl",), "tables in .xlsx files"),
     "hdf5": (("h5py",), "vectors in .h5 files"),
     "web": (("PIL", "starlette", "uvicorn"), "explore, ask"),
@@ -86,7 +86,7 @@ def _numpy_level() -> str:
     return " ".join([*found["baseline"], *found["found"]])
 
 
-SIMD = {
+SIMD: dict[str, Callable[[], str]] = {
     "numpy": _numpy_level,
     "faiss": lambda: import_module("faiss").SIMDConfig.get_level_name(),
     "torch": lambda: import_module("torch").backends.cpu.get_cpu_capability(),

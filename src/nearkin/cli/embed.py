@@ -14,12 +14,15 @@ from nearkin.cli.export import about_ids
 from nearkin.cli.options import Column, File, Missing, OutFolder, Overwrite, Read, Seed, Split
 from nearkin.cli.screen import Screen, pairs, ranking_table, read_line, seconds_in_words, table
 
-VALUES = {  # of options, whatever the table holds
+VALUES: dict[str, tuple[str, ...]] = {  # of options, whatever the table holds
     "raters": ("equal", "estimated", "turn", "drop"),
     "duplicates": ("sum", "last", "max"),
     "form": ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity"),
 }
-READ = {"pairs": ("weight", "min_weight", "duplicates", "timestamp"), "comparisons": ("anchor", "near", "far")}
+READ: dict[str, tuple[str, ...]] = {
+    "pairs": ("weight", "min_weight", "duplicates", "timestamp"),
+    "comparisons": ("anchor", "near", "far"),
+}
 READ["comparisons"] += ("response", "form")
 
 

@@ -72,7 +72,8 @@ class Screen:
     """Console of one command; with `as_json` stdout holds the record alone. `threads` are those it was limited to."""
 
     def __init__(self, as_json: bool = False, threads: int | None = None) -> None:
-        self.as_json, self.threads = as_json, threads
+        self.as_json: bool = as_json
+        self.threads: int | None = threads
         self._is_peer = current().rank > 0  # of several processes only the first one prints
         self._silent = self._is_peer or LOG.quiet
         cut = sys.stdout.isatty() or "COLUMNS" in os.environ  # a pipe has no width: nothing is cut there

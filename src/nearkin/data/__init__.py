@@ -34,4 +34,4 @@ if TYPE_CHECKING:
     from nearkin.data.vectors import open_vectors as open_vectors
     from nearkin.data.vectors import read_vectors as read_vectors
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

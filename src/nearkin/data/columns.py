@@ -189,7 +189,7 @@ _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' ge
 
 
 def read_features(
-    path: str | PathLike, id_column: str | None = None, **text: Unpack[TextWords]
+    path: StrPath, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str]]:
     r"""Read features of ids from a .csv, .tsv, .parquet or .npz table, or a sparse matrix of `scipy.sparse.save_npz`.
 
@@ -226,7 +226,7 @@ def read_features(
 
 
 def described_features(
-    path: str | PathLike, id_column: str | None = None, **text: Unpack[TextWords]
+    path: StrPath, id_column: str | None = None, **text: Unpack[TextWords]
 ) -> tuple[np.ndarray, Features, list[str], str]:
     """As `read_features`, and in words which columns are numbers and which categories, and what is missing."""
     table = read_table(path, **text)

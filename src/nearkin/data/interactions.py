@@ -1,13 +1,12 @@
 """Tables of observed pairs, read into `Interactions`."""
 
 from dataclasses import replace
-from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
-from nearkin._fields import FileOrFrame, counted
+from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._types import Seed
 from nearkin.data.column import Column, list_cells, spread_column
 from nearkin.data.columns import described_features
@@ -35,8 +34,8 @@ def read_interactions(
     min_weight: float | None = None,
     duplicates: str = "sum",
     missing: str = "raise",
-    left_features: str | PathLike | None = None,
-    right_features: str | PathLike | None = None,
+    left_features: StrPath | None = None,
+    right_features: StrPath | None = None,
 ) -> Interactions:
     r"""Read observed pairs from a table (see `nearkin.data.read_table`) or a DataFrame, with one row a pair.
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
+PAIRS: dict[str, tuple[str, ...]] = {  # role -> names of columns that mean it, as `normal` leaves them
     "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
     "right": (
         *("right", "item", "movie", "product", "document", "doc", "label", "artist", "book", "song", "track"),
@@ -14,7 +14,7 @@ PAIRS = {  # role -> names of columns that mean it, as `normal` leaves them
     "timestamp": ("timestamp", "time", "unixtime", "datetime", "date"),
     "split": ("split", "fold"),
 }
-COMPARISONS = {
+COMPARISONS: dict[str, tuple[str, ...]] = {
     "anchor": ("anchor", "ref", "reference", "head", "standard", "probe", "target", "i"),
     "near": ("near", "nearer", "nearest", "close", "closer", "closest", "winner", "similar", "positive", "pos", "j"),
     "far": ("far", "farther", "further", "farthest", "loser", "dissimilar", "negative", "neg", "k"),

@@ -195,7 +195,7 @@ _WIDE = 12  # columns: long tables have fewer
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
 
 
-DECIDE = {  # options of the readers that tell the kind of a table
+DECIDE: dict[str, tuple[str, ...]] = {  # options of the readers that tell the kind of a table
     "comparisons": ("anchor", "near", "far", "response", "form"),
     "pairs": (
         *("left", "right", "weight", "min_weight", "duplicates", "timestamp", "split"),

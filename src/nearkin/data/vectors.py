@@ -31,13 +31,13 @@ class VectorFile:
 
     def __init__(self, name: str, rows: FileRows, files: list[str] | None = None, first: int = 0) -> None:
         self.name = name
-        self.shape = rows.shape
-        self.dtype = rows.dtype
-        self.files = [name] if files is None else files
+        self.shape: tuple[int, int] = rows.shape
+        self.dtype: np.dtype = rows.dtype
+        self.files: list[str] = [name] if files is None else files
         self.first = first  # the number of its first row in the files
-        self.about = rows.about
+        self.about: str = rows.about
         self._rows = rows
-        self.chunk_rows = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
+        self.chunk_rows: int = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -28,4 +28,4 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.towers import Tower as Tower
     from nearkin.embedding.two_tower.towers import feature_towers as feature_towers
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

@@ -4,12 +4,11 @@ Replacing an encoder otherwise means that every item is embedded and indexed aga
 models embedded are enough to train the map (Drift-Adapter, EMNLP 2025).
 """
 
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model import RidgeCV
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import as_array, check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
@@ -72,7 +71,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     first_: np.ndarray
     kind_: str
     trials_: list[Record]
-    KIND = "bridge"
+    KIND: ClassVar[str] = "bridge"
     n_features_in_: int
 
     def __init__(self, kind: str = "auto", metric: str = "cosine", random_state: int | None = None) -> None:
@@ -146,7 +145,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     def _n_features_out(self) -> int:
         return self.map_.shape[1]
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = tags.target_tags.multi_output = True
         tags.target_tags.single_output = False

@@ -1,11 +1,11 @@
 """Read a saved `TwoTower` without torch: embeddings and ids of both sides, and the pairs of the fit."""
 
-from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from nearkin._fields import StrPath
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin.records import Interactions
 
@@ -20,7 +20,7 @@ class SavedTowers(NamedTuple):
     pairs: Interactions
 
 
-def read_towers(path: str | PathLike) -> SavedTowers:
+def read_towers(path: StrPath) -> SavedTowers:
     """Both sides of the `TwoTower` in a folder; ValueError for a folder that is damaged or of another kind."""
     return one_version(path, _read)
 

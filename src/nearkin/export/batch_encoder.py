@@ -33,7 +33,7 @@ class BatchEncoder:
     """
 
     def __init__(self, model: StrPath, vectors: str = "vector", codes: str = "codes") -> None:
-        self.model = os.fspath(model)
+        self.model: str = os.fspath(model)
         self.vectors = vectors
         self.codes = codes
 

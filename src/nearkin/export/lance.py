@@ -7,6 +7,7 @@ Lance has no rotation: its table holds rotated vectors and needs rotated queries
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +34,11 @@ class Lance(Target):
     becomes one partition around the origin. A folder that exists is refused without `overwrite`.
     """
 
-    recall_target = 0.95  # rows that lie between two coarse cells may fall into the other one
+    recall_target: ClassVar[float] = 0.95  # rows that lie between two coarse cells may fall into the other one
 
     def __init__(self, out: StrPath, overwrite: bool = False) -> None:
-        self.out, self.overwrite = check_target(out, overwrite), overwrite
+        self.out: Path = check_target(out, overwrite)
+        self.overwrite: bool = overwrite
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
@@ -64,10 +66,13 @@ class LanceTable:
     def __init__(self, folder: StrPath) -> None:
         config = read_config(folder, KIND)
         quantizer = ProductQuantizer.load(Path(folder) / "quantizer")
-        self.metric, self.n_features, self.n_rows = config["metric"], config["n_features"], config["n_rows"]
-        self.n_probe, self.exact = config["n_probe"], config["exact"]
-        self.rotation = quantizer.rotation_
-        self.dataset = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
+        self.metric: str = config["metric"]
+        self.n_features: int = config["n_features"]
+        self.n_rows: int = config["n_rows"]
+        self.n_probe: int = config["n_probe"]
+        self.exact: bool = config["exact"]
+        self.rotation: np.ndarray = quantizer.rotation_
+        self.dataset: Any = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
 
     def search(self, Q: ArrayLike, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids (q, k) of queries Q (q, d) in the original space, nearest first, as `Index.search` gives them.

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -45,13 +45,15 @@ class Pgvector(Target):
     write is never touched. Vectors are checked against exact search among them, which takes them into memory.
     """
 
-    recall_target = 0.95  # HNSW is approximate
+    recall_target: ClassVar[float] = 0.95  # HNSW is approximate
 
     def __init__(self, dsn: str = "", name: str = "nearkin", overwrite: bool = False, form: str | None = None) -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,47}", name):  # 63 bytes with the name of the index
             raise ValueError(f"name is {name!r}; it must be lower-case letters, digits and _, at most 48, for a table")
-        self.form = None if form is None else check_choice(form, "form", FORMS)
-        self.dsn, self.name, self.overwrite = dsn, name, overwrite
+        self.form: str | None = None if form is None else check_choice(form, "form", FORMS)
+        self.dsn: str = dsn
+        self.name: str = name
+        self.overwrite: bool = overwrite
 
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:

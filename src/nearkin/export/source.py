@@ -38,10 +38,12 @@ class Source:
     def __init__(self, index: Index) -> None:
         if not len(index):
             raise ValueError("the index has no vectors; add some first")
-        self.index, self.d, self._kept = index, index.n_features, Kept()
+        self.index: Index = index
+        self.d: int = index.n_features
+        self._kept = Kept()
         quantizer = index.quantizer if index.metric == "hamming" else None  # others stay unopened
-        self.n_bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
-        self.has_text_ids = index.ids is not None and index.ids.dtype.kind == "U"
+        self.n_bits: int | None = quantizer.n_bits if isinstance(quantizer, BitCodes) else None
+        self.has_text_ids: bool = index.ids is not None and index.ids.dtype.kind == "U"
 
     def __len__(self) -> int:
         return len(self.index)

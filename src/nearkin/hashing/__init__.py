@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from nearkin.hashing.scq import OnE as OnE
     from nearkin.linalg.signs import unpack_bits as unpack_bits
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import Self
+from typing import ClassVar, Self
 
 import faiss
 import numpy as np
@@ -32,7 +32,7 @@ class AbstractHasher(CodesTransformer, ABC):
     `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
     """
 
-    KIND = "hasher"
+    KIND: ClassVar[str] = "hasher"
     n_features_in_: int
     n_bits: int
 

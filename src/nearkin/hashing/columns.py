@@ -24,7 +24,8 @@ class AbstractColumnStep(ABC):
     """
 
     def __init__(self, c: np.ndarray, mu: float = 0.0) -> None:
-        self.c, self.mu = c, mu
+        self.c: np.ndarray = c
+        self.mu: float = mu
 
     @abstractmethod
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -88,7 +89,9 @@ class OrthogonalColumns(AbstractColumnStep):
 
     def __init__(self, c: np.ndarray, mu: float) -> None:
         super().__init__(c, mu)
-        self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
+        self.root: np.ndarray = 1 / np.sqrt(
+            c + mu
+        )  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
@@ -117,7 +120,7 @@ class StiefelColumns(AbstractColumnStep):
 
     def __init__(self, c: np.ndarray, n_inner: int = 1, *, square: bool = False) -> None:
         super().__init__(c)
-        self.slack = np.zeros_like(c) if square else c.max() - c
+        self.slack: np.ndarray = np.zeros_like(c) if square else c.max() - c
         self.n_inner = n_inner
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -43,6 +43,13 @@ class AbstractLinearHasher(AbstractHasher):
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
 
+    def _keep(self, mean: np.ndarray, projection: np.ndarray, scale: float, history: np.ndarray) -> Self:
+        """Set the fitted values."""
+        self.mean_, self.projection_, self.scale_ = mean, projection, scale
+        self.intercept_ = np.zeros(projection.shape[1], projection.dtype)
+        self.history_, self.n_iter_ = history, len(history)
+        return self
+
     def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""
         check_is_fitted(self)
@@ -129,14 +136,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
         spectrum = rows.spectrum
-        self.scale_ = self._scale(rows, y)
+        self.scale_: float = self._scale(rows, y)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
-            V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
-        self.n_iter_ = len(self.history_)
-        self.mean_ = spectrum.mean.astype(dtype)
-        self.projection_ = (spectrum.axes @ V).astype(dtype)
-        self.intercept_ = np.zeros(self.n_bits, dtype)
-        return self
+            V, history = self._columns(rows, shared_generator(self.random_state), callback)
+        return self._keep(spectrum.mean.astype(dtype), (spectrum.axes @ V).astype(dtype), self.scale_, history)
 
 
 def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
@@ -229,10 +232,7 @@ class Signs(AbstractLinearHasher):
         d = X.shape[1]
         if check_integer(self.n_bits, "n_bits", low=1) > d:
             raise ValueError(f"n_bits is {self.n_bits}, and X has n_features = {d}, a bit for each; type n_bits={d}")
-        self.projection_ = np.eye(d, self.n_bits, dtype=X.dtype)
-        self.mean_, self.intercept_ = np.zeros(d, X.dtype), np.zeros(self.n_bits, X.dtype)
-        self.scale_, self.history_, self.n_iter_ = 1.0, np.zeros(0), 0
-        return self
+        return self._keep(np.zeros(d, X.dtype), np.eye(d, self.n_bits, dtype=X.dtype), 1.0, np.zeros(0))
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         return X[:, : self.n_bits]
@@ -296,9 +296,5 @@ class RandomHyperplanes(AbstractLinearHasher):
         else:
             normals = generator.standard_normal((d, n_bits))
             normals /= np.linalg.norm(normals, axis=0)
-        self.mean_ = mean.astype(X.dtype)
-        self.projection_ = normals.astype(X.dtype)
-        self.scale_ = float(1 / np.sqrt(variance))  # values of unit variance on average, as eq. 25 does for SCQ
-        self.intercept_ = np.zeros(n_bits, X.dtype)
-        self.history_, self.n_iter_ = np.zeros(0), 0
-        return self
+        scale = float(1 / np.sqrt(variance))  # values of unit variance on average, as eq. 25 does for SCQ
+        return self._keep(mean.astype(X.dtype), normals.astype(X.dtype), scale, np.zeros(0))

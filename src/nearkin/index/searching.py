@@ -65,14 +65,17 @@ class Scan:
     centroids with a rounded norm in the code or without one."""
 
     def __init__(self, index: faiss.Index) -> None:
-        self.index, self.inner = index, cast(Any, innermost(index))
-        self.lists, self.blocks = isinstance(self.inner, faiss.IndexIVF), isinstance(self.inner, BlockIndex)
-        self.by_distance, self.sums = self.inner.metric_type == faiss.METRIC_L2, hasattr(self.inner, "aq")
+        self.index: faiss.Index = index
+        self.inner: Any = cast(Any, innermost(index))
+        self.lists: bool = isinstance(self.inner, faiss.IndexIVF)
+        self.blocks: bool = isinstance(self.inner, BlockIndex)
+        self.by_distance: bool = self.inner.metric_type == faiss.METRIC_L2
+        self.sums: bool = hasattr(self.inner, "aq")
         self.codec: Any = self.inner.aq if self.sums else getattr(self.inner, "pq", None)  # None: scalar codes, or none
         decodes = self.sums and self.codec.search_type == faiss.AdditiveQuantizer.ST_decompress
-        self.without_norm = decodes and self.by_distance and not self.blocks
+        self.without_norm: bool = decodes and self.by_distance and not self.blocks
         # FAISS's squared distances hold a rounded norm of the decoded row: no other score follows from them
-        self.rounds_norms = self.sums and self.by_distance and not decodes
+        self.rounds_norms: bool = self.sums and self.by_distance and not decodes
 
     @property
     def products(self) -> bool:

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from nearkin.integrations.langchain_store import LangChainStore as LangChainStore
     from nearkin.integrations.llama_index_store import LlamaIndexStore as LlamaIndexStore
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

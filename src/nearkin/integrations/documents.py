@@ -25,7 +25,8 @@ class Documents:
     that is not fitted learns from these."""
 
     def __init__(self, quantizer: Quantizer | int | None = None, metric: str = "cosine") -> None:
-        self.quantizer, self.metric = quantizer, check_choice(metric, "metric", METRICS)
+        self.quantizer: Quantizer | int | None = quantizer
+        self.metric: str = check_choice(metric, "metric", METRICS)
         self.index: Index | None = None
         self.records: dict[str, Record] = {}
         self._folder: str | None = None

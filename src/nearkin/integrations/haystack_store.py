@@ -13,8 +13,8 @@ try:
     from haystack.document_stores.types import DuplicatePolicy
     from haystack.errors import FilterError
     from haystack.utils.filters import document_matches_filter
-except ModuleNotFoundError as error:
-    raise ImportError(f"HaystackStore needs haystack-ai ({error}): pip install 'nearkin[haystack]'") from error
+except ModuleNotFoundError as _error:
+    raise ImportError(f"HaystackStore needs haystack-ai ({_error}): pip install 'nearkin[haystack]'") from _error
 
 Filters = Record | None
 
@@ -28,7 +28,7 @@ class HaystackStore:
 
     def __init__(self, n_bytes: int | None = None, metric: str = "cosine", path: StrPath | None = None) -> None:
         self._given = {"n_bytes": n_bytes, "metric": metric, "path": None if path is None else str(path)}
-        self.documents = Documents(n_bytes, metric) if path is None else Documents.load(path, "haystack")
+        self.documents: Documents = Documents(n_bytes, metric) if path is None else Documents.load(path, "haystack")
 
     def to_dict(self) -> Record:
         return default_to_dict(self, **self._given)
@@ -107,7 +107,9 @@ class HaystackRetriever:
     """A component that answers with the documents of a `HaystackStore` nearest to a query's embedding."""
 
     def __init__(self, document_store: HaystackStore, filters: Filters = None, top_k: int = 10) -> None:
-        self.document_store, self.filters, self.top_k = document_store, filters, top_k
+        self.document_store: HaystackStore = document_store
+        self.filters: Filters = filters
+        self.top_k: int = top_k
 
     @component.output_types(documents=list[Document])
     def run(

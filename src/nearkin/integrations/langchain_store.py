@@ -16,8 +16,8 @@ try:
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
-except ModuleNotFoundError as error:
-    raise ImportError(f"LangChainStore needs langchain-core ({error}): pip install 'nearkin[langchain]'") from error
+except ModuleNotFoundError as _error:
+    raise ImportError(f"LangChainStore needs langchain-core ({_error}): pip install 'nearkin[langchain]'") from _error
 
 Filter = Callable[[Document], bool] | Record | None
 """Which documents may be answers: a function, or values that their metadata have."""
@@ -31,7 +31,8 @@ class LangChainStore(VectorStore):
     """
 
     def __init__(self, embedding: Embeddings, quantizer: Quantizer | int | None = None) -> None:
-        self._embedding, self.documents = embedding, Documents(quantizer)
+        self.documents: Documents = Documents(quantizer)
+        self._embedding = embedding
 
     @property
     def embeddings(self) -> Embeddings:

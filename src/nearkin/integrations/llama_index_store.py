@@ -18,10 +18,10 @@ try:
         VectorStoreQueryMode,
         VectorStoreQueryResult,
     )
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as _error:
     raise ImportError(
-        f"LlamaIndexStore needs llama-index-core ({error}): pip install 'nearkin[llama-index]'"
-    ) from error
+        f"LlamaIndexStore needs llama-index-core ({_error}): pip install 'nearkin[llama-index]'"
+    ) from _error
 
 
 class LlamaIndexStore(BasePydanticVectorStore):

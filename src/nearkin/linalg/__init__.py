@@ -9,4 +9,4 @@ if TYPE_CHECKING:
     from nearkin.linalg.givens import rotate_columns as rotate_columns
     from nearkin.linalg.givens import rotate_rows as rotate_rows
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

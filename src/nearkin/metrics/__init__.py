@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import relevance as relevance
     from nearkin.metrics.retrieval import without_self as without_self
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

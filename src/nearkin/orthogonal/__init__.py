@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.sgdg import SGDG as SGDG
     from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

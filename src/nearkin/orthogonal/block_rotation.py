@@ -54,8 +54,8 @@ class BlockRotation(nn.Module):
         self, d: int, block_size: int, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
     ) -> None:
         super().__init__()
-        self.d = check_integer(d, "d", low=2)
-        self.block_size = check_integer(block_size, "block_size", low=2)
+        self.d: int = check_integer(d, "d", low=2)
+        self.block_size: int = check_integer(block_size, "block_size", low=2)
         if d % block_size:
             sides = [side for side in range(2, d + 1) if d % side == 0]
             nearest = min(sides, key=lambda side: abs(side - block_size))
@@ -64,7 +64,7 @@ class BlockRotation(nn.Module):
         if dtype not in DTYPES:
             raise TypeError(f"dtype is {dtype}; it must be float16, bfloat16, float32 or float64")
         shape = (d // block_size, block_size * (block_size - 1) // 2)
-        self.weight = nn.Parameter(torch.zeros(shape, dtype=dtype, device=device))
+        self.weight: nn.Parameter = nn.Parameter(torch.zeros(shape, dtype=dtype, device=device))
         i, j = torch.triu_indices(block_size, block_size, 1, device=device)
         places = torch.full((block_size, block_size), 2 * len(i), device=device)  # in [entries, -entries, 0]
         places[i, j], places[j, i] = torch.arange(2 * len(i), device=device).chunk(2)

@@ -1,5 +1,6 @@
 """One optimizer for a whole network: the recommended one for orthonormal matrices, any other for the rest."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
@@ -59,7 +60,7 @@ class MixedOptimizer(Optimizer):
         groups = self._groups()
         by_betas = all(group.get("betas") is not None for group in groups)
         super().__init__(groups, {"betas": groups[0]["betas"]} if by_betas else {"momentum": 0.0})
-        self.state = _States(optimizers)  # type: ignore[assignment]  # a dict in all that torch and trainers do with it
+        self.state: defaultdict[Tensor, Any] = _States(optimizers)  # type: ignore[assignment]  # a dict in all that torch and trainers do with it
 
     def _groups(self) -> list[Record]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
@@ -102,7 +103,7 @@ class MixedOptimizer(Optimizer):
             numbers = [number for group in mine for number in group["params"]]
             state = {number: state_dict["state"][number] for number in numbers if number in state_dict["state"]}
             optimizer.load_state_dict({"state": state, "param_groups": mine})
-        self.param_groups = self._groups()  # torch has made new dicts
+        self.param_groups: list[dict[str, Any]] = self._groups()  # torch has made new dicts
 
     def __getstate__(self) -> Record:
         """Return what `copy.deepcopy` and pickle keep: the optimizers inside."""

@@ -22,4 +22,4 @@ if TYPE_CHECKING:
     from nearkin.pipeline import run as run
     from nearkin.pipeline import sweep as sweep
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+lazily(__name__, __file__)

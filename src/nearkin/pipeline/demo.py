@@ -22,7 +22,7 @@ RECALL, MAP = f"recall@{K}", "mAP by label"  # of trials; the mAP is over the wh
 BYTES = (2, 4, 8, 16)
 SHOWN = 4  # bytes of the codes that the page begins with, and of the saved index
 CENTROIDS = 16  # codebooks must be small: 256 centroids are 64 kB, and 1,500 codes of 4 bytes are 6 kB
-METHODS = {  # rotation -> the method's name in the table and figures
+METHODS: dict[str | None, str] = {  # rotation -> the method's name in the table and figures
     None: "PQ",
     "procrustes": "OPQ",
     "givens-random": "Givens random",

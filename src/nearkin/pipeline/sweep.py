@@ -247,7 +247,10 @@ class Comparison:
         norms: bool = False,
         callback: Callback = ignore,
     ) -> None:
-        self.bench, self.target, self.rate, self._d, self._callback = bench, target, rate, d, callback
+        self.bench: Bench = bench
+        self.target: float = target
+        self.rate: float = rate
+        self._d, self._callback = d, callback
         self._sizes, self._given, self._spent = sizes_tried(d, norms=norms), seconds, 0.0
         self.trials: list[Searches] = []
         self.out_of_time = False
@@ -274,7 +277,7 @@ class Comparison:
         while (size := self._next(method, rescored)) is not None:
             spent = self._spent + self.bench.cost(method, size)
             if spent > share * self._given:
-                self.out_of_time = True
+                self.out_of_time: bool = True
                 return
             self._spent = spent
             self._measure(method, size)

@@ -20,7 +20,8 @@ class WorkFolder:
     """A work folder, open for one job; `config` is that of the run which began it."""
 
     def __init__(self, path: Path, group: Group) -> None:
-        self.path, self.group = path, group
+        self.path: Path = path
+        self.group: Group = group
         self.config: Record = _storage.read_config(path, KIND)
 
     def missing(self, names: Collection[str], about: Mapping[str, Fields] | None = None) -> list[str]:

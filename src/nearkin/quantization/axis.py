@@ -5,7 +5,7 @@ codebooks are products of grids, so FAISS searches it as one; training takes a d
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import ClassVar, Self
 
 import faiss
 import numpy as np
@@ -63,7 +63,7 @@ class AxisQuantizer(ReconstructingTransformer):
     (500, 4)
     """
 
-    KIND = "axis quantizer"
+    KIND: ClassVar[str] = "axis quantizer"
 
     n_bytes: int = 32
 
@@ -112,9 +112,9 @@ class AxisQuantizer(ReconstructingTransformer):
         """Codebooks for the axes, from their variances, the rows' mean (d,) and some centred rows (n, d)."""
         groups = _dealt(variances, self.n_bytes)
         width, centre = max(map(len, groups)), mean @ axes
-        self.levels_ = np.ones((self.n_bytes, width), np.int64)
-        self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
-        self.rotation_ = np.zeros((len(mean), self.n_bytes * width), np.float32)
+        self.levels_: np.ndarray = np.ones((self.n_bytes, width), np.int64)
+        self.codebooks_: np.ndarray = np.zeros((self.n_bytes, _CODES, width), np.float32)
+        self.rotation_: np.ndarray = np.zeros((len(mean), self.n_bytes * width), np.float32)
         for byte, group in enumerate(groups):
             self.levels_[byte, : len(group)] = levels = _levels(variances[group])
             self.rotation_[:, byte * width : byte * width + len(group)] = axes[:, group]

@@ -267,5 +267,6 @@ class BestCode(SizedCode):
     ) -> VectorCodes:
         """The fitted winner on vectors X (n, d), chosen by `queries` (q, d) or by vectors held out."""
         found = best(X, queries=queries, **self.get_params(), callback=callback)
-        self.trials_, self.norms_ = found.trials, found.norms
+        self.trials_: list[Record] = found.trials
+        self.norms_: Norms | None = found.norms
         return found.quantizer

@@ -308,14 +308,14 @@ class ClusterSums(CellSums):
     @classmethod
     def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
         """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
-        self = cls(*sums.shape)
-        self.sums, self.counts = sums, counts
-        return self
+        new = cls(*sums.shape)
+        new.sums, new.counts = sums, counts
+        return new
 
     def decay(self, factor: float) -> Self:
         """Multiply all sums by `factor`: an exponential average once a batch is added."""
-        self.sums *= factor
-        self.counts *= factor
+        self.sums[:] *= factor
+        self.counts[:] *= factor
         return self
 
     def centred(self) -> tuple["ClusterSums", np.ndarray]:

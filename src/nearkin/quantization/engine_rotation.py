@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import faiss
 import numpy as np
@@ -203,7 +203,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
     True
     """
 
-    KIND = "rotation"
+    KIND: ClassVar[str] = "rotation"
     mean_ = np.zeros(1, np.float32)  # until `fit`: `partial_fit` does not centre
     _cross = None  # X^T Y (d, d) of the batches seen by partial_fit
 
@@ -233,7 +233,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         mean = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(d)
         self.mean_: np.ndarray = mean.astype(np.float32)
-        self.chosen_, self.trials_, self.gain_, self.n_iter_ = "none", list[Record](), 0.0, self.max_iter
+        self.n_iter_: int = self.max_iter
+        self.chosen_: str = "none"
+        self.trials_: list[Record] = []
+        self.gain_: float = 0.0
         self.gain_interval_: tuple[float, float] = (0.0, 0.0)
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
@@ -288,7 +291,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
         newest = X.shape[1] / scale * (X.T @ Y).astype(np.float64)
         self._cross = 0.9 * memory + 0.1 * newest
-        self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
+        self.rotation_: np.ndarray = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:

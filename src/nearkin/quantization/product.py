@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import faiss
 import numpy as np
@@ -15,7 +15,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
-from nearkin._types import ArrayLike, Seed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import orthogonality_error
@@ -141,7 +141,7 @@ class ProductQuantizer(ReconstructingTransformer):
     ((500, 4), (500, 16))
     """
 
-    KIND = "product quantizer"
+    KIND: ClassVar[str] = "product quantizer"
     normalized_ = fast_scan_ = None  # not known for one that was not fitted here
     _running = None  # `RunningFit`, the state of partial_fit; it restarts after fit and load
 
@@ -178,7 +178,7 @@ class ProductQuantizer(ReconstructingTransformer):
         used.
         """
         X, shard = training_rows(self, X)
-        self.normalized_ = all(shard.group.exchange(_check.has_unit_rows(X)))
+        self.normalized_: bool | None = all(shard.group.exchange(_check.has_unit_rows(X)))
         self._check_parameters(shard.total, X.shape[1])
         rows = TrainingRows.checked(X, shard, weights, queries)
         generator, fewest = shared_generator(self.random_state), max(self.n_centroids, self.n_lists)
@@ -188,10 +188,13 @@ class ProductQuantizer(ReconstructingTransformer):
             self.n_blocks, self.max_iter, self.tol,
         )  # fmt: skip
         learned = learn(prepared, plan, generator, callback or ignore)
-        self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
-        self.history_, self.trials_, self.n_iter_ = learned.history, learned.trials, len(learned.history)
+        self.coarse_centroids_: np.ndarray | None = learned.coarse
+        self.rotation_, self.codebooks_ = learned.rotation, learned.codebooks
+        self.history_: list[Record] = learned.history
+        self.trials_: list[Record] = learned.trials
+        self.n_iter_: int = len(learned.history)
         self._running = None
-        self.fast_scan_ = self._compare_scans(rows)
+        self.fast_scan_: dict[str, bool] | None = self._compare_scans(rows)
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -208,8 +211,9 @@ class ProductQuantizer(ReconstructingTransformer):
         self._running, rotation = self._running or self._start_running(), self._square_rotation()
         self._running.absorb(rows, rotation, self.codebooks_, group)
         if not first:
+            self.codebooks_: np.ndarray
             rotation, self.codebooks_ = self._running.improve(rotation)
-            self.rotation_ = rotation[: self.n_features_in_]
+            self.rotation_: np.ndarray = rotation[: self.n_features_in_]
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:

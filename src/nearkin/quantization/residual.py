@@ -82,7 +82,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self._check_parameters()
         X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
-        self.normalized_ = _check.has_unit_rows(X)
+        self.normalized_: bool | None = _check.has_unit_rows(X)
         moment = query_moment(self.metric, X, queries)
         generator = shared_generator(self.random_state)
         limit = _MOST_POINTS * max(self.n_centroids, self.n_lists)
@@ -92,6 +92,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.coarse_centroids_ = None
         if self.n_lists:
             coarse = CoarseQuantizer.train(X, self.n_lists, draw_seed(generator))
+            self.coarse_centroids_: np.ndarray | None
             rows, self.coarse_centroids_ = coarse.residuals(X), coarse.centroids
         mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.history_: list[Record] = []
@@ -104,7 +105,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         products = X.shape[0] * X.shape[1] ** 2
         with serial_products(products):
             learned = self._learn(rows - mean, moment, draw_seed(generator), record)
-        self.n_iter_ = len(self.history_)
+        self.n_iter_: int = len(self.history_)
+        self.coding_metric_: np.ndarray | None
+        self.share_: float
         rotation, codebooks, self.coding_metric_, self.share_ = learned
         if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
             parts = np.split(rotation, len(codebooks), axis=1)
@@ -120,7 +123,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self._learn_norms(X, generator)
         elif self.n_centroids == faiss_bridge.SCANNED:
             asked = None if queries is None else _check.check_queries(queries, X.shape[1])
-            self.fast_scan_ = faiss_bridge.may_scan_fast(X, self, ["ip"], asked)["ip"]
+            self.fast_scan_: bool | None = faiss_bridge.may_scan_fast(X, self, ["ip"], asked)["ip"]
         return self
 
     def _learn(self, X: np.ndarray, moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
@@ -140,8 +143,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         (numbers, lists), centres = self._chosen(X), None
         if self.coarse_centroids_ is not None and lists is not None:
             centres = (self.coarse_centroids_ @ self.rotation_)[lists]
-        self.coding_codebooks_ = self.codebooks_
-        self.codebooks_ = ordered(self.codebooks_, numbers, X @ self.rotation_, centres, self.metric == "ip", generator)
+        self.coding_codebooks_: np.ndarray | None = self.codebooks_
+        self.codebooks_: np.ndarray = ordered(
+            self.codebooks_, numbers, X @ self.rotation_, centres, self.metric == "ip", generator
+        )
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan
@@ -153,20 +158,21 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         else:
             middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
-        self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        self.norms_: np.ndarray = np.array([norms.min(), norms.max()], np.float32)
         if self.norm_bits in LEARNED_NORMS:
             # FAISS's equal steps kept .146 of ten neighbours of Student t(2), a learned grid .500
-            self.norm_values_ = learned_grid(np.sort(norms), 2**self.norm_bits)
+            self.norm_values_: np.ndarray | None = learned_grid(np.sort(norms), 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == faiss_bridge.SCANNED:
             held, origin = faiss_bridge.scanned_rows(X, "l2"), self.norm_origin_
             exact = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
             self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
+            self.norm_scale_: int = learned_scale(self._inner(fast=True), held.queries @ self.rotation_ - mean)
             fast = faiss_bridge.scan_recall(held, self.faiss_codes(held.rows), self.to_faiss())
             if not faiss_bridge.fast_scan_wins(exact, fast):
-                self.norm_tables_, self.norm_origin_ = None, origin
+                self.norm_tables_: np.ndarray | None = None
+                self.norm_origin_: np.ndarray | None = origin
 
     def _check_parameters(self) -> None:
         K = _check.check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
@@ -424,8 +430,8 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     (500, 2)
     """
 
-    KIND = "product residual quantizer"
-    CODER = "ProductResidualQuantizer"
+    KIND: ClassVar[str] = "product residual quantizer"
+    CODER: ClassVar[str] = "ProductResidualQuantizer"
 
 
 @dataclass(eq=False, repr=False)
@@ -477,8 +483,8 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     (500, 2)
     """
 
-    KIND = "residual quantizer"
-    CODER = "ResidualQuantizer"
+    KIND: ClassVar[str] = "residual quantizer"
+    CODER: ClassVar[str] = "ResidualQuantizer"
 
     n_codebooks: int = 8
     n_splits: int = field(default=1, init=False)

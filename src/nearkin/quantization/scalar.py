@@ -1,7 +1,7 @@
 """Scalar quantization by FAISS: every column is rounded to 4, 6, 8 or 16 bits, for high recall without rescoring."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import faiss
 import numpy as np
@@ -63,7 +63,7 @@ class ScalarQuantizer(ReconstructingTransformer):
     (100, 3)
     """
 
-    KIND = "scalar quantizer"
+    KIND: ClassVar[str] = "scalar quantizer"
     normalized_ = None  # not known for one that was not fitted here
 
     n_bits: int = 8
@@ -76,7 +76,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         """
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = whole_rows(self, X)
-        self.normalized_ = has_unit_rows(X)
+        self.normalized_: bool | None = has_unit_rows(X)
         if self.n_bits == 16:
             largest = _largest(X)
             if 0 < largest < _HALF.tiny:
@@ -95,6 +95,8 @@ class ScalarQuantizer(ReconstructingTransformer):
             ranges = np.stack([low, high - low]).astype(np.float32)
             error = _error(X, ranges, 2**self.n_bits - 1)
             if error < best:
+                self.clipped_: float
+                self.scale_: np.ndarray
                 best, self.scale_, self.clipped_ = error, ranges, share
             callback(step, {"total": len(DEFAULTS.clipped), "objective": error, "distortion": error * X.shape[1]})
         return self

@@ -6,13 +6,12 @@ items have the same nearest id, a minimum-cost assignment gives each a different
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import faiss
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import as_array, check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
@@ -68,7 +67,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     (500, array([7]))
     """
 
-    KIND = "semantic ids"
+    KIND: ClassVar[str] = "semantic ids"
 
     levels: int = 3
     codes: int = 256
@@ -94,7 +93,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
             given = self._give_ids(some).ids_.astype(np.int32)
             self.codebooks_[0] -= middle  # sums lose digits far from 0
             sums = CodeSums.of(some - middle, given, self.codes)
-            self.codebooks_ = sums.refit(self.codebooks_, np.zeros(X.shape[1]), 0.0)
+            self.codebooks_: np.ndarray = sums.refit(self.codebooks_, np.zeros(X.shape[1]), 0.0)
             self.codebooks_[0] += middle
         return self._give_ids(X, weights)
 
@@ -127,11 +126,11 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         self.ids_ = self.retired_ = np.empty((0, self.levels), np.int64)
         nearest, errors = self._candidates(X)
         _, sharing = np.unique(_numbered(nearest[:, 0], self.codes), return_counts=True)
-        self.shared_ = float(sharing[sharing > 1].sum() / n)
+        self.shared_: float = float(sharing[sharing > 1].sum() / n)
         self.ids_ = self._settle(X, nearest, errors, weights)
         blocks = (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
         own = sum(float(((X[rows] - self.decode(self.ids_[rows])) ** 2).sum()) for rows in blocks) / n
-        self.distortion_ = np.array([float(errors[:, 0].mean()), own])
+        self.distortion_: np.ndarray = np.array([float(errors[:, 0].mean()), own])
         return self
 
     def trainable(self, n: int) -> "IdsIndex":
@@ -152,7 +151,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def _n_features_out(self) -> int:
         return self.levels
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # ids are integers whatever goes in
         return tags
@@ -185,8 +184,8 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
         if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
             raise IndexError(f"rows must be numbers of 0 to {len(self.ids_) - 1} that have an id")
         if not reuse:
-            self.retired_ = np.concatenate([self.retired_, self.ids_[rows]])
-        self.ids_ = self.ids_.copy()
+            self.retired_: np.ndarray = np.concatenate([self.retired_, self.ids_[rows]])
+        self.ids_: np.ndarray = self.ids_.copy()
         self.ids_[rows] = -1
 
     def item_of(self, ids: ArrayLike) -> np.ndarray:

@@ -51,7 +51,7 @@ class WithNorms(SizedCode):
         self, X: ArrayLike, y: object = None, *, queries: ArrayLike | None = None, callback: Callback = ignore
     ) -> VectorCodes:
         options = {} if queries is None else {"queries": queries}
-        self.norms_ = Norms.learned(whole_rows(self, X))
+        self.norms_: Norms | None = Norms.learned(whole_rows(self, X))
         return self.quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
 
 
@@ -126,7 +126,7 @@ class ProductCode(SizedCode):
                 max_iter=min(_ROUNDS, self.max_iter), random_state=seed,
             ).fit(sample)  # fmt: skip
 
-        self.norms_ = _norms_that_pay(n_bytes, self.metric, sample, asked, short)
+        self.norms_: Norms | None = _norms_that_pay(n_bytes, self.metric, sample, asked, short)
         left, centroids = n_bytes - (self.norms_ is not None), min(self.n_centroids, max(2, shard.total))
         product = ProductQuantizer(
             left * each, centroids, n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed
@@ -153,7 +153,7 @@ class AxisCode(SizedCode):
         asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
         sample = X[np.random.default_rng(0).permutation(len(X))[:_SAMPLE]].astype(np.float32)
         with alone():
-            self.norms_ = _norms_that_pay(
+            self.norms_: Norms | None = _norms_that_pay(
                 n_bytes, self.metric, sample, asked, lambda n_bytes: AxisQuantizer(n_bytes).fit(sample)
             )
             axes = AxisQuantizer(n_bytes - (self.norms_ is not None)).fit(X, callback=callback)

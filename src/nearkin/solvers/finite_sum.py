@@ -163,7 +163,7 @@ class Monitor:
                     self.status = "converged"
                 self._last = value
         if epoch >= self._run.max_iter and not self.status:
-            self.status = "max_epochs"
+            self.status: str = "max_epochs"
         return bool(self.status)
 
     def finish(self, x: np.ndarray) -> Solution:

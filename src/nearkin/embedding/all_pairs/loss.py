@@ -238,8 +238,9 @@ class AllPairsLoss:
         regularization: float = 0.0,
         ridge: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
+        self.pairs: PairProducts
         self.pairs, values = observed_pairs(observed)
-        self.omega = check_real(omega, "omega", low=0)
+        self.omega: float = check_real(omega, "omega", low=0)
         strength = check_real(regularization, "regularization", low=0)
         (m, n), nnz = self.pairs.shape, len(self.pairs.indices)
         left, right = vector(1.0 if a is None else a, "a", m), vector(1.0 if b is None else b, "b", n)
@@ -260,10 +261,12 @@ class AllPairsLoss:
             prior_left=prior_left,
             prior_right=prior_right,
         )
-        self.loss = pair_loss(loss)
+        self.loss: CustomPairLoss = pair_loss(loss)
         check_convex(self.loss, self._exact.labels.reshape(-1))
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
-        self.group, self.rows, self._part = ALONE, slice(0, self.shape[0]), None
+        self.group: Group = ALONE
+        self.rows: slice = slice(0, self.shape[0])
+        self._part = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -21,7 +21,9 @@ from nearkin.records import ColumnOrder, Interactions
 
 SMALL = 200_000  # pairs; fewer are done before threads have started
 
-compiled = cached_njit(nogil=True, fastmath=True, error_model="numpy")
+compiled: Callable[[Callable[..., None]], Callable[..., None]] = cached_njit(
+    nogil=True, fastmath=True, error_model="numpy"
+)
 
 
 class PairProducts:
@@ -31,9 +33,11 @@ class PairProducts:
     """
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, columns: ColumnOrder) -> None:
-        self.indptr, self.indices, self.columns = indptr, indices, columns
-        self.order = torch.from_numpy(columns.order)
-        self.shape = (len(indptr) - 1, len(columns.indptr) - 1)
+        self.indptr: np.ndarray = indptr
+        self.indices: np.ndarray = indices
+        self.columns: ColumnOrder = columns
+        self.order: Tensor = torch.from_numpy(columns.order)
+        self.shape: tuple[int, int] = (len(indptr) - 1, len(columns.indptr) - 1)
         self._there: dict[torch.device, list[Tensor]] = {}
 
     def transposed(self) -> "PairProducts":

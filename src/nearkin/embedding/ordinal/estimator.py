@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin import _check
 from nearkin._check import draw_seed, numpy_generator
 from nearkin._distributed import current
-from nearkin._fields import counted
+from nearkin._fields import StrPath, counted
 from nearkin._storage import (
     check_target,
     one_version,
@@ -189,11 +188,12 @@ class OrdinalEmbedding(BaseEstimator):
             comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
         self.dimension_curve_ = None
         if self.n_components == "auto":
+            self.dimension_curve_: Record | None
             self.n_components_, self.dimension_curve_ = answers.choose_dimension(
                 comparisons, self._embed_quickly(rng), rng
             )
         else:
-            self.n_components_ = int(self.n_components)
+            self.n_components_: int = int(self.n_components)
         self.rater_reliability_: dict[object, float] | None = None
         if raters == "estimated":
             embed, p = self._embed_quickly(rng), self.n_components_
@@ -289,7 +289,7 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return answers.describe(self.comparisons_, few=self.n_components_ + 1)
 
-    def save(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+    def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder with config.json, objects.json and embedding.safetensors, answers included; atomically.
 
         ValueError if `path` exists, without `overwrite`.
@@ -298,7 +298,7 @@ class OrdinalEmbedding(BaseEstimator):
         with saving_folder(path, KIND, embedding_config(self), overwrite) as folder:
             write_embedding(self, folder)
 
-    def write_coordinates(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+    def write_coordinates(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a table, .csv or .parquet by its ending: object, x1, ..., xp and answers, their number.
 
         ValueError for another ending, and if `path` exists, without `overwrite`.
@@ -312,7 +312,7 @@ class OrdinalEmbedding(BaseEstimator):
             write_table(fresh, [columns], path.suffix.lower())
 
     @classmethod
-    def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
+    def load(cls, path: StrPath) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; `partial_fit` can continue it."""
 
         def load(folder: Path) -> OrdinalEmbedding:
@@ -387,11 +387,13 @@ class OrdinalEmbedding(BaseEstimator):
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError("every answer in comparisons is contradicted by another: they cancel out")
-        self.embedding_ = principal_axes(X, _placed(comparisons))
-        self.objects_ = comparisons.objects
-        self.comparisons_ = replace(comparisons, annotators=None)
-        self.objective_, self.n_iter_ = solution.value, solution.n_epochs
-        self.status_, self.history_ = solution.status, solution.history
+        self.embedding_: np.ndarray = principal_axes(X, _placed(comparisons))
+        self.objects_: np.ndarray = comparisons.objects
+        self.comparisons_: Comparisons = replace(comparisons, annotators=None)
+        self.objective_: float = solution.value
+        self.n_iter_: int = solution.n_epochs
+        self.status_: str = solution.status
+        self.history_: list[Record] = solution.history
 
 
 def _placed(comparisons: Comparisons) -> np.ndarray:

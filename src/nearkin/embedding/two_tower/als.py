@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,7 +113,8 @@ class ALS(AbstractSolver):
         group: Group = ALONE,
     ) -> Self:
         """Begin from tables P (m, k) and Q (n, k), which are copied."""
-        self.loss, self.branches = loss, branches
+        self.loss: AllPairsLoss = loss
+        self.branches: tuple[BranchRegression | None, BranchRegression | None] = branches
         self._own = loss.part(group), loss.transposed().part(group)  # this process's rows
         self.P, self.Q = P.clone(), Q.clone()
         return self
@@ -171,11 +172,13 @@ class BranchRegression:
     then the exact last linear layer at a cost of m h^2. Rows without a pair have weight 0."""
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:
-        self.side, self.generator, self.rows = side, generator, int((weights > 0).sum())
-        self.branch = cast(FeatureBranch, side.encoder)
+        self.side: Side = side
+        self.generator: torch.Generator = generator
+        self.rows: int = int((weights > 0).sum())
+        self.branch: FeatureBranch = cast(FeatureBranch, side.encoder)
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
-        self.weights = (weights / mean).reshape(-1, 1).float()
-        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=DEFAULTS.branch_rate)
+        self.weights: Tensor = (weights / mean).reshape(-1, 1).float()
+        self.optimizer: torch.optim.Adam = torch.optim.Adam(self.branch.parameters(), lr=DEFAULTS.branch_rate)
 
     def turn(self, turn: Tensor) -> None:
         """Apply a rotation of the embeddings: g(x) becomes g(x) @ turn."""
@@ -368,7 +371,7 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
 
 # ---- new rows ------------------------------------------------------------------------------------------------------
 
-History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence
+History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence[Any]
 """The history of new entities: pairs, a matrix of weights, or ids of one entity or of each."""
 
 

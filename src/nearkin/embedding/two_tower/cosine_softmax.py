@@ -16,7 +16,7 @@ from nearkin._check import check_real
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import check_embedding, vector
-from nearkin.embedding.all_pairs.products import observed_pairs
+from nearkin.embedding.all_pairs.products import PairProducts, observed_pairs
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import History, Known, matrix_of
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, popularity_costs
@@ -67,15 +67,16 @@ class SoftmaxLoss:
         b: ArrayLike | None = None,
         bias: ArrayLike | None = None,
     ) -> None:
+        self.pairs: PairProducts
         self.pairs, _ = observed_pairs(observed)
-        self.temperature = check_real(temperature, "temperature", above=0)
+        self.temperature: float = check_real(temperature, "temperature", above=0)
         (_, n), nnz = self.pairs.shape, len(self.pairs.indices)
-        self.weights = vector(1.0 if weights is None else weights, "weights", nnz)
-        self.b = vector(1.0 if b is None else b, "b", n)
-        self.bias = vector(0.0 if bias is None else bias, "bias", n, low=None)
+        self.weights: Tensor = vector(1.0 if weights is None else weights, "weights", nnz)
+        self.b: Tensor = vector(1.0 if b is None else b, "b", n)
+        self.bias: Tensor = vector(0.0 if bias is None else bias, "bias", n, low=None)
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
-        self.left_weights = self.pairs.times_right(self.weights, ones[:n])[:, 0]
-        self.right_weights = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
+        self.left_weights: Tensor = self.pairs.times_right(self.weights, ones[:n])[:, 0]
+        self.right_weights: Tensor = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
         self.lefts: Tensor = torch.nonzero(self.left_weights > 0)[:, 0]
         self.rights: Tensor = torch.nonzero(self.b > 0)[:, 0]
         if not len(self.rights):
@@ -126,7 +127,9 @@ def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> t
     return sums[:, :-1] / mass, (mass.log() + top)[:, 0]
 
 
-def summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, shifted=False) -> tuple[Tensor, Tensor]:
+def summed(
+    X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, shifted: bool = False
+) -> tuple[Tensor, Tensor]:
     """For each row x: the sum of the rows (y, 1) times exp(x.y / t + log_weights - top), and top, the largest exponent
     if `shifted`, else 0. One more column in both products adds the weights and sums the mass: a fifth of the time."""
     top, sums = X.new_zeros(len(X), 1), X.new_empty(len(X), X.shape[1] + 1)
@@ -315,11 +318,14 @@ class SphereSweeps(AbstractSolver):
 
     def sweep_from(self, loss: SoftmaxLoss, P: Tensor, Q: Tensor, generator: torch.Generator) -> Self:
         """Begin from tables P (m, k) and Q (n, k), which are copied."""
-        self.loss, self.generator, self.done = loss, generator, torch.tensor(0)
+        self.loss: SoftmaxLoss = loss
+        self.generator: torch.Generator = generator
+        self.done: Tensor = torch.tensor(0)
         weights = loss.left_weights, loss.right_weights
-        self.shares = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
+        self.shares: tuple[Tensor, ...] = tuple(torch.where(w > 0, 1 / w, 0).to(P)[:, None] for w in weights)
         self.P, self.Q = (torch.where(s > 0, X, 0) for X, s in zip((P, Q), self.shares, strict=True))
-        self.left_move, self.right_move = torch.zeros_like(P), torch.zeros_like(Q)
+        self.left_move: Tensor = torch.zeros_like(P)
+        self.right_move: Tensor = torch.zeros_like(Q)
         return self
 
     def step(self) -> float:

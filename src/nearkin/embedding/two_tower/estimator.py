@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from torch import nn
 
 from nearkin._check import check_choice, check_integer
 from nearkin._distributed import current
+from nearkin._fields import StrPath
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import ArrayLike, Record, Seed
@@ -31,6 +31,7 @@ from nearkin.embedding.two_tower.fitting import (
     SOLVERS,
     Fitted,
     Indexed,
+    Loss,
     as_object,
     check_pairs,
     check_settings,
@@ -135,7 +136,7 @@ class TwoTower(BaseEstimator):
         *,
         validation: Interactions | None = None,
         callback: Callback | None = None,
-        checkpoint: str | PathLike | None = None,
+        checkpoint: StrPath | None = None,
     ) -> "TwoTower":
         """Train both towers from the observed pairs.
 
@@ -178,23 +179,32 @@ class TwoTower(BaseEstimator):
 
     def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":
         pair, solver = fitted.pair, fitted.solver
-        self.left_ids_, self.right_ids_, self.seen_ = interactions.left_ids, interactions.right_ids, interactions
+        self.left_ids_: np.ndarray = interactions.left_ids
+        self.right_ids_: np.ndarray = interactions.right_ids
+        self.seen_: Interactions = interactions
+        self.left_embeddings_: np.ndarray
+        self.right_embeddings_: np.ndarray
         self.left_embeddings_, self.right_embeddings_ = (X.detach().cpu().numpy().copy() for X in solver.embeddings())
         exact = solver.exact()
-        self.exact_embeddings_ = (
+        self.exact_embeddings_: tuple[np.ndarray, ...] = (
             (self.left_embeddings_, self.right_embeddings_)
             if exact is None
             else tuple(X.cpu().numpy().copy() for X in exact)
         )
         encoders = (None if side.features is None else side.encoder for side in pair.sides)
+        self.left_encoder_: nn.Module | None
+        self.right_encoder_: nn.Module | None
         self.left_encoder_, self.right_encoder_ = (
             None if module is None else module.eval().cpu() for module in encoders
         )
-        self.index_ = pair.index.cpu() if isinstance(pair.index, nn.Module) else pair.index
-        self.solver_, self.history_ = solver.name, fitted.history
-        self.regularization_, self.omega_ = pair.strength, pair.objective.omega
-        self.loss_, self.trials_ = fitted.loss, fitted.trials
-        self.costs_ = pair.objective.a, pair.objective.b
+        self.index_: TrainableIndex | None = pair.index.cpu() if isinstance(pair.index, nn.Module) else pair.index
+        self.solver_: str = solver.name
+        self.history_: list[Record] = fitted.history
+        self.regularization_: float = pair.strength
+        self.omega_: float = pair.objective.omega
+        self.trials_: list[Record] = fitted.trials
+        self.loss_: Loss = fitted.loss
+        self.costs_: tuple[np.ndarray, np.ndarray] = pair.objective.a, pair.objective.b
         return self
 
     # ---- using -----------------------------------------------------------------------------------------------------
@@ -332,7 +342,7 @@ class TwoTower(BaseEstimator):
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
 
-    def save(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+    def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, embeddings, ids, seen pairs, and the encoders of features if there are any.
 
         Parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json. ValueError if `path`
@@ -374,7 +384,7 @@ class TwoTower(BaseEstimator):
     @classmethod
     def load(
         cls,
-        path: str | PathLike,
+        path: StrPath,
         *,
         left: nn.Module | None = None,
         right: nn.Module | None = None,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
@@ -16,6 +15,7 @@ from torch import nn
 
 from nearkin._check import check_choice, check_integer, check_real, draw_seed
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import StrPath
 from nearkin._pairs import Features
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
@@ -314,7 +314,7 @@ def fit_towers(
     validation: Interactions | None = None,
     *,
     callback: Callback | None = None,
-    checkpoint: str | PathLike | None = None,
+    checkpoint: StrPath | None = None,
     group: Group = ALONE,
 ) -> Fitted:
     """Hold out pairs and choose if necessary, then train; arguments as in `TwoTower.fit`."""

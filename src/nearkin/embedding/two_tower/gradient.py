@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from nearkin.contracts import PhasedIndex
-from nearkin.embedding.all_pairs.loss import AllPairsPoint
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, zero_grad
 from nearkin.embedding.two_tower.training import AbstractTowerSolver
@@ -36,9 +36,10 @@ class AbstractAllPairs(AbstractTowerSolver):
     """A solver of the exact loss over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair."""
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        self.pair, self.loss = pair, pair.objective.loss(0.0)
-        self.scale = 1 / self.loss.observed_weight
-        self.parameters = pair.parameters()
+        self.pair: TowerPair = pair
+        self.loss: AllPairsLoss = pair.objective.loss(0.0)
+        self.scale: float = 1 / self.loss.observed_weight
+        self.parameters: list[Tensor] = pair.parameters()
         return self
 
     def gradient(self) -> float:
@@ -64,7 +65,7 @@ class Adam(AbstractAllPairs):
     name: ClassVar[str] = "adam"
 
     def check(self, all_pairs: bool) -> None:
-        self.max_iter = (200 if all_pairs else DEFAULTS.epochs) if self.max_iter is None else self.max_iter
+        self.max_iter: int | None = (200 if all_pairs else DEFAULTS.epochs) if self.max_iter is None else self.max_iter
         super().check(all_pairs)
         if self.batch_size is not None and all_pairs:
             raise ValueError(
@@ -81,7 +82,7 @@ class Adam(AbstractAllPairs):
             self._batches = MiniBatches(pair, of_batch, batch_size=size, learning_rate=rate)
             self.optimizers = self._batches.optimizers
         else:
-            self.optimizers = pair.optimizers(self.learning_rate or 1e-3)  # PyTorch's own
+            self.optimizers: list[torch.optim.Optimizer] = pair.optimizers(self.learning_rate or 1e-3)  # PyTorch's own
         return self
 
     def step(self) -> float:
@@ -153,14 +154,15 @@ class GaussNewton(AbstractAllPairs):
 
     def check(self, all_pairs: bool) -> None:
         steps = 15 if self.alternating else 20
-        self.max_iter = steps if self.max_iter is None else self.max_iter
+        self.max_iter: int | None = steps if self.max_iter is None else self.max_iter
         super().check(all_pairs)
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
         super().begin(pair.alone(torch.Generator().manual_seed(0)), loss)
-        self.blocks = ((0,), (1,)) if self.alternating else ((0, 1),)  # sides that are updated together
-        self.dampings = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
+        # sides that are updated together
+        self.blocks: tuple[tuple[int, ...], ...] = ((0,), (1,)) if self.alternating else ((0, 1),)
+        self.dampings: Tensor = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
         return self
 
     def step(self) -> float:

@@ -34,15 +34,21 @@ class MiniBatches:
     """Adam on random batches of observed pairs. A row's penalty is divided among its pairs: one penalty an epoch."""
 
     def __init__(self, pair: TowerPair, batch_loss: BatchLoss, *, batch_size: int, learning_rate: float) -> None:
-        self.pair, self.batch_loss, self.batch_size = pair, batch_loss, batch_size
+        self.pair: TowerPair = pair
+        self.batch_loss: BatchLoss = batch_loss
+        self.batch_size: int = batch_size
         pairs = pair.objective.interactions
-        self.rows, self.columns = torch.from_numpy(pairs.rows).long(), torch.from_numpy(pairs.indices).long()
+        self.rows: Tensor = torch.from_numpy(pairs.rows).long()
+        self.columns: Tensor = torch.from_numpy(pairs.indices).long()
         counts = (
             torch.bincount(self.rows, minlength=pairs.shape[0]),
             torch.bincount(self.columns, minlength=pairs.shape[1]),
         )
-        self.shares = tuple(r.reshape(-1) / c.clamp(min=1).to(r) for r, c in zip(pair.ridge, counts, strict=True))
-        self.parameters, self.optimizers = pair.parameters(), pair.optimizers(learning_rate)
+        self.shares: tuple[Tensor, ...] = tuple(
+            r.reshape(-1) / c.clamp(min=1).to(r) for r, c in zip(pair.ridge, counts, strict=True)
+        )
+        self.parameters: list[Tensor] = pair.parameters()
+        self.optimizers: list[torch.optim.Optimizer] = pair.optimizers(learning_rate)
 
     def epoch(self) -> float:
         """Adam steps on every batch; returns the mean loss."""

@@ -90,10 +90,17 @@ class Joint(AbstractSolver):
         self, teacher: AbstractSolver, index: JointIndex, seen: Interactions, weights: np.ndarray, group: Group = ALONE
     ) -> Self:
         """Begin with this teacher; `weights` (nnz,) are the importances of the seen pairs."""
-        self.teacher, self.index, self.seen, self.group, self.sweeps = teacher, index, seen, group, 1
-        self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
+        self.teacher: AbstractSolver = teacher
+        self.index: JointIndex = index
+        self.seen: Interactions = seen
+        self.group: Group = group
+        self.sweeps: int = 1
+        self.importance: np.ndarray = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
         self._observed_weight = float(np.sum(weights))
-        self.done, self.distortion = torch.tensor(0), 0.0
+        self.done: Tensor = torch.tensor(0)
+        self.distortion: float = 0.0
+        self.left: Tensor
+        self.right: Tensor
         self.left, self.right = teacher.embeddings()
         return self
 

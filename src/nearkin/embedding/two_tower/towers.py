@@ -39,11 +39,11 @@ class FeatureBranch(nn.Module):
         super().__init__()
         widths = [n_features, *hidden]
         layers = [nn.Linear(a, b) for a, b in pairwise(widths)]
-        self.last = nn.Linear(widths[-1], n_components)
+        self.last: nn.Linear = nn.Linear(widths[-1], n_components)
         for layer in layers:
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5, generator=generator)
             nn.init.normal_(layer.bias, std=0.1, generator=generator)
-        self.layers = nn.ModuleList(layers)
+        self.layers: nn.ModuleList = nn.ModuleList(layers)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
         self.register_buffer("shift", torch.zeros(n_features))
@@ -85,7 +85,7 @@ class ResidualTower(nn.Module):
         self, n_rows: int, n_components: int, branch: FeatureBranch | None, table: Tensor | None = None
     ) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.zeros(n_rows, n_components) if table is None else table.clone())
+        self.table: nn.Parameter = nn.Parameter(torch.zeros(n_rows, n_components) if table is None else table.clone())
         self.branch = branch
 
     def forward(self, rows: Tensor | slice, features: Tensor | None = None) -> Tensor:
@@ -241,7 +241,7 @@ class TowerPair:
     distortion_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        self.ridge = tuple(
+        self.ridge: tuple[Tensor, ...] = tuple(
             (self.strength * torch.from_numpy(r).reshape(-1, 1)).float().to(side.device)
             for r, side in zip(self.objective.ridge, self.sides, strict=True)
         )
@@ -305,7 +305,7 @@ class TowerPair:
             return Q, 0.0
         R, distortion = self.index(Q)
         if noted:
-            self.distortion = float(distortion.detach())
+            self.distortion: float = float(distortion.detach())
         return R, distortion
 
     def penalty(self, P: Tensor, Q: Tensor) -> Tensor:
@@ -341,8 +341,8 @@ class FeatureTower(nn.Module):
     def __init__(self, mean: Tensor, directions: Tensor, branch: FeatureBranch | None, scale: float) -> None:
         super().__init__()
         self.register_buffer("mean", mean)
-        self.directions = nn.Parameter(directions.clone())  # (d, k)
-        self.scale = nn.Parameter(torch.tensor(float(scale)))
+        self.directions: nn.Parameter = nn.Parameter(directions.clone())  # (d, k)
+        self.scale: nn.Parameter = nn.Parameter(torch.tensor(float(scale)))
         self.branch = branch
 
     def forward(self, x: Tensor) -> Tensor:

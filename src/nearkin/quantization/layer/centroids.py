@@ -21,9 +21,10 @@ class LayerCentroids(nn.Module):
     def __init__(self, shape: tuple[int, int, int], *, by_gradient: bool, exact_rotation: bool, horizon: int) -> None:
         super().__init__()
         M, K, width = shape
-        self.by_gradient, self.horizon = by_gradient, horizon
+        self.by_gradient: bool = by_gradient
+        self.horizon: int = horizon
         self.exact_rotation = exact_rotation
-        self.codebooks = nn.Parameter(torch.zeros(shape), requires_grad=by_gradient)
+        self.codebooks: nn.Parameter = nn.Parameter(torch.zeros(shape), requires_grad=by_gradient)
         averaged = not by_gradient or exact_rotation
         self.register_buffer("sums", torch.zeros(M, K, M * width if averaged else 0))
         self.register_buffer("counts", torch.zeros(M, K, dtype=torch.float64))

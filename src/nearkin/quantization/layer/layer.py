@@ -125,7 +125,9 @@ class Phases(nn.Module):
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
         super().__init__()
-        self.warmup_steps, self.fewest, self.wanted = warmup_steps, fewest, max(buffer_size, fewest)
+        self.warmup_steps: int = warmup_steps
+        self.fewest: int = fewest
+        self.wanted: int = max(buffer_size, fewest)
         self.register_buffer("progress", torch.tensor([PASS if warmup_steps else COLLECT, 0, 0]))
         self.register_buffer("buffer", torch.zeros(0, d))
 
@@ -188,9 +190,9 @@ class LayerRotation(nn.Module):
     def __init__(self, d: int, kind: str) -> None:
         super().__init__()
         self.kind = kind
-        self.base = nn.Parameter(torch.eye(d), requires_grad=kind in BY_GRADIENT)
+        self.base: nn.Parameter = nn.Parameter(torch.eye(d), requires_grad=kind in BY_GRADIENT)
         if kind == "cayley":
-            self.skew = nn.Parameter(torch.zeros(d * (d - 1) // 2))
+            self.skew: nn.Parameter = nn.Parameter(torch.zeros(d * (d - 1) // 2))
 
     def forward(self) -> Tensor:
         if self.kind != "cayley":
@@ -300,13 +302,13 @@ class IndexingLayer(nn.Module):
         random_state: Seed = 0,
     ) -> None:
         super().__init__()
-        self.d = check_integer(d, "d", low=1)
-        self.n_subspaces = check_integer(n_subspaces, "n_subspaces", low=1)
-        self.n_centroids = check_integer(n_centroids, "n_centroids", low=2, high=2**MAX_BITS)
-        self.n_lists = check_integer(n_lists, "n_lists", low=0)
+        self.d: int = check_integer(d, "d", low=1)
+        self.n_subspaces: int = check_integer(n_subspaces, "n_subspaces", low=1)
+        self.n_centroids: int = check_integer(n_centroids, "n_centroids", low=2, high=2**MAX_BITS)
+        self.n_lists: int = check_integer(n_lists, "n_lists", low=0)
         kind, every = (rotation, 1) if isinstance(rotation, str) else rotation
-        self.kind = check_choice(kind, "rotation", ROTATIONS)
-        self.rotation_every = check_integer(every, "rotation[1]", low=1, high=None if kind in BY_GRADIENT else 1)
+        self.kind: str = check_choice(kind, "rotation", ROTATIONS)
+        self.rotation_every: int = check_integer(every, "rotation[1]", low=1, high=None if kind in BY_GRADIENT else 1)
         name, horizon = (centroids, 64 * n_centroids) if isinstance(centroids, str) else centroids
         check_choice(name, "centroids", CENTROIDS)
         if d % n_subspaces:
@@ -314,18 +316,18 @@ class IndexingLayer(nn.Module):
                 f"n_subspaces is {n_subspaces}, which does not divide d={d}; give one of "
                 f"{', '.join(str(m) for m in range(1, d + 1) if d % m == 0)}"
             )
-        self.max_iter = check_integer(max_iter, "max_iter", low=1)
-        self.rotation_lr = check_real(rotation_lr, "rotation_lr", above=0)
+        self.max_iter: int = check_integer(max_iter, "max_iter", low=1)
+        self.rotation_lr: float = check_real(rotation_lr, "rotation_lr", above=0)
         self.random_state = random_state
-        self.rotation = LayerRotation(d, self.kind)
-        self.centroids = LayerCentroids(
+        self.rotation: LayerRotation = LayerRotation(d, self.kind)
+        self.centroids: LayerCentroids = LayerCentroids(
             (n_subspaces, n_centroids, d // n_subspaces),
             by_gradient=name == "gradient",
             exact_rotation=self.kind == "exact",
             horizon=check_integer(horizon, "centroids[1]", low=1),
         )
         self.register_buffer("coarse", torch.zeros(n_lists, d))
-        self.phases = Phases(
+        self.phases: Phases = Phases(
             check_integer(warmup_steps, "warmup_steps", low=0),
             check_integer(buffer_size, "buffer_size", low=1),
             fewest=max(n_centroids, n_lists),

@@ -56,7 +56,7 @@ class Items:
         return {"number": number, "text": self.texts[number], "media": kind, "link": link}
 
 
-def read_items(path: str | os.PathLike, *, header: bool | None = None) -> Items:
+def read_items(path: str | os.PathLike[str], *, header: bool | None = None) -> Items:
     """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
 
     A table has one column of names, or columns called id (name), text (label), image or sound (files in the table's
@@ -83,7 +83,7 @@ def named_items(names: Sequence[object]) -> Items:
     return Items(texts, texts, [None] * len(texts), [None] * len(texts))
 
 
-def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, int], ...]:
+def read_catch(path: str | os.PathLike[str], items: Items) -> tuple[tuple[int, int, int], ...]:
     """Questions with a known answer, columns anchor, near, far: names of items. ValueError for an unknown name."""
     table, names = read_table(path), np.array(items.ids)
     roles = "anchor", "near", "far"

@@ -302,7 +302,7 @@ def ask_app(survey: Survey, texts: Texts | None = None, host: str = serving.LOCA
 
 def collect(
     items: Items,
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     plan: Plan | None = None,
     *,
     texts: Texts | None = None,

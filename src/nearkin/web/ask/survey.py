@@ -269,18 +269,20 @@ class Survey:
 
     def __post_init__(self) -> None:
         self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
-        self.learner, self._chosen = Learner(), deque[Shown]()
+        self.learner: Learner = Learner()
+        self._chosen = deque[Shown]()
         self._tabled: set[int] | None = None  # numbers of the answers in the table, None if not known
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
-        self.form = FORMS[self.plan.form]
-        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form, self.raters), False
+        self.form: Form = FORMS[self.plan.form]
+        self.table: AnswerTable = AnswerTable(self.out, self.items, self.form, self.raters)
+        self._table_is_whole = False
         path = journal_path(self.out)
         if self.out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
                 f"{path} is missing or empty, and {self.out} would be replaced; put the journal back, or give another "
                 "--out"
             )
-        self.journal = Journal(path)
+        self.journal: Journal = Journal(path)
         try:
             self._replay()
             if not self.tokens[0]:

@@ -106,7 +106,9 @@ class IndexView:
     """An index whose ids are the collection's row numbers and whose kept vectors are the exact vectors, if known."""
 
     def __init__(self, name: str, index: Index) -> None:
-        self.name, self.index, self.source = name, index, Source(index)
+        self.name: str = name
+        self.index: Index = index
+        self.source: Source = Source(index)
 
     @property
     def codec(self) -> str:
@@ -163,14 +165,16 @@ class Collection:
     def __post_init__(self) -> None:
         self.k = check_integer(self.k, "k", low=1)
         first = self.views[0].source
-        self.exact = None if first.index.kept is None else IndexView("exact", first.exact().index)
-        self.metric = (first if self.exact is None else self.exact.source).index.metric
+        self.exact: IndexView | None = None if first.index.kept is None else IndexView("exact", first.exact().index)
+        self.metric: str = (first if self.exact is None else self.exact.source).index.metric
         if self.metric == "hamming":
             raise ValueError(
                 "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
                 "(--vectors) or keep them (compress --keep-vectors)"
             )
-        self.oversamples = () if self.exact is None else OVERSAMPLES  # multiples of k candidates to rescore
+        self.oversamples: tuple[int, ...] = (
+            () if self.exact is None else OVERSAMPLES
+        )  # multiples of k candidates to rescore
 
     def __len__(self) -> int:
         return len(self.views[0].index)
@@ -249,14 +253,14 @@ def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
 
 
 def open_collection(
-    folder: str | os.PathLike,
+    folder: str | os.PathLike[str],
     *,
     vectors: str | None = None,
     labels: str | None = None,
     texts: str | None = None,
     images: str | None = None,
     ids_column: str | None = None,
-    compare: str | os.PathLike | None = None,
+    compare: str | os.PathLike[str] | None = None,
     k: int = 10,
 ) -> Collection:
     """A saved index, what is known of its vectors, and a second index; options as of `nearkin explore`. ValueError if

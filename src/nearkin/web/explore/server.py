@@ -56,8 +56,9 @@ class Columns:
     """Columns of the vectors on the map, `rows` (m,); `start` measures the slow ones in a thread, `run` at once."""
 
     def __init__(self, collection: Collection, most: int = MOST) -> None:
-        self.collection, self.k = collection, min(collection.k, len(collection) - 1)
-        self.rows = _drawn(np.arange(len(collection)), most)
+        self.collection: Collection = collection
+        self.k: int = min(collection.k, len(collection) - 1)
+        self.rows: np.ndarray = _drawn(np.arange(len(collection)), most)
         self.layouts: dict[str, Column] = {}
         self.colours: dict[str, Column] = {}
         self.busy = ""
@@ -92,7 +93,7 @@ class Columns:
             self.busy = step
             if self._closed.is_set():
                 return
-        self.busy = ""
+        self.busy: str = ""
 
     def kept(self) -> list[Record]:
         """Each index's share of exact neighbours kept, None if not measured, and the number of vectors that it is
@@ -300,7 +301,7 @@ def serve(
     return {name: about[name] for name in ("rows", "k", "metric", "indexes")}
 
 
-def write_page(collection: Collection, title: str, out: str | os.PathLike, *, most: int = MOST_IN_FILE) -> int:
+def write_page(collection: Collection, title: str, out: str | os.PathLike[str], *, most: int = MOST_IN_FILE) -> int:
     """Write one HTML file with at most `most` vectors, drawn at random, and neighbours among all; returns their
     number."""
     out = Path(out)
