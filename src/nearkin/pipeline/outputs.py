@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from nearkin.data.formats.parquet import write_table
 from nearkin.index.hits import long_form
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+_QUERIES = 16_384  # whose answers become rows of a table at a time
 BECAUSE = "because_of"  # column of explanations
 COLUMNS = ("query", "rank", "id", "score")
 SCORES = {  # metric of an index -> the column of its scores
@@ -67,11 +68,19 @@ def write_answers(path: StrPath, blocks: Iterable[Answers], columns: Sequence[st
     ending = path.suffix.lower()
     with replacing(path) as fresh:
         if ending != ".npz":
-            write_table(fresh, (dict(zip(columns, long_form(*block), strict=True)) for block in blocks), ending)
+            parts = (part for block in blocks for part in _parts(block))
+            write_table(fresh, (dict(zip(columns, long_form(*part), strict=True)) for part in parts), ending)
             return
         whole = [np.concatenate(part) for part in zip(*blocks, strict=True)]
         with fresh.open("wb") as file:
             np.savez(file, **dict(zip(("queries", "scores", "ids", BECAUSE), whole, strict=False)))
+
+
+def _parts(answers: Answers) -> Iterator[Answers]:
+    """The answers of some queries at a time: a table of a million queries takes gigabytes before it is written."""
+    for first in range(0, max(1, len(answers[0])), _QUERIES):
+        names, scores, ids, *more = (part[first : first + _QUERIES] for part in answers)
+        yield names, scores, ids, *more
 
 
 def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
