@@ -27,6 +27,11 @@ def load(files: Path) -> dict[str, np.ndarray]:
         return dict(archive)
 
 
+@pytest.fixture(autouse=True)
+def quickly_learned(few_rounds: None) -> None:
+    """Codebooks are learned in few rounds: how well they are learned is tested in tests/quantization."""
+
+
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 600 clustered rows of 8 columns (base, labels, ids) and 20 queries near them."""

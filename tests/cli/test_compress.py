@@ -14,11 +14,6 @@ from nearkin.pipeline.methods import CodeSize, default_method
 from tests.cli.conftest import load, run, run_json
 
 
-@pytest.fixture(autouse=True)
-def quickly_learned(few_steps: None) -> None:
-    """Orders of near rows are learned in few steps; codebooks in whole fits, whose figures are compared."""
-
-
 def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "idx"
     record = run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", out)
@@ -140,7 +135,6 @@ def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None
     assert (tmp_path / "a/index.faiss").read_bytes() == (tmp_path / "b/index.faiss").read_bytes()
 
 
-@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize(
     "method", ["none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley"]
 )
@@ -168,17 +162,16 @@ def test_plain_faiss_opens_the_index(files: Path, compressed: Callable[..., Path
 
 def test_the_file_is_encoded_in_chunks(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes do not depend on the chunks, and ids and kept vectors come from all of them."""
-    monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100 * 4 * 8)
     options = ["--bytes", 4, "--centroids", 16, "--ids", files / "ids.txt", "--keep-vectors", "--out", tmp_path / "a"]
-    run_json("compress", f"{files}/data.npz:base", *options)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100 * 4 * 8)
+        run_json("compress", f"{files}/data.npz:base", *options)
     run_json("compress", f"{files}/data.npz:base", *options[:-1], tmp_path / "b")
     for name in ("index.faiss", "vectors.npy", "arrays.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
     np.testing.assert_array_equal(np.load(tmp_path / "a/vectors.npy"), load(files)["base"])
 
 
-@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize(("given", "bytes_"), [("", 32), ("=float32", 32), ("=float16", 16), ("=int8", 12)])
 def test_vectors_are_kept_in_the_type_asked_for(files: Path, tmp_path: Path, given: str, bytes_: int) -> None:
     """The printed bytes are those on disk and in evaluate's record."""

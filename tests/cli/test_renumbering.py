@@ -83,7 +83,7 @@ def test_embed_and_evaluate_pairs(tmp_path: Path, split: str) -> None:
     for order, make in ORDERS.items():
         columns = make(80)[users], make(48)[items], times
         found[order] = []
-        for seed in range(3):
+        for seed in range(2):
             early, later = (
                 write(tmp_path / f"{name}.csv", "user,item,time", zip(*(c[rows] for c in columns), strict=True), seed)
                 for name, rows in (("early", ~late), ("late", late))
@@ -109,7 +109,7 @@ def test_embed_comparisons(tmp_path: Path) -> None:
     found: dict[str, list[dict[str, float]]] = {}
     for order, make in ORDERS.items():
         found[order] = []
-        for seed in range(3):
+        for seed in range(2):
             answers = write(tmp_path / "answers.csv", "anchor,near,far", make(20)[asked].tolist(), seed)
             how = ("--dim", 2, "--out", tmp_path / f"{order} {seed}", "--seed", seed)
             found[order].append(figures({"error": run_json("embed", answers, *how)["held_out_error"]}))
@@ -169,7 +169,7 @@ def test_sweep_and_its_grades(tmp_path: Path, rows: tuple[np.ndarray, ...]) -> N
         np.save(tmp_path / "X.npy", X[at])
         same = [(query, place, 1) for query in range(25) for place in np.flatnonzero(labels[at] == asked[query])]
         qrels = write(tmp_path / "qrels.csv", "query-id,corpus-id,score", same, 1)
-        for seed in range(3):
+        for seed in range(2):
             how = (tmp_path / "X.npy", "--queries", tmp_path / "Q.npy", "--methods", "product", "--seed", seed)
             records = run_json("sweep", *how, "--recall", 0.6), run_json("sweep", *how, "--qrels", qrels)
             found[order].append({f"{n}": record["trials"][0]["value"] for n, record in enumerate(records)})

@@ -21,7 +21,6 @@ def test_the_name_of_a_rotation_is_said_in_words(name: str, words: str) -> None:
     assert in_words(name) == words
 
 
-@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize(("engine", "clear"), [("pgvector-bit", True), ("lucene-int8", False)])
 def test_a_gain_whose_interval_includes_0_is_a_tie(tmp_path: Path, engine: str, clear: bool) -> None:
     rng = np.random.default_rng(0)

@@ -132,6 +132,7 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     assert trial[4].mean == pytest.approx(recall, abs=1e-3)
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("method", ["residual", "product-residual"])
 def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> None:
     X, Q = np.load(data[0]), data[1]

@@ -235,7 +235,7 @@ def test_of_level_codes_the_one_of_fewest_centroids_wins(lead, name, monkeypatch
 
 
 def test_codes_with_norms_are_tried_where_rows_have_different_ones(vectors):
-    X = vectors[0][:500]
+    X = vectors[0][:400]
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for rows, settings, expected in (
         (X, {"n_vectors": 10**6}, True),

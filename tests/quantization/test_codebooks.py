@@ -175,7 +175,7 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
     X[4321] = 1e7
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        nk.ProductQuantizer(2, 16, random_state=0, max_iter=1, max_points_per_centroid=370).fit(X)  # 5,920 of 6,000
+        nk.ProductQuantizer(2, 32, random_state=0, max_iter=1, max_points_per_centroid=185).fit(X)  # 5,920 of 6,000
     drawn = np.random.default_rng(0).choice(6000, 5920, replace=False)
     assert (4321 in drawn) == any("vector 4321 lies" in str(w.message) for w in caught)
     assert 4321 in drawn
@@ -251,8 +251,8 @@ def test_overrelaxed_turns_end_lower_after_as_many_rounds(rng):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         basis = rng.normal(size=(24, 24)) * np.arange(1, 25) ** -0.7
-        X = (rng.normal(size=(40, 24))[rng.integers(40, size=4000)] + rng.normal(size=(4000, 24))) @ basis.T
-        learned, others = np.float32(X[:2000]), np.float32(X[2000:])
+        X = (rng.normal(size=(40, 24))[rng.integers(40, size=2400)] + rng.normal(size=(2400, 24))) @ basis.T
+        learned, others = np.float32(X[:1200]), np.float32(X[1200:])
         R = haar_rotation(24, seed).astype(np.float32)
         start, rows = State(R, kmeans(learned @ R, 6, 16, 4, seed)), TrainingRows(learned, Shard.of(learned))
         errors = []

@@ -39,7 +39,7 @@ DRAWS = {
 @pytest.mark.parametrize(("kind", "n_lists"), [*zip(DRAWS, [0, 4, 0, 4], strict=True)])
 def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(kind, n_lists, rng):
     """Tables of 8 bits kept .017 of ten neighbours of t(1.2) where exact tables kept .374; t(2): .117 and .452."""
-    X, Q = np.split(DRAWS[kind](rng, (3200, 32)).astype(np.float32), [3000])
+    X, Q = np.split(DRAWS[kind](rng, (1700, 32)).astype(np.float32), [1500])
     settings = {"n_lists": n_lists, "init": "identity", "max_iter": 2, "random_state": 0}
     model = nk.ProductQuantizer(16, 16, **settings).fit(X)
     kept = {}
@@ -52,7 +52,7 @@ def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(ki
 
 @pytest.mark.parametrize("kind", ["t(1.2)", "normal"])
 def test_the_default_scan_of_residual_codes_by_product_loses_no_neighbours(kind, rng):
-    X, Q = np.split(DRAWS[kind](rng, (3400, 32)).astype(np.float32), [3000])
+    X, Q = np.split(DRAWS[kind](rng, (2000, 32)).astype(np.float32), [1700])
     model = ResidualQuantizer(16, 16, beam_size=2, max_iter=1, random_state=0).fit(X)
     kept = {}
     for fast in (None, False):

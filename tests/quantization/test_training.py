@@ -30,7 +30,7 @@ def test_auto_is_never_much_worse_than_the_best_single_start(kind, vectors):
     }[kind]
     train, test = X[: len(X) * 2 // 3], X[len(X) * 2 // 3 :]
     distortion = {
-        init: ProductQuantizer(8, 16, init=init, max_iter=12, random_state=0).fit(train).distortion(test)
+        init: ProductQuantizer(8, 16, init=init, max_iter=6, random_state=0).fit(train).distortion(test)
         for init in ("auto", *STARTS)
     }
     best = min(distortion[name] for name in STARTS)
