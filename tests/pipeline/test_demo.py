@@ -37,9 +37,10 @@ def trials(saved: tuple[Path, list[Record], str]) -> dict[tuple[str, int], Recor
 def test_every_method_at_every_size(trials: dict[tuple[str, int], Record]) -> None:
     assert len(trials) == 1 + 2 * len(METHODS)
     assert trials["exact search", 256][RECALL] == 1
-    assert all(trial["code smaller"] == 256 / trial["bytes"] for trial in trials.values())
+    assert all(trial["times_smaller"] == 256 / trial["bytes"] for trial in trials.values())
     for name in METHODS.values():
         assert trials[name, 4][RECALL] > trials[name, 2][RECALL]
+    assert not [key for trial in trials.values() for key in trial if " " in key]
 
 
 @pytest.mark.parametrize("n_bytes", [2, 4])
@@ -60,7 +61,7 @@ def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[Record], s
     assert "nearkin explore" in page
     assert all(link.startswith("#") for link in re.findall(r'(?:src|href)="([^"]*)"', page))
     assert "<script" not in page
-    longest = max(trial["train s"] for trial in saved[1])
+    longest = max(trial["train_seconds"] for trial in saved[1])
     assert f">{longest:.2f}<" in page  # in the table: seconds have two digits
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))

@@ -66,7 +66,7 @@ def demo(
     trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch), overwrite=overwrite)
     path = pipeline.pages.write_report(out)
     rows = [list(trial.values()) for trial in trials]
-    made = table("1,500 handwritten digits, 297 queries", list(trials[0]), rows)
+    made = table("1,500 handwritten digits, 297 queries", [name.replace("_", " ") for name in trials[0]], rows)
     record = {"seed": seed, "threads": screen.threads, "trials": trials, "report": str(path), "explore": explore}
     screen.finish(record, made, f"Report: {path}", "See the digits and their neighbours at 4 bytes:", explore)
 

@@ -18,7 +18,7 @@ from nearkin.pipeline.run import Steps
 
 KIND = "demo"
 K = 10
-RECALL, MAP = f"recall@{K}", "mAP by label"  # of trials; the mAP is over the whole ranking
+RECALL, MAP = f"recall@{K}", "mAP_by_label"  # of trials; the mAP is over the whole ranking
 BYTES = (2, 4, 8, 16)
 SHOWN = 4  # bytes of the codes that the page begins with, and of the saved index
 CENTROIDS = 16  # codebooks must be small: 256 centroids are 64 kB, and 1,500 codes of 4 bytes are 6 kB
@@ -83,11 +83,11 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
     return {
         "bytes": n_bytes,
         "method": name,
-        "code smaller": metrics.compression_ratio(base.shape[1], n_bytes),
+        "times_smaller": metrics.compression_ratio(base.shape[1], n_bytes),
         "distortion": distortion,
         RECALL: float(ExactNeighbours.of(base, queries, K).recall(ranking, scores).mean()),
         MAP: float(ranks.average_precision().mean()),
-        "train s": seconds,
+        "train_seconds": seconds,
     }
 
 

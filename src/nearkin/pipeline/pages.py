@@ -173,14 +173,15 @@ def demo_page(folder: Path, run: Record) -> Page:
         made_by="nearkin demo",
     )
     values = {
-        f"smaller than float32: codes of {SHOWN} bytes": f"{best['code smaller']:.0f}×",
+        f"smaller than float32: codes of {SHOWN} bytes": f"{best['times_smaller']:.0f}×",
         f"recall@{K} ({best['method']})": f"{best[RECALL]:.3f}",
         f"mAP by label; exact search has {trials[0][MAP_BY_LABEL]:.3f}": f"{best[MAP_BY_LABEL]:.3f}",
     }
     see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
-    shown = [trial | {"code smaller": f"{trial['code smaller']:.0f}×"} for trial in trials]
+    shown = [trial | {"times_smaller": f"{trial['times_smaller']:.0f}×"} for trial in trials]
     formats = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}
-    body = table(list(shown[0]), [list(trial.values()) for trial in shown], formats=formats)
+    columns = [name.replace("_", " ") for name in shown[0]]
+    body = table(columns, [list(trial.values()) for trial in shown], formats=formats)
     lead = (
         f"Distortion is the mean squared error on {N_QUERIES} queries that no method was trained on. Recall@{K} is "
         f"the share of the {K} exact neighbours among the {K} found. Differences in the third digit are chance with as "
