@@ -77,6 +77,12 @@ def test_map_by_label_agrees_with_scikit_learn(
         np.save(path, np.eye(labels.max() + 1, dtype=int)[classes])  # a column for each label
     again = run_json("evaluate", folder, f"{files}/data.npz:query", "--labels", rows[0], "--query-labels", rows[1])
     assert (again["mAP"], again["precision@1"]) == (record["mAP"], record["precision@1"])
+    cells = [f"{c}|{1000 + i}; {2000 + i}" if i % 3 else c for i, c in enumerate(labels)]  # and labels of no other
+    (tmp_path / "both.csv").write_text("\n".join(["name,label", *(f"r{i},{cell}" for i, cell in enumerate(cells))]))
+    (tmp_path / "asked.txt").write_text("".join(f"{c}\n" for c in query_labels))
+    given = f"{tmp_path}/both.csv:label", tmp_path / "asked.txt"
+    again = run_json("evaluate", folder, f"{files}/data.npz:query", "--labels", given[0], "--query-labels", given[1])
+    assert (again["mAP"], again["precision@1"]) == (record["mAP"], record["precision@1"])
     np.save(rows[0], np.full((600, 2), 7))
     result = run("evaluate", folder, f"{files}/data.npz:query", "--labels", rows[0], "--query-labels", rows[1])
     assert "labels.npy has shape (600, 2) and dtype int64; it must hold rows of 0 and 1" in result.stderr

@@ -68,9 +68,10 @@ def test_labels_that_are_none_are_refused_by_name(conflict, make):
     for y in (*values, *shapes, [1, 2], *map(np.zeros, [599, (599, 3), (600, 2, 2)])):
         with pytest.raises(ValueError, match=r"^y has shape|^y holds"):
             make(6).fit(X, y)
-    for y in ([[1], [1, 2]] * 300, [{1}, {1, 2}] * 300):  # as torchvision and COCO give them
-        with pytest.raises(ValueError, match=r"^y .*type MultiLabelBinarizer\(\)\.fit_transform\(y\)"):
-            make(6).fit(X, y)
+    with pytest.raises(ValueError, match=r"^y .*give sets: \[set\(row\) for row in y\]"):
+        make(6).fit(X, np.full(600, 0.5))
+    with pytest.raises(TypeError, match="labels are text and numbers; give labels of one type"):
+        make(6).fit(X, [{1}, {"a", "b"}] * 300)
 
 
 def test_several_labels_a_row_are_alike_if_they_share_one():
@@ -79,6 +80,20 @@ def test_several_labels_a_row_are_alike_if_they_share_one():
     found = hamming_histograms(codes[:20], codes[20:], labels[:20], sp.csr_matrix(labels[20:].astype(int)))
     shared = (labels[:20].astype(int) @ labels[20:].T.astype(int)) > 0
     assert found.relevant.sum(axis=1).tolist() == shared.sum(axis=1).tolist()
+    sets = [set(np.flatnonzero(row).tolist()) for row in labels]
+    names = [[f"label {one}" for one in row] for row in sets]
+    for given in (sets, [list(row) for row in sets], names, np.array(sets, dtype=object)):
+        np.testing.assert_array_equal(
+            hamming_histograms(codes[:20], codes[20:], given[:20], given[20:]).relevant, found.relevant
+        )
+    with pytest.raises(
+        ValueError, match=r"query_labels has shape \(20, 5\) and the other labels are sets; give both alike"
+    ):
+        hamming_histograms(codes[:20], codes[20:], labels[:20], sets[20:])
+    X = rng.standard_normal((90, 8))
+    one, other = (nk.OgE(4, random_state=0).fit(X, y) for y in (labels, sets))
+    np.testing.assert_array_equal(one.projection_, other.projection_)
+    assert one.trials_
     one = rng.integers(0, 5, 90)
     forms = [(one[:20], one[20:]), (np.eye(5)[one[:20]], np.eye(5)[one[20:]]), (one[:20, None], one[20:, None])]
     scores = [hamming_radius_precision(codes[:20], codes[20:], *form, radius=4) for form in forms]

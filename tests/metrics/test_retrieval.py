@@ -62,6 +62,13 @@ def test_rows_of_several_labels_are_alike_if_they_share_one(rng: np.random.Gener
     shared = (queries.astype(int) @ labels.T) > 0
     found = metrics.label_relevance(labels[order], queries.astype(int))
     np.testing.assert_array_equal(found, np.take_along_axis(shared, order, axis=1))
+    sets, asked = ([{f"c{c}" for c in np.flatnonzero(row)} for row in rows] for rows in (labels, queries))
+    ranked = [[sets[number] for number in row] for row in order]
+    hits = [[bool(names & query) for names in row] for row, query in zip(ranked, asked, strict=True)]
+    slow = np.mean([average_precision_score(row, -np.arange(60)) if any(row) else 0.0 for row in hits])
+    assert metrics.label_mean_average_precision(ranked, asked) == pytest.approx(slow, rel=1e-12)
+    with pytest.raises(ValueError, match="retrieved_labels has rankings of different lengths"):
+        metrics.label_relevance([ranked[0], ranked[1][:3]], asked[:2])
     classes = rng.integers(0, 4, 60)
     one_hot = np.eye(4)[classes]
     expected = metrics.label_mean_average_precision(classes[order], classes[:25])

@@ -57,8 +57,8 @@ def evaluate(
 
     + truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
     + base: The vectors that were indexed: the exact neighbours are searched in them.
-    + labels: A label for every indexed vector, in order (file.csv:column), or columns of 0 and 1: vectors that share a
-      label are relevant to each other.
+    + labels: A label for every indexed vector, in order (file.csv:column), or several: separated by ; or | in the
+      cell, or columns of 0 and 1. Vectors that share a label are relevant to each other.
     + query_labels: A label for every query (with --labels).
     - n_probe: Inverted lists to search: several numbers, such as 1,4,16,64, print recall and speed for each.
     - qrels: Relevance judgements (query id, vector id, grade; in TREC's or BEIR's form), for NDCG@10, Recall@100 and

@@ -1,6 +1,7 @@
 """Files that accompany vectors: neighbour lists (ground truth), relevance judgements, labels, ids, and features."""
 
 import re
+from itertools import chain
 from os import PathLike
 from typing import Unpack, cast
 
@@ -138,7 +139,19 @@ def read_column(path: StrPath, n: int | None = None, *, several: bool = False, *
         return check_labels(array, str(where), len(array))
     if array.ndim != 1 or not len(array):
         raise ValueError(f"{where} has shape {array.shape}; it must be (n,), one value a row")
-    return _whole_or_text(array, where)
+    found = _whole_or_text(array, where)
+    if several and found.dtype.kind == "U" and any(mark in cell for cell in found.tolist() for mark in ";|"):
+        return _sets(found.tolist())
+    return found
+
+
+def _sets(cells: list[str]) -> np.ndarray:
+    """(n,) sets of the labels in each cell, separated by ; or |; an empty part is none."""
+    parts = [[part for name in re.split("[;|]", cell) if (part := name.strip())] for cell in cells]
+    names = iter(text_column("", [*chain.from_iterable(parts)]).values.tolist())
+    sets = np.empty(len(cells), object)
+    sets[:] = [{next(names) for _ in part} for part in parts]
+    return sets
 
 
 def _read_table_column(where: Locator, several: bool) -> np.ndarray:

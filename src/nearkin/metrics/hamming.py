@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_labels, check_real, check_same_kind, check_vectors
+from nearkin._check import check_integer, check_label_pair, check_real, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import tie_groups
 
@@ -104,8 +104,9 @@ def hamming_histograms(
     Parameters
     ----------
     queries, database: packed codes (q, bytes) and (n, bytes) of uint8.
-    query_labels, database_labels: (q,) and (n,) classes, or (q, c) and (n, c) rows of 0 and 1: a vector is relevant if
-        it has the query's class, or shares one.
+    query_labels, database_labels: (q,) and (n,) classes, or several a row: sets, lists of different lengths, or
+        (q, c) and (n, c) rows of 0 and 1, dense or sparse. A vector is relevant if it has the query's class,
+        or shares one.
     neighbours: (q, k) numbers of the query's exact neighbours, which are relevant instead.
 
     Returns
@@ -186,10 +187,7 @@ def relevant_rows(
     `hamming_histograms`."""
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
-    left, right = check_labels(query_labels, "query_labels", q), check_labels(database_labels, "database_labels", n)
-    if left.shape[1:] != right.shape[1:]:
-        raise ValueError(f"query_labels have shape {left.shape} and database_labels {right.shape}; give both alike")
-    check_same_kind(left, right, "query_labels", "database_labels")
+    left, right = check_label_pair(query_labels, "query_labels", q, database_labels, "database_labels", n)
     if left.ndim == 2:
         columns = right.T.astype(np.float32)
         return (row @ columns > 0 for row in left.astype(np.float32))

@@ -10,13 +10,13 @@ queries that have something relevant, in [0, 1].
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Mapping
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_integer, check_labels, check_same_kind
+from nearkin._check import check_integer, check_label_pair, check_labels, check_same_kind, has_sets
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
@@ -77,8 +77,9 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
 
     Parameters
     ----------
-    retrieved_labels: (n, K) classes, or (n, K, c) rows of 0 and 1, which are alike if they share one.
-    labels: (n,), or (n, c).
+    retrieved_labels: (n, K) classes, or several each: n lists of K sets, or (n, K, c) rows of 0 and 1. Those that share
+        a label are alike.
+    labels: (n,), n sets, or (n, c), dense or sparse.
 
     Returns
     -------
@@ -95,6 +96,13 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
     array([[ True, False],
            [ True,  True]])
     """
+    rows: Any = retrieved_labels
+    if isinstance(rows, list | tuple) and any(map(has_sets, rows)):
+        if len({len(row) for row in rows}) > 1:
+            raise ValueError("retrieved_labels has rankings of different lengths; give as many sets for each query")
+        flat = list(chain.from_iterable(rows))
+        marks, labels = check_label_pair(flat, "retrieved_labels", len(flat), labels, "labels", len(rows))
+        retrieved_labels = marks.reshape(len(rows), -1, marks.shape[1])
     retrieved = np.asarray(retrieved_labels)
     labels = check_labels(labels, "labels", len(np.atleast_1d(retrieved)))
     if retrieved.ndim != labels.ndim + 1 or retrieved.shape[2:] != labels.shape[1:]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin import metrics
-from nearkin._check import check_instance, check_queries
+from nearkin._check import check_instance, check_label_pair, check_queries
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import Fields, Record, StrPath, counted
 from nearkin._storage import read_config
@@ -106,6 +106,7 @@ def evaluate_folder(
             recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
             record["probing"] = [{"n_probe": at.n_probe, recall: at.recall, speed: len(Q) / at.seconds} for at in curve]
     if labels is not None and query_labels is not None:
+        query_labels, labels = check_label_pair(query_labels, "query_labels", len(Q), labels, "labels", len(index))
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
     if relevance is not None:
