@@ -21,15 +21,37 @@ from nearkin.linalg.norms import Norms
 
 
 class BatchEncoder:
-    """Codes of a batch of vectors, by the quantizer in `model`: the folder of a saved index or quantizer.
+    """Codes of a batch of vectors, for Ray Data, Spark and other engines that map batches.
 
-    A call takes a batch of columns and returns them with the column `vectors` replaced by `codes` (n, bytes) uint8
+    A call takes a batch of columns and returns them with the column of vectors replaced by codes (n, bytes) uint8
     (uint16 for more than 256 centroids); if the index has norms, the number of the vector's norm comes last. The model
     is read with the first batch. A pickled encoder holds only the name of the folder, which other processes and
     machines must see. Vectors of an index by cosine are normalised first.
 
     ray.data:  dataset.map_batches(BatchEncoder("idx"), batch_size=8192)
     Spark:     frame.mapInArrow(BatchEncoder("idx").arrow_batches, schema="id long, codes binary")
+
+    Parameters
+    ----------
+    model: the folder of a saved index or quantizer.
+    vectors: the column of vectors.
+    codes: the column of the result.
+
+    Attributes
+    ----------
+    n_features, n_bytes, dtype: columns of a vector, bytes and type of a code.
+
+    Raises
+    ------
+    ValueError: by a call: a batch without the column, another width, NaN, a folder of exact vectors or of something
+        else.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    >>> nk.ProductQuantizer(4, n_centroids=16, random_state=0).fit(X).save("pq")
+    >>> nk.export.BatchEncoder("pq")({"id": np.arange(2), "vector": X[:2]})["codes"].shape
+    (2, 4)
     """
 
     def __init__(self, model: StrPath, vectors: str = "vector", codes: str = "codes") -> None:

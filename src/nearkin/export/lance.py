@@ -30,8 +30,27 @@ _TABLE = "vectors.lance"
 class Lance(Target):
     """A folder: `vectors.lance` with the columns id and vector (rotated) under an IVF_PQ index, and our quantizer.
 
-    Vectors are the exact vectors if the index keeps them, else the decoded codes. Plain product quantization
-    becomes one partition around the origin. A folder that exists is refused without `overwrite`.
+    Vectors are the exact vectors if the index keeps them, else the decoded codes. Plain product quantization becomes
+    one partition around the origin.
+
+    Parameters
+    ----------
+    out: the folder.
+    overwrite: whether to replace a folder that nearkin wrote.
+
+    Attributes
+    ----------
+    out, overwrite: as given.
+
+    Raises
+    ------
+    ValueError: an `out` that exists without `overwrite`; by the export, codes that are no product codes of up to 256
+        centroids.
+
+    Examples
+    --------
+    >>> nk.export.lance.Lance("idx.lance").overwrite  # doctest: +SKIP
+    False
     """
 
     recall_target: ClassVar[float] = 0.95  # rows that lie between two coarse cells may fall into the other one
@@ -60,7 +79,24 @@ class Lance(Target):
 class LanceTable:
     """An exported folder, opened for search.
 
-    `dataset` is the `lance.LanceDataset` itself; queries are multiplied by `rotation` (d, d).
+    Parameters
+    ----------
+    folder: what `Lance` wrote.
+
+    Attributes
+    ----------
+    dataset: the `lance.LanceDataset` itself.
+    rotation: (d, d); queries are multiplied by it.
+    metric, n_features: of the index that was exported.
+
+    Raises
+    ------
+    ValueError: a folder of something else; by `search` queries of another width.
+
+    Examples
+    --------
+    >>> table = nk.export.lance.LanceTable("idx.lance")  # doctest: +SKIP
+    >>> distances, ids = table.search(X[:2], k=3)  # doctest: +SKIP
     """
 
     def __init__(self, folder: StrPath) -> None:

@@ -33,16 +33,34 @@ EF_SEARCH = 100  # rows that HNSW visits; pgvector's default, 40, is 2.5 times a
 class Pgvector(Target):
     """A table (id bigint or text primary key) with codes or vectors under an HNSW index.
 
-    form: "bit" for code bit(n), searched by Hamming distance, and vector vector(d) if it keeps its vectors; "vector"
-        or "halfvec" (half as large) for vector vector(d) or halfvec(d), searched by the index's own metric: the exact
+    Bit i of `hasher.encode`, from 0, is character i of the bit string, from the left. Everything happens in one
+    transaction, the self-check too: readers see the old table or the new one, also after an error. Exporting the same
+    index again changes nothing. Vectors are checked against exact search among them, which takes them into memory.
+
+    Parameters
+    ----------
+    dsn: "postgresql://user@host:5432/db" or libpq's key=value form; "" for the PG... variables of the environment.
+    name: the table.
+    overwrite: whether another index, form or width may be replaced; a table that nearkin did not write is never
+        touched.
+    form: "bit" for code bit(n), searched by Hamming distance, and vector vector(d) if it keeps its vectors; "vector" or
+        "halfvec" (half as large) for vector vector(d) or halfvec(d), searched by the index's own metric: the exact
         vectors if the index has them (of norm 1 for "cosine"), else the decoded codes. None is "bit" for an index of
         bits, else "vector".
-    dsn: "postgresql://user@host:5432/db" or libpq's key=value form; "" for the PG... variables of the environment.
 
-    Bit i of `hasher.encode`, from 0, is character i of the bit string, from the left. Everything happens in one
-    transaction, the self-check too: readers see the old table or the new one, also after an error. Exporting the
-    same index again changes nothing; another index, form or width needs `overwrite`, and a table that nearkin did not
-    write is never touched. Vectors are checked against exact search among them, which takes them into memory.
+    Attributes
+    ----------
+    name, overwrite, form: as given.
+
+    Raises
+    ------
+    ValueError: a name that is none for a table, an unknown form; by the export, more columns than pgvector holds, a
+        table of another index or of others.
+
+    Examples
+    --------
+    >>> nk.export.pgvector.Pgvector(name="products", form="halfvec").form
+    'halfvec'
     """
 
     recall_target: ClassVar[float] = 0.95  # HNSW is approximate

@@ -30,9 +30,27 @@ class RowBatch(NamedTuple):
 
 
 class Source:
-    """A finished index, read only; ValueError for one without vectors.
+    """The vectors of a finished index in order, read only.
 
-    d: columns of the vectors. n_bits: bits of a code, None where the index does not search by Hamming distance.
+    Parameters
+    ----------
+    index: `Index` with vectors.
+
+    Attributes
+    ----------
+    d: columns of the vectors.
+    n_bits: bits of a code, None where the index does not search by Hamming distance.
+    codes: (n, bytes) uint8, packed bits: FAISS's own memory, not a copy. Bit order as in `nearkin.hashing.bits`.
+
+    Raises
+    ------
+    ValueError: an index without vectors; by `need_bits` an index of something else.
+
+    Examples
+    --------
+    >>> index = nk.Index.build(np.eye(3, dtype=np.float32), ids=["a", "b", "c"])
+    >>> [batch.ids.tolist() for batch in nk.export.Source(index).batches(2)]
+    [['a', 'b'], ['c']]
     """
 
     def __init__(self, index: Index) -> None:

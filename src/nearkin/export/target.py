@@ -80,7 +80,26 @@ class Target(ABC):
 
 
 def make_target(to: str, /, **options: Any) -> Target:
-    """The target `to` with the options that are not None; ValueError for a name or an option too many or too few."""
+    """The target of an export.
+
+    Parameters
+    ----------
+    to: "lance" or "pgvector".
+    options: those of `nearkin.export.lance.Lance` or `nearkin.export.pgvector.Pgvector`; None counts as not given.
+
+    Returns
+    -------
+    target: `Target`.
+
+    Raises
+    ------
+    ValueError: an unknown name, an option too many or too few.
+
+    Examples
+    --------
+    >>> type(nk.export.make_target("pgvector", name="products")).__name__
+    'Pgvector'
+    """
     module, cls = TARGETS[check_choice(to, "target", TARGETS)]
     kind = getattr(import_module(f"nearkin.export.{module}"), cls)
     given = {option: value for option, value in options.items() if value is not None}
@@ -109,11 +128,31 @@ def export_index(
     recall_target: float | None = None,
     callback: Callback = lambda rows, record: None,
 ) -> Record:
-    """Write `index` to `target`, compare the neighbours of 100 queries (or of `queries` (q, d)), publish.
+    """Write an index to an engine, compare the neighbours of queries, publish.
 
+    Parameters
+    ----------
+    index: `Index` with vectors.
+    target: of `make_target`.
+    queries: (q, d); by default 100 queries near the vectors.
+    k: neighbours compared.
     recall_target: the share of the index's k neighbours that the engine must name; None for the target's own.
-    Returns the record: vectors, the outcome of the check, facts of the target. Raises RecallTooLowError, with nothing
-    published, where the engine's recall is below the target, and what the target raises.
+    callback: `callback(vectors_done, record)`.
+
+    Returns
+    -------
+    record: vectors, the outcome of the check, facts of the target.
+
+    Raises
+    ------
+    RecallTooLowError: the engine's recall is below the target; nothing is published.
+    ValueError: an index without vectors or of a kind that the target cannot hold, k below 1.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    >>> index = nk.Index.build(X, nk.ProductQuantizer(4, n_centroids=16, random_state=0))
+    >>> record = nk.export.export_index(index, nk.export.make_target("lance", out="idx.lance"))  # doctest: +SKIP
     """
     goal = target.recall_target if recall_target is None else check_real(recall_target, "recall_target", low=0, high=1)
     k = check_integer(k, "k", low=1)

@@ -23,11 +23,26 @@ def long_form(queries: Any, scores: np.ndarray, ids: np.ndarray, *more: np.ndarr
 def hits(
     scores: np.ndarray, ids: np.ndarray, queries: Sequence[Any] | None = None, *, backend: str = "pyarrow"
 ) -> "IntoDataFrame":
-    """The answers (q, k) of `Index.search` as a table of that library: "query", "rank" (from 1), "id", "score".
+    """The results of `Index.search` as a table: query, rank (from 1), id, score. Places without a result are left out.
 
-    queries: the queries' names (q,); None for 0, 1, 2, ... Places without an answer are left out.
+    Parameters
+    ----------
+    scores, ids: (q, k), as `Index.search` returns them.
+    queries: (q,) names of the queries; None for 0, 1, 2, ...
+    backend: "pyarrow", "polars" or "pandas", the library of the table.
 
-    >>> hits(np.array([[0.0, np.inf]]), np.array([["a", ""]]), queries=["q7"]).to_pylist()
+    Returns
+    -------
+    table: of that library.
+
+    Raises
+    ------
+    ValueError: shapes that differ, an unknown backend.
+    ImportError: a backend that is not installed.
+
+    Examples
+    --------
+    >>> nk.hits(np.array([[0.0, np.inf]]), np.array([["a", ""]]), queries=["q7"]).to_pylist()
     [{'query': 'q7', 'rank': 1, 'id': 'a', 'score': 0.0}]
     """
     import narwhals as nw  # only where tables are made

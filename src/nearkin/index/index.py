@@ -63,17 +63,39 @@ class Index:
 
     Decoded vectors are too short, which biases scores. FAISS finds candidates by its own scores, and they are rescored
     at their `norms`: one for all vectors that have the same (1 for "cosine"), or a byte a vector in an index
-    built with `norms`. None: FAISS's scores stand.
-
-    `faiss_index` is the FAISS index itself, whose positions count vectors in the order they were added; `ids` (n,) the
-    users' ids or None for 0, 1, 2, ...; `kept` the vectors kept for rescoring or None.
+    built with `norms`.
 
     Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
-    raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
+    raises or is interrupted changes nothing.
 
-    >>> import numpy as np
+    Parameters
+    ----------
+    faiss_index: the FAISS index itself, whose positions count vectors in the order they were added.
+    d: columns of the vectors.
+    metric: "l2", "ip", "cosine" or "hamming".
+    quantizer: fitted, or None.
+    kept: the vectors kept for rescoring, or None.
+    ids: (n,) the users' ids, or None for 0, 1, 2, ...
+    next_id: the number that the next vector without an id gets.
+    norms: one norm for all vectors, or a byte a vector; None where FAISS's scores stand.
+
+    Attributes
+    ----------
+    faiss_index, metric, kept, ids, norms, quantizer: see above; ids may be set.
+    n_features: columns of the vectors.
+    bytes_per_vector: size of a code with its norm.
+    n_lists, n_probe: inverted lists, and those that a search visits; None without lists.
+
+    Raises
+    ------
+    ValueError, TypeError: by each call, before anything changes: another width, NaN, unknown or repeated ids, ids of
+        another kind, an unknown metric.
+    RuntimeError: a callback of a search that changes its index.
+
+    Examples
+    --------
     >>> X = np.eye(4, dtype=np.float32)
-    >>> scores, ids = Index.build(X, ids=["a", "b", "c", "d"]).search(X[:2], k=1)
+    >>> scores, ids = nk.Index.build(X, ids=["a", "b", "c", "d"]).search(X[:2], k=1)
     >>> ids.tolist(), scores.tolist()
     ([['a'], ['b']], [[0.0], [0.0]])
     """

@@ -24,6 +24,14 @@ def orthogonal_average(decay: float | None = None) -> Average:
     ----------
     decay: of an exponential moving average, in [0, 1]; None for the mean of all models (SWA).
 
+    Returns
+    -------
+    average: function for `torch.optim.swa_utils.AveragedModel(multi_avg_fn=...)`.
+
+    Raises
+    ------
+    ValueError: a decay outside [0, 1].
+
     Examples
     --------
     >>> import torch, nearkin as nk

@@ -17,9 +17,26 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torc
 
 
 def is_orthogonal(X: Any, tol: float | None = None) -> bool:
-    """Whether ||X^T X - I||_F / sqrt(k) <= tol for every matrix of X (..., d, k); for a wide matrix X is its transpose.
+    """Whether ||X^T X - I||_F / sqrt(k) <= tol for every matrix.
 
-    `tol` None: 1e-6 for float64, 1e-3 for float32, 3e-2 for bfloat16, so that a matrix rounded to its type passes.
+    Parameters
+    ----------
+    X: (..., d, k), array or tensor; for a wide matrix X is its transpose.
+    tol: None for 1e-6 in float64, 1e-3 in float32, 3e-2 in bfloat16, so that a matrix rounded to its type passes.
+
+    Returns
+    -------
+    ok: bool.
+
+    Raises
+    ------
+    TypeError: what is no floating array or tensor.
+    ValueError: a negative tol.
+
+    Examples
+    --------
+    >>> nk.orthogonal.is_orthogonal(np.eye(3)), nk.orthogonal.is_orthogonal(2 * np.eye(3))
+    (True, False)
     """
     check_instance(X, "X", np.ndarray, Tensor)
     if "complex" in str(X.dtype) or (isinstance(X, Tensor) and (X.is_meta or X.layout != torch.strided)):
@@ -38,16 +55,32 @@ def check_gradient(
     gradient: Callable[[Tensor], Tensor] | None = None,
     random_state: int = 0,
 ) -> tuple[bool, float]:
-    """Taylor test along a random geodesic: return (ok, slope).
+    """Taylor test of a gradient along a random geodesic.
 
     For the right gradient the error |f(exp(t W) X) - f(X) - t <G, W X>| falls as t^2, so the slope of its logarithm
-    against log t is 2; a wrong gradient gives 1. `f` maps a matrix to a scalar tensor; `gradient` maps it to the
-    Euclidean gradient and is found by automatic differentiation if not given. Computed in float64. A function that is
-    linear along the curve up to rounding passes with slope infinity.
+    against log t is 2; a wrong gradient gives 1. Computed in float64. A function that is linear along the curve up to
+    rounding passes with slope infinity.
+
+    Parameters
+    ----------
+    f: maps a matrix to a scalar tensor.
+    X: (..., d, k), orthonormal.
+    gradient: maps X to the Euclidean gradient; by default automatic differentiation.
+    random_state: seed of the direction.
+
+    Returns
+    -------
+    ok: whether the slope is about 2.
+    slope: float.
+
+    Raises
+    ------
+    ValueError: an X that is not orthonormal.
+    TypeError: what is no tensor.
 
     Examples
     --------
-    >>> import torch, nearkin as nk
+    >>> import torch
     >>> X = torch.linalg.qr(torch.ones(4, 2).cumsum(0).cumsum(1) ** 2).Q
     >>> ok, slope = nk.orthogonal.check_gradient(lambda X: (X**3).sum(), X)
     >>> ok

@@ -33,7 +33,27 @@ def random_matching(n: int, generator: Seed = None) -> np.ndarray: ...
 def random_matching(n: int, generator: Seed | torch.Generator = None) -> np.ndarray | torch.Tensor:
     """GCD-R: pair up a shuffled list of the axes 0..n-1.
 
-    `generator`: a torch.Generator (the pairs are then a tensor on its device), or anything that `random_state` may be.
+    Parameters
+    ----------
+    n: number of axes.
+    generator: a torch.Generator, or anything that `random_state` may be.
+
+    Returns
+    -------
+    pairs: (n // 2, 2) int64; a tensor on the device of a torch.Generator, else an array.
+
+    Raises
+    ------
+    ValueError: n below 1.
+
+    References
+    ----------
+    Jiang et al. (2022), Algorithm 2 (GCD), arXiv:2203.05082.
+
+    Examples
+    --------
+    >>> sorted(nk.orthogonal.random_matching(4, 0).ravel().tolist())
+    [0, 1, 2, 3]
     """
     n = check_integer(n, "n", low=1)
     if isinstance(generator, torch.Generator):
@@ -44,11 +64,35 @@ def random_matching(n: int, generator: Seed | torch.Generator = None) -> np.ndar
 
 
 def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
-    """GCD-G (GCD, Algorithm 1): repeatedly take the heaviest pair of free axes; ties go to the smallest (i, j).
+    """GCD-G: repeatedly take the heaviest pair of free axes; ties go to the smallest (i, j).
 
     Computed without a sort, as the locally dominant matching: every free axis points at its heaviest free partner, and
     axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
-    dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor gives a tensor on its device.
+    dominant at both of its ends.
+
+    Parameters
+    ----------
+    W: (..., n, n) symmetric weights, array or tensor.
+    check_input: whether W is tested.
+
+    Returns
+    -------
+    pairs: (..., n // 2, 2) integers, of the kind and device of W.
+
+    Raises
+    ------
+    ValueError: a W that is not square, symmetric and finite.
+
+    References
+    ----------
+    Jiang et al. (2022), Algorithm 1 (GCD), arXiv:2203.05082.
+
+    Examples
+    --------
+    >>> W = np.zeros((4, 4))
+    >>> W[0, 2] = W[2, 0] = 1.0
+    >>> nk.orthogonal.greedy_matching(W).tolist()
+    [[0, 2], [1, 3]]
     """
     return _matched(_greedy, W, check_input)
 
@@ -64,7 +108,30 @@ def _greedy(W: np.ndarray) -> np.ndarray:
 def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     """GCD-S: the matching of the largest total weight, by the blossom algorithm (rustworkx), O(n^3).
 
-    The slow upper bound: about a second at n = 512. W as in `greedy_matching`.
+    The slow upper bound: about a second at n = 512.
+
+    Parameters
+    ----------
+    W, check_input: as in `greedy_matching`.
+
+    Returns
+    -------
+    pairs: as of `greedy_matching`.
+
+    Raises
+    ------
+    ValueError: as in `greedy_matching`.
+
+    References
+    ----------
+    Jiang et al. (2022), section 2 (GCD), arXiv:2203.05082; Galil (1986), Efficient algorithms for finding maximum
+    matching in graphs.
+
+    Examples
+    --------
+    >>> W = np.array([[0, 3, 2, 0], [3, 0, 0, 2], [2, 0, 0, 0], [0, 2, 0, 0]], float)
+    >>> nk.orthogonal.max_weight_matching(W).tolist()  # 2 + 2; greedy takes 3 + 0
+    [[0, 2], [1, 3]]
     """
     return _matched(_max_weight, W, check_input)
 

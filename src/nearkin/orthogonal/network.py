@@ -33,6 +33,11 @@ class MixedOptimizer(Optimizer):
     ----------
     optimizers: at least one, without common parameters. LBFGS, which calls the closure itself, is a TypeError.
 
+    Raises
+    ------
+    ValueError: no optimizer, or parameters in two of them.
+    TypeError: LBFGS, or what is no optimizer.
+
     Examples
     --------
     >>> import torch, nearkin as nk
@@ -166,6 +171,14 @@ def orthogonal_optimizer(
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: its parameters of 2 or more axes
         that are orthonormal now, for example by `orthogonal_`, move on the manifold. Returns one `MixedOptimizer`.
     options: momentum, maximize, stabilize_every, check_finite, random_state, callback and the method's own.
+
+    Returns
+    -------
+    optimizer: an optimizer on the manifold, or a `MixedOptimizer` with `others`.
+
+    Raises
+    ------
+    ValueError, TypeError: an unknown method or option, and as in `GivensDescent`.
 
     Examples
     --------

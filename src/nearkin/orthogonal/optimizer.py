@@ -194,7 +194,29 @@ def _copy(targets: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 class Adam:
     """Adam's two moments, for `momentum=` of the optimizers: averages of gradients over about 1 / (1 - beta) steps.
 
-    betas: two numbers in [0, 1), for the gradient and for its square; eps keeps the division from zero.
+    Parameters
+    ----------
+    betas: two numbers in [0, 1), for the gradient and for its square.
+    eps: keeps the division from zero.
+
+    Attributes
+    ----------
+    betas, eps: as given.
+
+    Raises
+    ------
+    ValueError: by the optimizer: a beta outside [0, 1), a negative eps.
+
+    References
+    ----------
+    Kingma & Ba (2015), Adam: a method for stochastic optimization.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X = torch.nn.Parameter(torch.eye(4))
+    >>> nk.orthogonal.RiemannianDescent([X], lr=0.1, momentum=nk.orthogonal.Adam()).param_groups[0]["betas"]
+    (0.9, 0.99)
     """
 
     betas: tuple[float, float] = (0.9, 0.99)

@@ -62,16 +62,29 @@ def _matrix(p: Tensor, name: object) -> Tensor:
 def orthogonal_(
     module: nn.Module | Tensor, name: str = "weight", *, init: str = "haar", random_state: Seed | torch.Generator = None
 ) -> Tensor:
-    """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
+    """Make a parameter orthonormal in place, ready for an optimizer of this package.
 
-    A matrix may be given itself, as to `torch.nn.init.orthogonal_`: `orthogonal_(layer.weight)`.
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
-    matrix (give its group layout="convolution"). init="haar" draws a random point, another at each call unless
-    `random_state` is an integer (`torch.manual_seed` has no effect); "nearest" projects the values.
+    matrix (give its group layout="convolution").
+
+    Parameters
+    ----------
+    module: a module, or a matrix itself, as for `torch.nn.init.orthogonal_`.
+    name: the module's parameter.
+    init: "haar" draws a random point; "nearest" projects the values.
+    random_state: seed; None draws another point at each call (`torch.manual_seed` has no effect).
+
+    Returns
+    -------
+    weight: the parameter.
+
+    Raises
+    ------
+    ValueError: a parameter that is no matrix or kernel; NaN or infinity with init="nearest".
 
     Examples
     --------
-    >>> import torch, nearkin as nk
+    >>> import torch
     >>> layer = torch.nn.Linear(8, 3)
     >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
     >>> nk.orthogonal.is_orthogonal(weight)
@@ -95,7 +108,7 @@ def orthogonal_(
 
 
 def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Module:
-    """Make `module`'s parameter `name` orthonormal for every optimizer; return the module.
+    """Make a module's parameter orthonormal for every optimizer.
 
     A drop-in for `torch.nn.utils.parametrizations.orthogonal`: tall matrices have orthonormal columns, wide ones
     orthonormal rows, batches (..., d, k) are batches, and a convolution kernel is one flattened matrix. The optimizer
@@ -103,12 +116,24 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     one is kept, and so is one assigned later (`module.weight = Q`).
 
     Under `fully_shard` the weight is orthonormal too, but P is not replaced, so that steps get shorter as it grows.
-    Weight decay has no effect on such a weight, since the polar factor does not depend on P's length. A rank-deficient
-    P has no polar factor: that is an error. ValueError or TypeError for a parameter that cannot be orthonormal.
+    Weight decay has no effect on such a weight, since the polar factor does not depend on the scale of P.
+
+    Parameters
+    ----------
+    module: the module, changed in place.
+    name: its parameter.
+
+    Returns
+    -------
+    module: the same.
+
+    Raises
+    ------
+    ValueError, TypeError: a parameter that cannot be orthonormal; a P without full rank, which has no polar factor.
 
     Examples
     --------
-    >>> import torch, nearkin as nk
+    >>> import torch
     >>> layer = nk.orthogonal.orthogonal_parametrization(torch.nn.Linear(8, 3))
     >>> optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
     >>> layer(torch.ones(2, 8)).square().sum().backward()

@@ -32,6 +32,15 @@ class SGDG(AbstractOrthogonalOptimizer):
     dampening, weight_decay, nesterov: accepted, but without effect on orthonormal parameters.
     omega, grad_clip: must be 0 and None; clip gradients by torch.nn.utils.clip_grad_norm_.
 
+    Raises
+    ------
+    ValueError, TypeError: as in `GivensDescent`; stiefel=False in a group, omega other than 0, a grad_clip.
+
+    References
+    ----------
+    Li, Fuxin & Todorovic (2020), Efficient Riemannian optimization on the Stiefel manifold via the Cayley transform,
+    arXiv:2002.01113.
+
     Examples
     --------
     >>> import torch, nearkin as nk

@@ -64,14 +64,44 @@ def compress_file(
     checkpoint: StrPath | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Fit `quantizer` on a sample of `train` (default: of `file`), encode all vectors of `file`, save the index to
-    `out`.
+    """Fit a quantizer on a sample, encode all vectors of a file, save the index: `nearkin compress`.
 
-    Options as of `nearkin compress`. Returns the record that is saved as run.json, with `about`; its figures are of
-    vectors that were not trained on, if there are any. `judged_by` (q, d) are the queries that measure recall, else
-    `queries`, else rows of the file. ValueError before any work if widths differ, `ids` has another length or repeats
-    itself, a vector cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have
-    nothing to choose, or processes were given different vectors.
+    Parameters
+    ----------
+    file: `VectorFile` of `nk.data.open_vectors`.
+    quantizer: unfitted.
+    out: the index's folder.
+    train: vectors to train on, default a sample of `file`.
+    queries: (q, d), given to `fit` to choose the start.
+    judged_by: (q, d) queries that measure recall, else `queries`, else vectors of the file.
+    train_rows: vectors to train on, at most.
+    metric: "l2", "ip", "cosine" or "hamming".
+    ids: (n,).
+    keep_vectors: as in `Index.build`.
+    random_state: seed, NumPy generator or RandomState.
+    steps: `Steps`, which are told of progress.
+    about: entries added to the record.
+    checkpoint: folder of finished parts, from which a killed job continues.
+    overwrite: whether `out` may be replaced.
+
+    Returns
+    -------
+    record: what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
+
+    Raises
+    ------
+    ValueError: before any work: widths that differ, ids of another number or repeated, a vector that cannot be
+        compared, a place that is no place for an index, `checkpoint` and `out` that overlap, queries that have nothing
+        to choose.
+
+    Examples
+    --------
+    >>> np.save("X.npy", np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32))
+    >>> file, pq = nk.data.open_vectors("X.npy"), nk.ProductQuantizer(4, n_centroids=16, rotation=None)
+    >>> from nearkin.pipeline.compress import compress_file
+    >>> record = compress_file(file, pq, "idx", random_state=0)
+    >>> len(nk.Index.load("idx"))
+    500
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out, overwrite, [*file.files, *source.files])

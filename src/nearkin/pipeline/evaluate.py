@@ -54,13 +54,39 @@ def evaluate_folder(
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Measure the saved index with queries Q (q, d); returns the record, which its folder keeps as evaluation.json.
+    """Measure a saved index with queries: `nearkin evaluate`.
 
-    Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; with `base` they are found by exact
-    search, and vectors at equal distance are all correct. "searches" has one record without and, with `oversample`,
-    one with rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are
-    people's grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths
-    that disagree, and if the index is changed meanwhile.
+    Parameters
+    ----------
+    folder: the index; it keeps the record as evaluation.json.
+    Q: (q, d) queries; by default vectors of `base`.
+    truth: (q, T) ids of exact neighbours.
+    base: `VectorFile` with the index's vectors, for exact search; vectors at equal distance are all correct.
+    labels, query_labels: (n,) and (q,), for mAP.
+    k: neighbours.
+    oversample: candidates a neighbour, which are rescored.
+    n_probes: numbers of inverted lists, several for the curve "probing".
+    judged: people's grades of results, as `nk.data.read_judgements` reads them.
+    query_ids: (q,) ids of the queries in `judged`.
+    steps, about: as in `compress_file`.
+
+    Returns
+    -------
+    record: "searches" has one record without and, with `oversample`, one with rescoring.
+
+    Raises
+    ------
+    ValueError: no queries, lengths that disagree, an index that is changed meanwhile.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+    >>> np.save("X.npy", X)
+    >>> nk.Index.build(X, nk.ITQ(8, random_state=0), metric="hamming").save("bits")
+    >>> from nearkin.pipeline.evaluate import evaluate_folder
+    >>> record = evaluate_folder("bits", X[:20], base=nk.data.open_vectors("X.npy"))
+    >>> 0 < record["searches"][0]["10-recall@10"] < 1
+    True
     """
     steps = steps or Steps()
     read_config(folder, "index")

@@ -58,12 +58,42 @@ def embed_pairs(
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
-    """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
+    r"""Embed both sides of a table of pairs and save the model: `nearkin embed`.
 
-    Options as of `nearkin embed`. A first fit without a tenth of the pairs is measured on them, next to popularity and
-    item-kNN; the saved model is then fitted on all pairs with the same settings. With `start` the model of that folder
-    is measured on the tenth, before and after training with the other pairs. `split="none"` skips the measurement.
-    `columns` are the other options of `nearkin.read_interactions`.
+    A first fit without a tenth of the pairs is measured on them, next to popularity and item-kNN; the saved model is
+    then fitted on all pairs with the same settings.
+
+    Parameters
+    ----------
+    path: table of pairs.
+    out: the model's folder.
+    split: "random", "time", "last" or "given", how the tenth is drawn; "none" skips the measurement.
+    dim: numbers in an embedding.
+    loss: as in `TwoTower`.
+    start: folder of a model, measured on the tenth before and after training with the other pairs.
+    seed: of split and fit.
+    overwrite: whether `out` may be replaced.
+    callback: `callback(step, record)`.
+    columns: the other options of `nearkin.read_interactions`.
+
+    Returns
+    -------
+    record: what is printed, and saved as run.json.
+
+    Raises
+    ------
+    ValueError: as `read_interactions` and `TwoTower.fit`; an `out` that exists without `overwrite`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> lines = [f"{u},{i}" for u, i in zip(pairs.rows, pairs.indices)]
+    >>> _ = Path("pairs.csv").write_text("\n".join(["user,item", *lines]))
+    >>> from nearkin.pipeline.pairs import embed_pairs
+    >>> record = embed_pairs("pairs.csv", out="emb", dim=4, loss="all-pairs", split="none")
+    >>> nk.TwoTower.load("emb").left_embeddings_.shape
+    (40, 4)
     """
     began = time.perf_counter()
     own = start is not None and Path(start).resolve() == Path(out).resolve()  # the folder is changed in place
@@ -140,11 +170,34 @@ def train_index(
     about: Fields | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Train towers and index together and save the folder `out`: the index of the right side, and the left side; or
-    unfitted `ids`, fitted with the towers, as `make_ids` does.
+    """Train towers and index together: `nearkin train`.
 
-    Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
-    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
+    Parameters
+    ----------
+    pairs: `Interactions`.
+    out: folder of the index of the right side, and the left side.
+    n_bytes: bytes of a code; it divides `dim`.
+    ids: unfitted `SemanticIds`, fitted with the towers in place of an index.
+    dim, loss: as in `TwoTower`.
+    split: as in `embed_pairs`; None for the table's own.
+    random_state: seed.
+    steps, about, overwrite: as in `compress_file`.
+
+    Returns
+    -------
+    record: what is saved as run.json.
+
+    Raises
+    ------
+    ValueError: before any work: an `out` that exists without `overwrite`, an `n_bytes` that does not divide `dim`.
+
+    Examples
+    --------
+    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
+    >>> from nearkin.pipeline.pairs import train_index
+    >>> record = train_index(pairs, "trained", n_bytes=2, dim=4, loss="all-pairs", split="none")
+    >>> len(nk.Index.load("trained"))
+    40
     """
     steps = steps or Steps()
     _storage.check_target(out, overwrite)

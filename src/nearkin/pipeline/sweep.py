@@ -491,13 +491,40 @@ def sweep(
     random_state: int = 0,
     steps: Steps | None = None,
 ) -> Sweep:
-    """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
+    """Find the code of fewest bytes for a recall: `nearkin sweep`.
 
-    With `judged`, it keeps that share of the NDCG@10 of exact search, by people's grades.
+    The int8 code is measured first. Trainings on all vectors (200,000 of a larger file) close in on the target until
+    the size is exact to a byte or a twentieth, or `seconds` are over.
 
-    Options as of `nearkin sweep`. The int8 code is measured first. Trainings on all vectors (200,000 of a larger file)
-    close in on the target until the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for
-    queries of another width, a target outside (0, 1), or a method whose codes do not rank by `metric`.
+    Parameters
+    ----------
+    file: `VectorFile`.
+    Q: (q, d) queries; by default vectors of the file.
+    target: recall to be kept, in (0, 1); with `judged` the share of the NDCG@10 of exact search.
+    k: neighbours.
+    metric: "l2", "ip" or "cosine".
+    methods: names of `nearkin compress --method`.
+    rate: queries a second that a code must reach.
+    seconds: predicted for two cores, at most.
+    judged: people's grades, `Relevance`.
+    random_state: seed.
+    steps: as in `compress_file`.
+
+    Returns
+    -------
+    found: `Sweep` with the codes tried and the smallest that keeps the target.
+
+    Raises
+    ------
+    ValueError: queries of another width, a target outside (0, 1), a method whose codes do not rank by `metric`.
+
+    Examples
+    --------
+    >>> np.save("X.npy", np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32))
+    >>> from nearkin.pipeline.sweep import sweep
+    >>> found = sweep(nk.data.open_vectors("X.npy"), target=0.8, methods=["int8", "int4"])
+    >>> type(found).__name__
+    'Sweep'
     """
     steps = steps or Steps()
     check_real(target, "target", above=0, high=1)

@@ -28,7 +28,27 @@ _MANY = 15  # points of a curve; with more, dashes replace the markers
 def plot_convergence(
     curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training vectors"
 ) -> Axes:
-    """Draw one curve per method: a value (distortion) after every outer iteration."""
+    """Draw one curve per method: a value after every outer iteration.
+
+    Parameters
+    ----------
+    curves: {name: values}, such as the distortions of `quantizer.history_`.
+    ax: matplotlib axes; None makes them.
+    ylabel: text of the y axis.
+
+    Returns
+    -------
+    ax: the axes.
+
+    Raises
+    ------
+    TypeError: curves that are no mapping of sequences.
+
+    Examples
+    --------
+    >>> nk.plots.plot_convergence({"procrustes": [3.0, 2.0, 1.5]}).get_ylabel()
+    'distortion on the training vectors'
+    """
     check_instance(curves, "curves", Mapping)
     for name, values in curves.items():
         check_instance(values, f"curves[{name!r}]", Sequence, np.ndarray)
@@ -45,7 +65,24 @@ def plot_against_bytes(
     ax: Axes | None = None,
     reference: tuple[str, float] | None = None,
 ) -> Axes:
-    """Draw {bytes per vector: value} of each method, the bytes on a log axis, and a `reference` (name, value)."""
+    """Draw values of methods against bytes a vector, the bytes on a log axis.
+
+    Parameters
+    ----------
+    series: {name: {bytes: value}}.
+    ylabel: text of the y axis.
+    ax: matplotlib axes; None makes them.
+    reference: (name, value), a horizontal line.
+
+    Returns
+    -------
+    ax: the axes.
+
+    Examples
+    --------
+    >>> nk.plots.plot_against_bytes({"OPQ": {4: 0.3, 8: 0.5}}, "recall@10").get_ylabel()
+    'recall@10'
+    """
     ax = _draw(ax, series, "series", "bytes per vector", ylabel)
     if reference is not None:
         label, value = reference
@@ -71,9 +108,27 @@ def plot_error(
     *,
     spread: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
 ) -> Axes:
-    """Draw error curves {name: {x: error}}, for example against answers, epochs or dimension.
+    """Draw error curves, for example against answers, epochs or dimension.
 
-    spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
+    Parameters
+    ----------
+    curves: {name: {x: error}}.
+    xlabel: text of the x axis.
+    ax: matplotlib axes; None makes them.
+    spread: {name: {x: (low, high)}}, shaded, such as quartiles over seeds.
+
+    Returns
+    -------
+    ax: the axes.
+
+    Raises
+    ------
+    TypeError: a spread that is no mapping of mappings.
+
+    Examples
+    --------
+    >>> nk.plots.plot_error({"ste": {100: 0.2, 200: 0.1}}, "answers").get_xlabel()
+    'answers'
     """
     spread = check_instance({} if spread is None else spread, "spread", Mapping)
     ax = _draw(ax, curves, "curves", xlabel, _ERROR)
@@ -131,13 +186,33 @@ def plot_map(
     draws: np.ndarray | None = None,
     level: float = 0.9,
 ) -> Axes:
-    """Draw the objects at the first two coordinates of X (n, p), on a line if p is 1; text names p if it is above 2.
+    """Draw objects at the first two coordinates, on a line if there is one; text names their number if it is above 2.
 
+    Parameters
+    ----------
+    X: (n, p) places.
     names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
-    first. comparisons: the 20 that X violates most are drawn, a full line between the two objects that
-    people called nearer, a dotted one between the two that they called farther. reference (n, 2): the true
-    places of the objects, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p),
-    of `OrdinalEmbedding.bootstrap`: an ellipse a point that holds a share `level` of them, if they are normal.
+        first.
+    comparisons: the 20 that X violates most are drawn, a full line between the two objects that people called nearer, a
+        dotted one between the two that they called farther.
+    ax: matplotlib axes; None makes them.
+    reference: (n, 2) true places in the same coordinates, as hollow circles joined to their place on the map.
+    draws: (r, n, p), of `OrdinalEmbedding.bootstrap`: an ellipse a point.
+    level: share of the draws that an ellipse holds, if they are normal.
+
+    Returns
+    -------
+    ax: the axes.
+
+    Raises
+    ------
+    ValueError: names of another number than X.
+    TypeError: what are no `Comparisons`.
+
+    Examples
+    --------
+    >>> nk.plots.plot_map(np.array([[0.0, 0.0], [1.0, 2.0]]), names=["Oslo", "Rome"]).get_figure() is None
+    False
     """
     X = _of_shape(X, "X", "(n, p)", 2)
     if names is not None and len(names) != len(X):
