@@ -10,6 +10,13 @@ row's Markdown, and columns by their places, from 0:
 <!-- bench: two-tower-gowalla rows=als|popularity columns=0,2,3 -->
 (the first, third and fourth column of the header and of the rows that match)
 <!-- end -->
+
+A figure in a sentence stands before its source: table, cells of its row, column (and, if it must be rounded, digits),
+with _ for a blank or colon. Of several numbers in the cell it is the first, or the one after a #:
+
+    recall@10 = 0.615<!--codecs-best:sift;8:compress--> after 8<!--codecs-best:sift;8:compress'_s:0--> s
+
+Figures of single runs, which no benchmark repeats, are in `results/once.json`.
 """
 
 import csv
@@ -27,6 +34,8 @@ ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "docs" / "tables"
 _BLOCK = re.compile(r"(<!-- bench: ([\w-]+)(?: rows=(.*?))?(?: columns=([\d,]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
+_FIGURE = re.compile(r"[\d.,]*\d(<!--([\w-]+):([^:>]+):([^:>#]+)(?:#(\d))?(?::(\d))?-->)")
+
 
 def pages() -> Iterator[Path]:
     """The pages that may hold tables."""
@@ -39,7 +48,11 @@ def tables_of(folder: Path) -> dict[str, Table]:
     """Every table by its name."""
     results = Results(folder)
     tables = {table.name: table for subject in SUBJECTS.values() for table in subject.tables(results)}
-    return tables | {"headlines": headlines(results)}
+    columns = ["fact", "figure", "other", "data and setting", "on a page since"]
+    once = Table(
+        "once", "Single runs", columns, "once", rows=[list(map(str, row)) for row in results.read("once") or []]
+    )
+    return tables | {"headlines": headlines(results), "once": once}
 
 
 def rendered(text: str, folder: Path) -> str:
@@ -50,7 +63,20 @@ def rendered(text: str, folder: Path) -> str:
         places = [int(place) for place in match[4].split(",")] if match[4] else None
         return f"{match[1]}{markdown(tables[match[2]], match[3] or '', places)}\n{match[5]}"
 
-    return _BLOCK.sub(block, text)
+    def figure(match: re.Match[str]) -> str:
+        return figure_of(tables[match[2]], *match.groups()[2:]) + match[1]
+
+    return _FIGURE.sub(figure, _BLOCK.sub(block, text))
+
+
+def figure_of(table: Table, cells: str, column: str, number: str | None = None, digits: str | None = None) -> str:
+    """A number of the one row that has all of `cells` (between semicolons); KeyError for none or several."""
+    columns, *rows = ([re.sub("[ :]", "_", cell) for cell in line] for line in [table.columns, *table.rows])
+    found = [row for row in rows if set(cells.split(";")) <= set(row)]
+    if len(found) != 1 or column not in columns:
+        raise KeyError(f"{table.name} has {len(found)} rows with {cells!r}; columns are {', '.join(columns)}")
+    value = re.findall(r"\d[\d,]*(?:\.\d+)?", found[0][columns.index(column)])[int(number or 1) - 1]
+    return value if digits is None else f"{float(value.replace(',', '')):,.{digits}f}"
 
 
 def as_csv(table: Table) -> str:

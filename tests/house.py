@@ -151,7 +151,7 @@ FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds the
         ("orthogonal", "moves on a manifold", "a retraction, a matching"),
         ("solvers", "one minimizer a file", "a solver"),
     ),
-    (("data", "files to records", "a format: data/formats"), ("metrics", "judging", "a measure")),
+    (("data", "files to records", "a format: data/formats"), ("metrics", "evaluation", "a measure")),
     (
         ("embedding/all_pairs", "the loss over all pairs", "a pair loss"),
         ("embedding/two_tower", "pairs to vectors", "a loss, a solver"),
@@ -159,13 +159,13 @@ FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds the
         ("quantization", "vectors to bytes", "a codec, a rotation"),
         ("hashing", "vectors to bits", "a hasher"),
     ),
-    (("index", "codes to answers, on FAISS", "a kind of saved quantizer"),),
+    (("index", "codes to results, on FAISS", "a kind of saved quantizer"),),
     (
         ("export", "into engines that scale", "an engine"),
         ("integrations", "stores of other libraries", "a library"),
     ),
     (("plots", "figures", ""), ("report", "pages", "a section")),
-    (("pipeline", "whole jobs, a module for each command", "a job"), ("web", "pages that answer", "")),
+    (("pipeline", "whole jobs, for each command", "a job"), ("web", "pages for people", "")),
     (("cli", "parse, call, print", "a command"),),
 )
 

@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from benchmarks.pages import ROOT, TABLES, csv_tables, markdown, pages, rendered
+import pytest
+
+from benchmarks.pages import ROOT, TABLES, csv_tables, figure_of, markdown, pages, rendered
 from benchmarks.stored import read_json, write_json
 from benchmarks.table import RESULTS, Table
 
@@ -18,9 +20,43 @@ def test_tables_are_those_of_the_results() -> None:
     assert len(marked) > 10
 
 
+DATA = re.compile(
+    "SIFT|GIST|gowalla|ml100k|MovieLens|MNIST|WordNet|sentence|word vectors|vocabulary|digits|pixels|objects",
+    re.IGNORECASE,
+)
+TYPED = re.compile(r"(?<![\w.])\d*\.\d+(?!\w|\.\d|<!--)")
+
+
+def typed(text: str) -> list[str]:
+    """The sentences that have a data set and a decimal figure, which no mark has written."""
+    text = re.sub(
+        r"^(?: {4}[^\n]*|```.*?^```)|<!-- bench: .*?<!-- end -->|`[^`]*`|\]\([^)]*\)", "", text, flags=re.DOTALL | re.M
+    )
+    parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=[-|*#])", text))
+    found = (one for part in parts for one in re.split(r"(?<=[.;:!?])\s+(?=[A-Z*])", part))
+    return [one for one in found if DATA.search(one) and TYPED.search(re.sub("<!--.*?-->", "<!--", one))]
+
+
+def test_figures_in_sentences_are_those_of_the_results() -> None:
+    assert typed("On SIFT it has .61. So\ndo GIST (.62<!--a:b:c-->) and 0.7 MNIST; words .3") == [
+        *("On SIFT it has .61.", "So do GIST (.62<!--a:b:c-->) and 0.7 MNIST; words .3")
+    ]
+    guides = [page for page in pages() if "notes" not in page.parts and not page.name.startswith("papers")]
+    guides = [page for page in guides if "papers_figures" not in page.parts]
+    wrong = {page.name: found for page in guides if (found := typed(page.read_text(encoding="utf-8")))}
+    assert not wrong, f"mark the figure as benchmarks/pages.py explains: {wrong}"
+    table = Table("t", "t", ["data", "a b", "c"], "none", rows=[["x y", "0.55 (1,234.5)", "9.3%"], ["x y", "2", "1"]])
+    assert figure_of(table, "x_y;9.3%", "a_b", digits="1") == "0.6"
+    assert figure_of(table, "x_y;9.3%", "a_b", "2") == "1,234.5"
+    with pytest.raises(KeyError, match="t has 2 rows with 'x_y'"):
+        figure_of(table, "x_y", "c")
+
+
 def test_a_changed_figure_is_noticed(tmp_path: Path) -> None:
     page = "a\n<!-- bench: headlines -->\n| typed | by | hand |\n<!-- end -->\nb\n"
     assert "by | hand" not in rendered(page, RESULTS)
+    once = "recall 7<!--once:Index.build:figure--> by"
+    assert rendered(once, RESULTS) == once.replace("7", "0.628", 1)
     assert rendered(page, tmp_path).startswith(
         "a\n<!-- bench: headlines -->\n| data and measure |"
     )  # nothing measured: no rows
