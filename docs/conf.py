@@ -40,7 +40,8 @@ python_use_unqualified_type_names = True
 maximum_signature_line_length = 60
 # nearkin's own docstrings are plain text with a few backticks; these would be read as reStructuredText's markup
 _FITTED = re.compile(r"(?<![`\w.])([A-Za-z][\w.]*\w_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
-_ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: (.*)$")  # what an argument or a column is
+_NAME = r"(?:[a-z_]\w*|[A-Z]|[A-Z]\w*Error)"
+_ENTRY = re.compile(rf"^({_NAME}(?:, {_NAME})*) ?: (.*)$")  # what an argument, a result, a column or an error is
 _UNDERLINE = re.compile(r"^-{3,}$")
 _MARK = re.compile(r"(?<!\\)([|@]|\*(?=\.))")  # what would be a substitution, an address, emphasis
 
