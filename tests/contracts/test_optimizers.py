@@ -139,7 +139,7 @@ def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None
     assert is_orthogonal(p, 1e-9)
 
 
-@pairs("moments shape", MOMENTS, [(6, 6), (7, 4)])
+@in_turn("moments shape", MOMENTS, [(6, 6), (7, 4)])
 def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> None:
     starts, targets = point((3, *shape), 1), point((3, *shape), 2)
     batch = nn.Parameter(starts.clone())
@@ -150,7 +150,7 @@ def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> N
     torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-10)
 
 
-@pairs("moments dtype", MOMENTS, [torch.float32, torch.bfloat16])
+@in_turn("moments dtype", MOMENTS, [torch.float32, torch.bfloat16])
 def test_resuming_is_going_on_bit_for_bit(name: str, moments: str, dtype: torch.dtype) -> None:
     def fresh() -> tuple[list[nn.Parameter], Any]:
         params = [nn.Parameter(point((6, 6), 1, dtype)), nn.Parameter(point((9, 4), 2, dtype))]
@@ -368,9 +368,9 @@ def test_a_learning_rate_set_later_is_looked_at(name: str, lr: float) -> None:
     assert torch.equal(p.detach(), point((6, 6), 1))
 
 
-@pairs("moments lr shape dtype", MOMENTS, [1e3, 1e10], [(8, 8), (9, 4)], [torch.float32, torch.float64])
+@pairs("lr moments shape dtype", [1e3, 1e10], MOMENTS, [(8, 8), (9, 4)], [torch.float32, torch.float64])
 def test_far_too_long_steps_stay_on_the_manifold(
-    name: str, moments: str, lr: float, shape: tuple[int, ...], dtype: torch.dtype
+    name: str, lr: float, moments: str, shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
     p = nn.Parameter(point(shape, 1, dtype))
     optimizer = OPTIMIZERS[name]([p], lr, **MOMENTS[moments])
