@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_names
+from nearkin.pipeline.demo import digits
 
 FOLDER = Path(__file__).parents[1] / "examples"
 APART = {"eurodist"}  # its own file runs it: test_example_eurodist.py
@@ -45,6 +46,8 @@ def test_example(
     if path.stem in EXTRAS:
         pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}")
     monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
+    some = [part[:200] for part in digits()]
+    monkeypatch.setattr("nearkin.pipeline.demo.digits", lambda: some)
     out = tmp_path / "figure.png" if path.stem in SMALL else tmp_path
     monkeypatch.setattr("sys.argv", [path.name, *SMALL.get(path.stem, []), "--out", str(out)])
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)

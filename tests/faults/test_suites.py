@@ -13,7 +13,7 @@ from tests.faults.child import Fault, run_cases
 from tests.faults.table import Row, markdown, write_table
 
 
-@settings(max_examples=2 * len(sequences.KINDS), deadline=None, derandomize=True)
+@settings(max_examples=len(sequences.KINDS), deadline=None, derandomize=True)
 @given(
     st.integers(0, len(sequences.KINDS) - 1),
     st.sampled_from(sequences.NAMES),
@@ -26,7 +26,7 @@ def test_an_index_answers_as_its_model_after_every_operation(kind, names, keep, 
 
 
 def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sequences, "STEPS", 20)
+    monkeypatch.setattr(sequences, "STEPS", 12)
     for number in range(len(sequences.KINDS)):
         assert sequences.case(number, 0, tmp_path) == "same"
 
