@@ -81,7 +81,7 @@ def test_rotations_ids_and_bridges() -> None:
         X = tiny(rng)
         return nk.Bridge(random_state=0).fit(X[:, ::-1], X).transform(X[:, ::-1])
 
-    assert drawn("Rotation", lambda rng: nk.Rotation("sign", max_iter=5, random_state=0).fit(tiny(rng)).rotation_) > DRAWS // 5
+    assert drawn("Rotation", lambda rng: nk.Rotation("sign", random_state=0).fit(tiny(rng)).rotation_) > DRAWS // 5
     assert drawn("SemanticIds", lambda rng: nk.SemanticIds(2, 4, random_state=0).fit(tiny(rng)).ids_) > DRAWS // 5
     assert drawn("Bridge", bridge) > DRAWS // 5
 
