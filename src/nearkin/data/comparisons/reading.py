@@ -473,6 +473,7 @@ FORMS = ("ordered", "most-central", "odd-one-out")
 
 def orient(indices: np.ndarray, responses: np.ndarray, name: str = "responses") -> np.ndarray:
     """Turn (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j) where responses (m,) are -1 or false, not 1 or true."""
+    responses = np.asarray(responses.tolist()) if responses.dtype.kind == "O" else responses
     if responses.shape != (len(indices),):
         raise ValueError(f"{name} has shape {responses.shape}; it must be ({len(indices)},), one response a comparison")
     if responses.dtype.kind != "b" and not (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all()):
