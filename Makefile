@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check matrix faults bench peers lowest docs referees release clean
+.PHONY: demo test check matrix faults bench peers kits lowest docs referees release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo --overwrite
@@ -36,6 +36,10 @@ bench: $(DEV)
 peers:
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install -qq --requirement benchmarks/peers.txt
+
+# Tests of implicit, geoopt, pymanopt, cblearn and PEFT on nearkin; fails if the table in docs/reliability.md differs.
+kits: $(DEV)
+	.ci/kits
 
 # The tests with the lowest versions that pyproject.toml names, databases left out, in an environment of their own.
 # Torch stays at the version above: older wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours
@@ -98,4 +102,4 @@ $(DEV): $(STAMP)
 	touch $@
 
 clean:
-	rm -rf .venv .peers .lowest .release dist demo docs/_build
+	rm -rf .venv .peers .kits .lowest .release dist demo docs/_build
