@@ -58,7 +58,7 @@ def test_the_page_is_the_report_of_the_folder(saved: tuple[Path, list[Record], s
     folder = saved[0]
     page = folder_page(folder).html()
     assert page.count("<svg") == 4
-    assert "nearkin explore" in page
+    assert "<span>nearkin</span> <span>explore</span>" in page
     assert all(link.startswith("#") for link in re.findall(r'(?:src|href)="([^"]*)"', page))
     assert "<script" not in page
     longest = max(trial["train_seconds"] for trial in saved[1])

@@ -83,10 +83,10 @@ def _trial(name: str, index: nk.Index, n_bytes: int, distortion: float = 0.0, se
     return {
         "bytes": n_bytes,
         "method": name,
-        "times_smaller": metrics.compression_ratio(base.shape[1], n_bytes),
-        "distortion": distortion,
         RECALL: float(ExactNeighbours.of(base, queries, K).recall(ranking, scores).mean()),
         MAP: float(ranks.average_precision().mean()),
+        "distortion": distortion,
+        "times_smaller": metrics.compression_ratio(base.shape[1], n_bytes),
         "train_seconds": seconds,
     }
 

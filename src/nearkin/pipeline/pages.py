@@ -140,7 +140,9 @@ def map_page(folder: Path, run: Record) -> Page:
         file = folder / f"{title.lower()}.svg"
         if file.is_file():
             drawing = for_page(file.read_text(encoding="utf-8"), file.stem)
-            page.add(Section(title, figures((drawing, _DRAWINGS[title]))))
+            low, high = record.get("held_out_interval", (0.0, 0.0))
+            chance = f" Differences below about {(high - low) / 2:.2f} are chance." if title == "Error" else ""
+            page.add(Section(title, figures((drawing, _DRAWINGS[title] + chance))))
     notes = "".join(map(paragraph, record.get("notes", [])))
     return page.add(Section("Notes", notes) if notes else None, _settings(record))
 
@@ -197,9 +199,10 @@ def demo_page(folder: Path, run: Record) -> Page:
         f"recall@{K} ({best['method']})": f"{best[RECALL]:.3f}",
         f"mAP by label; exact search has {trials[0][MAP_BY_LABEL]:.3f}": f"{best[MAP_BY_LABEL]:.3f}",
     }
-    see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
+    see = html_command(explore_command(folder))
+    see = f"<p>Every digit, its exact neighbours and those through {SHOWN} bytes: {see}</p>"
     shown = [trial | {"times_smaller": f"{trial['times_smaller']:.0f}×"} for trial in trials]
-    formats = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}
+    formats = {2: ".3f", 3: ".3f", 4: ".1f", 6: ".2f"}
     columns = [name.replace("_", " ") for name in shown[0]]
     body = table(columns, [list(trial.values()) for trial in shown], formats=formats)
     lead = (
@@ -213,7 +216,7 @@ def demo_page(folder: Path, run: Record) -> Page:
         "methods may rank differently on your vectors: measure it with nearkin compress and nearkin evaluate."
     )
     return page.add(
-        Section("In short", facts(values), see),
+        Section("In short", facts(values) + see),
         Section("All methods, all sizes", body, lead),
         _demo_curves(trials, config["history"]),
         Section("Limits of this demo", paragraph(limits)),
