@@ -201,10 +201,10 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return codebooks[np.arange(len(codebooks)), codes].reshape(len(codes), -1)
 
 
-def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Mean over the vectors, weighted if there are weights (n,), of ||z - decode(code)||^2."""
+def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> float:
+    """Mean over the vectors of ||z - decode(code)||^2."""
     difference = Z - decode(codes, codebooks)
-    return float(np.average(np.einsum("ij,ij->i", difference, difference, dtype=np.float64), weights=weights))
+    return float(np.einsum("ij,ij->i", difference, difference, dtype=np.float64).mean())
 
 
 def kmeans(
