@@ -51,6 +51,11 @@ EXTRAS = {name: needs(group) for name, group in PROJECT["project"]["optional-dep
 PACKAGES = packages_distributions()
 
 
+def loads_extra(node: ast.AST) -> bool:
+    """Whether it is a call `extra("package")`."""
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "extra"
+
+
 def imported(statements: Iterable[ast.AST]) -> set[str]:
     """Packages beyond the standard library that these statements import, those inside functions left out."""
     found = set[str]()
@@ -59,7 +64,7 @@ def imported(statements: Iterable[ast.AST]) -> set[str]:
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module.partition(".")[0])
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "extra":
+        elif loads_extra(node):
             found |= {str(word.value).partition(".")[0] for word in node.args[:1] if isinstance(word, ast.Constant)}
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
@@ -72,7 +77,7 @@ def test_imports_are_declared_and_extras_are_loaded_where_they_are_used() -> Non
     undeclared, early = [], []
     for file in FILES:
         tree, place = parsed(file), file.relative_to(SRC)
-        inside = [node for node in nodes(file) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
+        inside = [node for node in nodes(file) if isinstance(node, ast.Import | ast.ImportFrom) or loads_extra(node)]
         store = place.stem.removesuffix("_store").replace("_", "-")
         extra = {"web": "web", "integrations": store}.get(place.parts[0], "")
         allowed = NEEDED | EXTRAS.get(extra, set()) | {extra}  # its own name: a library that is not installed
