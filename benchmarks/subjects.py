@@ -80,7 +80,7 @@ _SUBJECTS = (
         ("--sets ml100k", "--sets gowalla --seconds 40", "scaling", "updates"),
     ),
     Subject("end_to_end", "End to end", ("--quick --sets ml100k",)),
-    Subject("scale", "Beyond one machine", ("--quick --only rates",)),
+    Subject("scale", "Size, and several processes", ("--quick",), ("run", "growth")),
     Subject("defaults", "Tuned numbers"),
     Subject("gpu", "On a GPU", ("--device cpu --small",), ()),
     Subject("papers", "The papers' tables and figures", (), ("--run --own",)),  # last: it reads what the others wrote

@@ -1,8 +1,8 @@
 """What one machine carries: rates and memory of fitting and encoding with one and with two processes, one thread each.
 
-    python -m benchmarks scale --only rates
-    python -m benchmarks scale --only large    # 10^7 x 64 float16 rows from a mapped file to 8 bytes each
-    python -m benchmarks scale run --quick     # both, a tenth of everything
+    python -m benchmarks scale              # rates
+    python -m benchmarks scale run --quick  # a tenth of everything
+    python -m benchmarks scale growth       # seconds and memory of every main call against the size of its input
 
 One process and two take turns (A B A B). Two figures stand beside each other, medians over the turns: the wall clock,
 which is what counts but is disturbed by neighbours, and the CPU seconds of the busiest process, which are not, but do
@@ -16,18 +16,15 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 
 import nearkin as nk
-from benchmarks.harness import limit_threads, median_ms, save
-from benchmarks.options import RESULTS, ROOT, parser
-from benchmarks.stored import read_json
+from benchmarks.harness import limit_threads, memory_mb, save
+from benchmarks.options import ROOT, parser
 
 SIZES = (1, 2)
 
@@ -91,41 +88,26 @@ def worker(scale: float, repeats: int) -> None:
                 busiest = max(group.exchange(mine))
                 times.append((time.perf_counter() - wall, busiest))
             record[name] = {"count": count, "times": times}
-        peak = group.exchange(peak_gb())
+        peak = group.exchange(memory_mb("VmHWM") / 1024)
         if group.rank == 0:
             sys.stdout.write(json.dumps({"tasks": record, "peak_gb": max(peak)}) + "\n")
 
 
-def launch(size: int, arguments: list[str]) -> tuple[str, float, float]:
-    """Run `python arguments` as `size` processes: rank 0's output, wall seconds, and the largest peak memory in GB."""
+def launch(size: int, arguments: list[str]) -> str:
+    """Run `python arguments` as `size` processes: rank 0's output."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "NUMBA")}
     variables = os.environ | place | threads | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    start = time.perf_counter()
     processes = [
         subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, env=variables | {"RANK": str(rank)})
         for rank in range(size)
     ]
-    peak = 0.0
-    while any(process.poll() is None for process in processes):
-        peak = max([peak, *(peak_gb(process.pid) for process in processes)])
-        time.sleep(0.2)
-    seconds = time.perf_counter() - start
     outputs = [process.communicate()[0].decode() for process in processes]
     if any(process.returncode for process in processes):
         raise RuntimeError(f"of {size} processes some ended with {[process.returncode for process in processes]}")
-    return outputs[0], seconds, peak
-
-
-def peak_gb(pid: int | str = "self") -> float:
-    """The largest resident memory of a process so far (not rusage's, which for a child begins with its parent's)."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return max((int(line.split()[1]) / 2**20 for line in lines if line.startswith("VmHWM")), default=0.0)
+    return outputs[0]
 
 
 def rates(scale: float, turns: int, repeats: int) -> dict:
@@ -133,9 +115,8 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
     runs: dict[int, list[dict]] = {size: [] for size in SIZES}
     for _ in range(turns):
         for size in SIZES:
-            output, _, _ = launch(
-                size, ["-m", "benchmarks.part", "scale.run", "--worker", str(scale), "--repeats", str(repeats)]
-            )
+            part = ["-m", "benchmarks.part", "scale.run", "--worker", str(scale), "--repeats", str(repeats)]
+            output = launch(size, part)
             runs[size].append(json.loads(output.splitlines()[-1]))
     record: dict = {"peak_gb": {size: max(run["peak_gb"] for run in runs[size]) for size in SIZES}, "tasks": {}}
     for name, first in runs[1][0]["tasks"].items():
@@ -154,41 +135,8 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
     return record
 
 
-def beside_faiss(scale: float) -> dict:
-    """Our encoding of rows, 8 bytes each, against FAISS's own of the same codebooks behind the same rotation."""
-    limit_threads(1)
-    X = blobs(int(2**16 * scale), 64, 0)
-    pq = nk.ProductQuantizer(8, 256, "givens-greedy", "pca", max_iter=1, random_state=0).fit(X[:8192])
-    index = pq.to_faiss()
-    found = median_ms({"nearkin": lambda: pq.encode(X), "faiss": lambda: index.sa_encode(X)}, 3)
-    share = found["faiss"] / found["nearkin"]
-    print(f"encoding beside FAISS: {share:.2f} of its rate ({len(X) / found['nearkin'] * 1e3:,.0f} rows/s, one thread)")
-    return {"rows": len(X), "cpu_ms": found, "share_of_faiss": share}
-
-
-def large(n: int, folder: Path) -> dict:
-    """n x 64 float16 rows in a mapped file, by `nearkin compress` to 8 bytes each, with one and with two processes."""
-    path = folder / "large.npy"
-    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(n, 64))
-    for start in range(0, n, 500_000):
-        X[start : start + 500_000] = blobs(min(500_000, n - start), 64, start)
-    X.flush()
-    del X
-    record: dict = {"rows": n, "file_gb": path.stat().st_size / 2**30, "processes": {}}
-    for size in SIZES:
-        options = ["--bytes", "8", "--method", "givens-greedy", "--threads", "1", "--json", "--overwrite"]
-        options += ["--out", str(folder / "idx")]
-        output, wall, peak = launch(size, ["-m", "nearkin", "compress", str(path), *options])
-        seconds = json.loads(output.splitlines()[-1])["seconds"]
-        record["processes"][size] = {"wall_seconds": wall, "peak_gb": peak, "steps": seconds}
-        steps = f"{wall:.0f} s, of it encoding {seconds['encode']:.0f} s; peak {peak:.2f} GB a process"
-        print(f"{n:,} x 64 float16, {size} process(es): {steps}", flush=True)
-    return record
-
-
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--only", choices=("rates", "large"))
     options.add_argument("--worker", type=float, help=argparse.SUPPRESS)
     options.add_argument("--repeats", type=int, default=3)
     given = options.parse_args()
@@ -196,14 +144,6 @@ def main() -> None:
         worker(given.worker, given.repeats)
         return
     scale, turns = (0.1, 1) if given.quick else (1.0, 2)
-    name = "scale_quick" if given.quick else "scale"
-    old = RESULTS / f"{name}.json"
-    results = read_json(old)["results"] if given.only and old.is_file() else {}
     load = os.getloadavg()[0]
-    if given.only != "large":
-        results["rates"] = rates(scale, turns, given.repeats) | {"load_before": load}
-        results["beside_faiss"] = beside_faiss(scale)
-    if given.only != "rates":
-        with tempfile.TemporaryDirectory() as folder:
-            results["large"] = large(int(1e7 * scale), Path(folder)) | {"load_before": load}
-    save(name, results, quick=given.quick, threads_per_process=1)
+    results = {"rates": rates(scale, turns, given.repeats) | {"load_before": load}}
+    save("scale_quick" if given.quick else "scale", results, quick=given.quick, threads_per_process=1)
