@@ -1,8 +1,9 @@
 """The nearest vectors by their codes, rescored after rescaling to their norm, or by exact vectors if the index keeps
 them.
 
-FAISS searches. Where it would decode every vector for every query (sums of centroids without a norm, by "l2"), few
-queries are answered from tables, `SumTables`, and many by one decoding of the vectors.
+FAISS searches; of many vectors by candidates, `CoarseScan`. Where it would decode every vector for every query (sums of
+centroids without a norm, by "l2"), few queries are answered from tables, `SumTables`, and many by one decoding of the
+vectors.
 
 Of a query q and a vector that is a list's centre c plus the sum r of its centroids, the squared distance is
 |q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
@@ -27,7 +28,7 @@ import numpy as np
 
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost, list_codes
 from nearkin._types import ArrayLike
-from nearkin.index.coarse_scan import CoarseScan, serves
+from nearkin.index.coarse_scan import CoarseScan, Coded, serves
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
@@ -100,15 +101,19 @@ class SumTables:
         self._centres = centres - self._middle
         self._rest: dict[int, np.ndarray] = {}
 
-    def search(self, Q: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, Q: np.ndarray, k: int, candidates: np.ndarray | None = None) -> Found:
         """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
-        none."""
-        from nearkin.index.sum_tables import table_sums  # numba: only residual codes need it
+        none. Of an index without lists, `candidates` (q, c) are the positions to compare, -1 for none."""
+        from nearkin.index.sum_tables import candidate_sums, table_sums  # numba: only residual codes need it
 
         inner, asked = self._inner, Q - self._middle
-        parts, _, width = self._books.shape
-        products = np.matmul(self._books, asked.reshape(len(Q), parts, width).transpose(1, 2, 0))
-        tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
+        width = self._books.shape[2]
+        products = [asked[:, part * width :][:, :width] @ books.T for part, books in enumerate(self._books)]
+        tables = np.stack(products, axis=1).reshape(len(Q), inner.aq.M, -1)
+        if candidates is not None:
+            (codes, _, rest), away = self._list(0), np.square(asked - self._centres).sum(axis=1)
+            scores = candidate_sums(codes, self._bits, tables, rest, away, candidates)
+            return best_of(scores, candidates, k, True)
         visited = np.zeros((len(Q), 1), np.int64)
         if self._lists is not None:
             visited = np.sort(_probed(self._lists, Q), axis=1)
@@ -179,7 +184,11 @@ class Kept:
         shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
         return (rows - shift) * used if shift.any() or not used.all() else rows
 
-    def coarse(self, inner: faiss.IndexPQ) -> CoarseScan:
+    def tables(self, inner: SumIndex) -> SumTables:
+        """The tables of sums of centroids without a norm."""
+        return self.once("tables", inner, lambda: SumTables(inner))
+
+    def coarse(self, inner: Coded) -> CoarseScan:
         """The scan for candidates among the rows of this index."""
         known = self._coarse
         if known is None or known[0] != int(inner.this):
@@ -242,25 +251,34 @@ def nearest(
 
 def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
-    inner, found = scan.inner, None
+    inner = scan.inner
+    with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
+        if not serves(inner, wanted):
+            return _of_whole(scan, Q, k, kept, wanted)
+        tables = kept.tables(scan.inner).search if scan.without_norm else None
+        scores, positions, failed = kept.coarse(inner).search(inner, Q, k, wanted, tables)
+        if failed.any():
+            scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, kept, wanted)
+        return scores, positions
+
+
+def _of_whole(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
+    """As `_of_all`, by the whole codes of all rows."""
+    inner = scan.inner
     share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
     flat_products = k > wanted and scan.products and not scan.lists
-    with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        if not scan.without_norm and serves(inner, wanted):
-            found = kept.coarse(inner).search(inner, Q, k, wanted)
-        if found is None and (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
-            found = _decoding(scan, Q, k, kept, _visited(scan, Q))
-        elif scan.without_norm:
-            found = kept.once("tables", inner, lambda: SumTables(inner)).search(Q, k)
-        own = np.einsum("qd,qd->q", Q, Q)[:, None]
-    scores, positions = found or inner.search(Q, k)
-    # FAISS leaves out the term that is the same for all rows
-    if scan.blocks and scan.sums and scan.by_distance:
-        scores = np.maximum(scores + own, 0)
-    if scan.blocks:
-        failed = _failed(scan, Q, scores, positions)
-        if failed.any():
-            scores[failed], positions[failed] = _decoding(scan, Q[failed], k, kept, _visited(scan, Q[failed]))
+    if (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
+        return _decoding(scan, Q, k, kept, _visited(scan, Q))
+    if scan.without_norm:
+        return kept.tables(inner).search(Q, k)
+    scores, positions = inner.search(Q, k)
+    if not scan.blocks:
+        return scores, positions
+    if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
+        scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
+    failed = _failed(scan, Q, scores, positions)
+    if failed.any():
+        scores[failed], positions[failed] = _decoding(scan, Q[failed], k, kept, _visited(scan, Q[failed]))
     return scores, positions
 
 

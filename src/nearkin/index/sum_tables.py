@@ -1,4 +1,4 @@
-"""Entries of a query's tables, added up for every vector by a compiled loop."""
+"""Entries of queries' tables, added up for vectors by compiled loops."""
 
 import numpy as np
 
@@ -21,4 +21,16 @@ def table_sums(codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarra
             total += tables[m, word & ((1 << bits) - 1)]
             word, held = word >> bits, held - bits
         scores[i] = max(rest[i] + away - 2 * total, 0)
+    return scores
+
+
+@cached_njit(nogil=True)
+def candidate_sums(
+    codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: np.ndarray, candidates: np.ndarray
+) -> np.ndarray:
+    """Scores (q, c) of the candidates (q, c) of queries by their tables (q, M, K); those of -1 have any."""
+    scores = np.empty(candidates.shape, np.float32)
+    for query in range(len(candidates)):
+        own = np.maximum(candidates[query], 0)
+        scores[query] = table_sums(codes[own], bits, tables[query], rest[own], away[query])
     return scores
