@@ -9,9 +9,15 @@ document.addEventListener("DOMContentLoaded", () => {
     const whole = Object.assign(document.createElement("span"), { textContent: part });
     return i ? [document.createElement("wbr"), whole] : [whole];
   })));
-  const reach = () => all("pre, .table-wrapper, p:has(> img)", (one) => {
-    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
-  });
+  const reach = () => {
+    all("article table.docutils", (one) => { // words break only in a table that does not fit
+      one.classList.remove("tight");
+      one.classList.toggle("tight", one.offsetWidth > one.parentElement.clientWidth + 1);
+    });
+    all("pre, .table-wrapper, p:has(> img)", (one) => {
+      if (one.scrollWidth > one.clientWidth) one.tabIndex = 0; else one.removeAttribute("tabindex");
+    });
+  };
   reach();
   for (const event of ["load", "resize"]) addEventListener(event, reach);
 });
