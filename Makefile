@@ -66,13 +66,18 @@ docs: $(DEV)
 	$(BIN)/python -m pagefind --site docs/_build --exclude-selectors .headerlink --silent
 	@echo "Docs: docs/_build/index.html; searched with excerpts: $(BIN)/python -m http.server --directory docs/_build"
 
-# pyproject.toml and the repository as other projects' checks read them; deptry looks at the packages of .venv.
+# pyproject.toml and the repository as other projects' checks read them; deptry looks at the packages of .venv. Every
+# public name has a type, where those of SciPy, scikit-learn and all extras are known: STUBS, apart from .venv.
 referees: $(DEV)
 	$(PYTHON) -m venv .release/referees
 	.release/referees/bin/python -m pip $(PIP) deptry 'sp-repo-review[cli]' validate-pyproject
 	.release/referees/bin/validate-pyproject pyproject.toml
 	.release/referees/bin/repo-review .
 	PYTHONPATH=$$($(BIN)/python -c "import site; print(*site.getsitepackages())") .release/referees/bin/deptry src
+	$(BIN)/python -m pip $(PIP) --no-deps --target .release/stubs --upgrade $(STUBS)
+	PATH=$(CURDIR)/$(BIN):$$PATH PYTHONPATH=$(CURDIR)/src:$(CURDIR)/.release/stubs $(BIN)/pyright --verifytypes nearkin --ignoreexternal
+
+STUBS := scipy-stubs optype scikit-learn-stubs llama-index-core haystack-ai
 
 # The wheel and the source distribution in dist/, checked; the wheel is tried in an environment of its own. Nothing is
 # uploaded. The version is that of src/nearkin/__init__.py.
