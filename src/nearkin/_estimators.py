@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors, warn_of_names
 from nearkin._faiss import add_codes
-from nearkin._fields import StrPath
+from nearkin._fields import Extra, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
@@ -96,7 +96,7 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
         warn_of_names(self, X)
         return self.encode(X)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Extra:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers whatever goes in
         return tags

@@ -4,7 +4,7 @@ Replacing an encoder otherwise means that every item is embedded and indexed aga
 models embedded are enough to train the map (Drift-Adapter, EMNLP 2025).
 """
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import as_array, check_choice, check_instance, check_vectors, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
-from nearkin._fields import counted
+from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Record
 from nearkin.linalg.orthonormal import nearest_orthogonal, unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
@@ -145,7 +145,7 @@ class Bridge(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     def _n_features_out(self) -> int:
         return self.map_.shape[1]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Extra:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = tags.target_tags.multi_output = True
         tags.target_tags.single_output = False

@@ -7,7 +7,7 @@ Lance has no rotation: its table holds rotated vectors and needs rotated queries
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -108,7 +108,7 @@ class LanceTable:
         self.n_probe: int = config["n_probe"]
         self.exact: bool = config["exact"]
         self.rotation: np.ndarray = quantizer.rotation_
-        self.dataset: Any = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
+        self.dataset: Extra = extra("lance", "lance").dataset(str(Path(folder) / _TABLE))
 
     def search(self, Q: ArrayLike, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids (q, k) of queries Q (q, d) in the original space, nearest first, as `Index.search` gives them.

@@ -27,6 +27,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost, list_codes
+from nearkin._fields import Extra
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, Coded, serves
 from nearkin.linalg.norms import Norms, widened
@@ -67,7 +68,7 @@ class Scan:
 
     def __init__(self, index: faiss.Index) -> None:
         self.index: faiss.Index = index
-        self.inner: Any = cast(Any, innermost(index))
+        self.inner: Extra = innermost(index)
         self.lists: bool = isinstance(self.inner, faiss.IndexIVF)
         self.blocks: bool = isinstance(self.inner, BlockIndex)
         self.by_distance: bool = self.inner.metric_type == faiss.METRIC_L2

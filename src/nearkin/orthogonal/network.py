@@ -108,7 +108,7 @@ class MixedOptimizer(Optimizer):
             numbers = [number for group in mine for number in group["params"]]
             state = {number: state_dict["state"][number] for number in numbers if number in state_dict["state"]}
             optimizer.load_state_dict({"state": state, "param_groups": mine})
-        self.param_groups: list[dict[str, Any]] = self._groups()  # torch has made new dicts
+        self.param_groups: list[Record] = self._groups()  # torch has made new dicts
 
     def __getstate__(self) -> Record:
         """Return what `copy.deepcopy` and pickle keep: the optimizers inside."""

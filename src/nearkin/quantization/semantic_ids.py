@@ -6,7 +6,7 @@ items have the same nearest id, a minimum-cost assignment gives each a different
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import faiss
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import as_array, check_integer, check_real, check_row_weights, validate_vectors, warn_of_names
 from nearkin._estimators import SavedEstimator
-from nearkin._fields import counted
+from nearkin._fields import Extra, counted
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.additive import CodeSums, fill
 from nearkin.quantization.residual import ResidualQuantizer
@@ -151,7 +151,7 @@ class SemanticIds(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstima
     def _n_features_out(self) -> int:
         return self.levels
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Extra:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # ids are integers whatever goes in
         return tags

@@ -35,7 +35,7 @@ def write_table(path: Path, blocks: Iterable[Mapping[str, "np.ndarray | pa.Array
             rows.writerows(zip(*(column.tolist() for column in block.values()), strict=True))
 
 
-def open_file(path: Path) -> Extra:
+def open_file(path: Path) -> parquet.ParquetFile:
     """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
 
     ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are

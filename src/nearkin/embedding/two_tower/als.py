@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
+from typing import ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nearkin._check import check_vectors
 from nearkin._distributed import ALONE, Group
+from nearkin._fields import Extra
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
@@ -371,7 +372,7 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
 
 # ---- new rows ------------------------------------------------------------------------------------------------------
 
-History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence[Any]
+History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence[Extra]
 """The history of new entities: pairs, a matrix of weights, or ids of one entity or of each."""
 
 
