@@ -60,7 +60,8 @@ class CoarseScan:
         made = self._made = _following(self._made, inner)
         if not made.good:
             return np.empty((len(Q), k), np.float32), np.empty((len(Q), k), np.int64), np.ones(len(Q), bool)
-        first, compared = _first(made), max(k, candidates(inner, wanted))
+        compared = candidates(inner, k if made.numbers is None else wanted)  # those that norms will rank too
+        first, compared = _first(made), min(inner.ntotal, max(k, compared))
         if compare is None:
             scores, positions = _refined(first, inner, Q, k, compared)
         else:
