@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.cosine_softmax import Sample, SoftmaxLoss, sampled
 from tests.reference.softmax import dense_softmax
 
 SHAPE = 12, 9
@@ -64,12 +64,27 @@ def test_a_bias_is_that_of_the_slow_twin(matrix: sp.csr_matrix, rng: np.random.G
 
 
 def test_samples_estimate_masses_and_the_right_slope_without_bias(case: tuple) -> None:
+    """Each row alone, with its chance: the sum over these samples is the whole sum."""
     loss, P, Q, _, _ = case
-    whole = loss.left(P, Q)
-    masses = [loss.left(P, Q, one[None]).log_masses.exp() for one in loss.rights]
-    torch.testing.assert_close(torch.stack(masses).mean(0), whole.log_masses.exp())
-    slopes = [loss.right(P, Q, whole.log_masses, one[None]) for one in loss.lefts]
-    torch.testing.assert_close(torch.stack(slopes).mean(0), loss.right(P, Q, whole.log_masses))
+    whole, once = loss.left(P, Q), torch.zeros(1, dtype=torch.float64)
+    masses = [loss.left(P, Q, Sample(one[None], once)).log_masses.exp() for one in loss.rights]
+    torch.testing.assert_close(torch.stack(masses).sum(0), whole.log_masses.exp())
+    slopes = [loss.right(P, Q, whole.log_masses, Sample(one[None], once)) for one in loss.lefts]
+    pulled = (len(slopes) - 1) * loss.pairs.times_left(loss.weights, P)  # each has the observed pairs' part
+    torch.testing.assert_close(torch.stack(slopes).sum(0) + pulled, loss.right(P, Q, whole.log_masses))
+
+
+def test_a_row_is_drawn_with_its_chance_and_counts_for_its_inverse() -> None:
+    weights = torch.tensor([8.0, 1, 2, 1, 1, 3], dtype=torch.float64)
+    generator, numbers, drawn = torch.Generator().manual_seed(0), 10 * torch.arange(6), torch.zeros(6)
+    chances = torch.tensor([1.0, 2 / 8, 4 / 8, 2 / 8, 2 / 8, 6 / 8], dtype=torch.float64)  # the first is always in
+    for _ in range(2000):
+        sample = sampled(numbers, weights, 3, generator)
+        assert len(sample.numbers) == 3
+        torch.testing.assert_close(sample.log_counts, -chances[sample.numbers // 10].log())
+        drawn[sample.numbers // 10] += 1
+    torch.testing.assert_close(drawn / 2000, chances.float(), rtol=0, atol=0.05)
+    assert sampled(numbers, weights, 6, generator).log_counts.tolist() == [0.0] * 6
 
 
 def test_large_scores_do_not_overflow(case: tuple) -> None:

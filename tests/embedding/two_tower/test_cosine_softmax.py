@@ -52,6 +52,14 @@ def test_sweeps_lower_the_loss_on_unit_rows(matrix: sp.csr_matrix, rng: np.rando
         torch.testing.assert_close(X.norm(dim=1), torch.ones(len(X), dtype=X.dtype))
 
 
+def test_the_embeddings_are_means_over_the_last_quarter(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    solver, tables = solver_of(matrix, rng, n_sampled=8, max_iter=8), []
+    for _ in range(8):
+        solver.step()
+        tables.append(solver.P)
+    torch.testing.assert_close(solver.embeddings()[0], normalize(tables[-2] + tables[-1]))
+
+
 def test_rows_without_a_pair_stay_zero(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
     dense = matrix.toarray()
     dense[4] = dense[:, 7] = 0

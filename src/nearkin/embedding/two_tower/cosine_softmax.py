@@ -1,6 +1,5 @@
 """Softmax over all items on cosines: the loss of a table of pairs, its sweeps on embeddings of norm 1, and new rows."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, cast
@@ -33,6 +32,13 @@ class LeftSlope(NamedTuple):
     slope: Tensor  # (m, k) temperature * dL/dP
     log_masses: Tensor  # (m,) log sum_j b_j exp(p_i.q_j / temperature)
     value: float  # L
+
+
+class Sample(NamedTuple):
+    """Rows of one side, and what each counts for in a sum over the side: the inverse of its chance to be drawn."""
+
+    numbers: Tensor  # (s,)
+    log_counts: Tensor  # (s,) float64
 
 
 class SoftmaxLoss:
@@ -91,12 +97,11 @@ class SoftmaxLoss:
         left = self.left(P, Q)
         return left.slope / self.temperature, self.right(P, Q, left.log_masses) / self.temperature
 
-    def left(self, P: Tensor, Q: Tensor, among: Tensor | None = None) -> LeftSlope:
-        """The slope and the masses of the users; `among` are numbers of `rights`, default all of them."""
+    def left(self, P: Tensor, Q: Tensor, sample: Sample | None = None) -> LeftSlope:
+        """The slope and the masses of the users; `sample` are some of `rights`, default all of them."""
         self._check(P, Q)
-        among = self.rights if among is None else among
-        scale = math.log(len(self.rights) / len(among))
-        offsets = (self.b[among].log() + self.bias[among] + scale).to(P)
+        among, log_counts = _whole(self.rights) if sample is None else sample
+        offsets = (self.b[among].log() + self.bias[among] + log_counts).to(P)
         push, log_masses = expected(P, Q[among], self.temperature, offsets)
         weights = self.left_weights.to(P)
         pull = self.pairs.times_right(self.weights.to(Q), Q)
@@ -104,20 +109,48 @@ class SoftmaxLoss:
         value -= (pull * P).sum(dtype=torch.float64) / self.temperature
         return LeftSlope(push.mul_(weights[:, None]).sub_(pull), log_masses, float(value))
 
-    def right(self, P: Tensor, Q: Tensor, log_masses: Tensor, among: Tensor | None = None) -> Tensor:
-        """(n, k) temperature * dL/dQ; `among` are numbers of `lefts`, default all of them."""
+    def right(self, P: Tensor, Q: Tensor, log_masses: Tensor, sample: Sample | None = None) -> Tensor:
+        """(n, k) temperature * dL/dQ; `sample` are some of `lefts`, default all of them."""
         self._check(P, Q)
-        among = self.lefts if among is None else among
-        scale = math.log(len(self.lefts) / len(among))
-        shares = self.left_weights[among].log().to(P.device) + scale - log_masses[among]
+        among, log_counts = _whole(self.lefts) if sample is None else sample
+        shares = (self.left_weights[among].log() + log_counts).to(P.device) - log_masses[among]
         push = summed(Q, P[among], self.temperature, shares.to(P))[0][:, :-1]
         b = (self.b * self.bias.exp()).to(P)[:, None]
         push = torch.where(b > 0, push.mul_(b), 0)  # a right outside all sums may overflow
         return push.sub_(self.pairs.times_left(self.weights.to(P), P))
 
+    def sampled_rights(self, n: int, generator: torch.Generator) -> Sample:
+        """About n of `rights`, each with a chance in proportion to its weight in the sums."""
+        return sampled(self.rights, (self.b * self.bias.exp())[self.rights], n, generator)
+
+    def sampled_lefts(self, n: int, generator: torch.Generator) -> Sample:
+        """About n of `lefts`, each with a chance in proportion to its weight."""
+        return sampled(self.lefts, self.left_weights[self.lefts], n, generator)
+
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
         check_embedding(Q, "Q", self.pairs.shape[1], P)
+
+
+def _whole(numbers: Tensor) -> Sample:
+    return Sample(numbers, torch.zeros(len(numbers), dtype=torch.float64))
+
+
+def sampled(numbers: Tensor, weights: Tensor, n: int, generator: torch.Generator) -> Sample:
+    """A systematic sample: chances in proportion to `weights`, at most 1, that sum to n; a sum over the sample in which
+    each row counts for the inverse of its chance has the whole sum as its mean (Horvitz and Thompson 1952)."""
+    if n >= len(numbers):
+        return _whole(numbers)
+    chances, surely = weights * (n / weights.sum()), 0
+    while int((chances >= 1).sum()) > surely:
+        sure = chances >= 1
+        surely = int(sure.sum())
+        chances = torch.where(sure, 1.0, weights * ((n - surely) / weights[~sure].sum()))
+    order = torch.randperm(len(numbers), generator=generator)
+    start = torch.rand((), generator=generator, dtype=torch.float64)
+    passed = torch.floor(start + torch.cumsum(chances[order], 0))  # whole numbers that the sum has passed
+    drawn = order[torch.diff(passed, prepend=torch.zeros(1, dtype=torch.float64)) > 0]
+    return Sample(numbers[drawn], -chances[drawn].log())
 
 
 def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -268,17 +301,15 @@ class SphereSweeps(AbstractSolver):
     There is no step size to choose, and the noise of the sample is not scaled. Rows may start short: then the first
     sweep is a step of power iteration on the pairs. A row without a pair stays 0.
 
-    max_iter: sweeps over both sides; the rate falls in their second half. n_sampled: number of rows of the other side,
-    drawn in each half sweep and shared by all rows, on which the sums over that side are estimated (in the first half
-    of the sweeps at most 512); None for all, at a cost of m n. momentum: share of the last step that is kept.
-    max_seconds, patience: as in `ALS`.
+    The embeddings are the means over the last quarter of the sweeps, in which the noise of the samples cancels.
 
     Parameters
     ----------
     max_iter: sweeps over both sides; the rate falls in their second half.
     max_seconds, patience: as in `ALS`.
-    n_sampled: rows of the other side, drawn in each half sweep and shared by all rows, on which the sums over that side
-        are estimated (in the first half of the sweeps at most 512); None for all, at a cost of m n.
+    n_sampled: rows of the other side, drawn in each half sweep in proportion to their weights in the sums and shared by
+        all rows, on which the sums over that side are estimated (in the first half of the sweeps at most 512); None for
+        all, at a cost of m n.
     momentum: share of the last step that is kept.
 
     Attributes
@@ -306,6 +337,7 @@ class SphereSweeps(AbstractSolver):
     through_index: ClassVar[bool] = False
     tensors: ClassVar[Mapping[str, str]] = {
         "P": "P", "Q": "Q", "left.move": "left_move", "right.move": "right_move", "done": "done",
+        "left.sum": "left_sum", "right.sum": "right_sum",
     }  # fmt: skip
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
@@ -326,24 +358,37 @@ class SphereSweeps(AbstractSolver):
         self.P, self.Q = (torch.where(s > 0, X, 0) for X, s in zip((P, Q), self.shares, strict=True))
         self.left_move: Tensor = torch.zeros_like(P)
         self.right_move: Tensor = torch.zeros_like(Q)
+        self.left_sum: Tensor = torch.zeros_like(P)  # over the last quarter of the sweeps
+        self.right_sum: Tensor = torch.zeros_like(Q)
         return self
 
     def step(self) -> float:
         """One sweep; returns the loss before it, estimated on the sample of items."""
         rate = self._rate()
-        left = self.loss.left(self.P, self.Q, self._sample(self.loss.rights))
+        n = self.n_sampled if rate < 1 or self.n_sampled is None else min(self.n_sampled, DEFAULTS.first_sampled)
+        rights = None if n is None else self.loss.sampled_rights(n, self.generator)
+        left = self.loss.left(self.P, self.Q, rights)
         self.P = self._moved(self.P, left.slope.mul_(self.shares[0]), self.left_move, rate)
-        slope = self.loss.right(self.P, self.Q, left.log_masses, self._sample(self.loss.lefts))
+        lefts = None if n is None else self.loss.sampled_lefts(n, self.generator)
+        slope = self.loss.right(self.P, self.Q, left.log_masses, lefts)
         self.Q = self._moved(self.Q, slope.mul_(self.shares[1]), self.right_move, rate)
         self.done = self.done + 1
+        if self._averaging():
+            self.left_sum, self.right_sum = self.left_sum + self.P, self.right_sum + self.Q
         return left.value
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """Both tables, whose products are temperature times the scores: a bias of the items takes one more column."""
+        P, Q = self.P, self.Q
+        if self._averaging():
+            P, Q = normalize(self.left_sum), normalize(self.right_sum)
         if not self.loss.bias.any():
-            return self.P, self.Q
-        bias = (self.loss.temperature * self.loss.bias).to(self.Q)[:, None]
-        return torch.cat([self.P, torch.ones_like(self.P[:, :1])], 1), torch.cat([self.Q, bias], 1)
+            return P, Q
+        bias = (self.loss.temperature * self.loss.bias).to(Q)[:, None]
+        return torch.cat([P, torch.ones_like(P[:, :1])], 1), torch.cat([Q, bias], 1)
+
+    def _averaging(self) -> bool:
+        return int(self.done) > 0.75 * (self.max_iter or 1)
 
     def parts(self) -> dict[str, Part]:
         return {"generator": self.generator}
@@ -353,13 +398,6 @@ class SphereSweeps(AbstractSolver):
         # the first half of the sweeps has the rate 1, the last one .2
         late, last = max(0.0, (int(self.done) + 1) / (self.max_iter or 1) - 0.5) / 0.5, 0.2
         return max(last, 1 - (1 - last) * late)
-
-    def _sample(self, numbers: Tensor) -> Tensor:
-        """The sample of them for this half sweep."""
-        if self.n_sampled is None:
-            return numbers
-        n = self.n_sampled if self._rate() < 1 else min(self.n_sampled, DEFAULTS.first_sampled)
-        return numbers if n >= len(numbers) else numbers[torch.randperm(len(numbers), generator=self.generator)[:n]]
 
     def _moved(self, X: Tensor, slope: Tensor, move: Tensor, rate: float) -> Tensor:
         """The rows after their step, of length 1; `slope` and `move`, the step before, are overwritten."""
