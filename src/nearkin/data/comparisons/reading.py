@@ -43,11 +43,10 @@ def read_comparisons(
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
-    r"""Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
+    """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
 
-    Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k), with
-        names
-    that are text or exact integers. Columns are taken by the names given (without a header they are "0", "1", ...),
+    Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k); names
+    are text or exact integers. Columns are taken by the names given (without a header they are "0", "1", ...),
     else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response), else by
     position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
