@@ -27,6 +27,12 @@ MADE["parts"] = ProductResidualQuantizer(5, 3, 16, **FEW)  # 24 columns in 5 par
 MADE["norms"] = ResidualQuantizer(10, 32, norm_bits=8, **FEW)
 
 
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coarse codes serve sums of some thousand rows here; elsewhere of as many as make them faster."""
+    monkeypatch.setattr("nearkin.index.coarse_scan._ROWS_OF_SUMS", 8)
+
+
 @cache
 def fitted(name: str) -> VectorCodes:
     return MADE[name].fit(X)
