@@ -59,7 +59,7 @@ def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
         if name in ("an index", "rows to add"):
             with pytest.raises(TypeError, match=r"pass ids.astype\(np.int64\)"):
                 read()
-        elif name != "rows of comparisons" or kind != "float64":  # whose rows end at 2^32
+        elif name != "rows of comparisons" or kind == "float16":  # few rows of large numbers are ids
             read()
 
 

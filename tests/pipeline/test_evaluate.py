@@ -91,7 +91,7 @@ def test_rows_of_several_labels(data: tuple[np.ndarray, ...], rng: np.random.Gen
     scores = -((Q[:, None] - X) ** 2).sum(-1)
     expected = np.mean([average_precision_score(right, s) for right, s in zip(shared, scores, strict=True)])
     assert judge_by_label(exact, Q, one_hot, asked)["mAP"] == pytest.approx(expected)
-    with pytest.raises(ValueError, match=r"query_labels have shape .* give both alike"):
+    with pytest.raises(ValueError, match=r"query_labels has shape .* give both alike"):
         judge_by_label(exact, Q, one_hot, yq)
 
 

@@ -43,7 +43,7 @@ def read_comparisons(
     missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
-    """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
+    r"""Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
 
     Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k); names
     are text or exact integers. Columns are taken by the names given (without a header they are "0", "1", ...),
