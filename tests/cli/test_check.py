@@ -4,7 +4,9 @@ import json
 import shutil
 
 import numpy as np
+import pytest
 
+import nearkin as nk
 from tests.cli.conftest import load, run, run_json
 
 
@@ -13,6 +15,35 @@ def test_a_whole_folder(compressed):
     assert (record["kind"], record["format_version"]) == ("index", 2)
     assert record["damaged"] == record["others"] == []
     assert record["files"] == 7  # config, index, arrays, run; and the quantizer's three
+
+
+FEW = {"max_iter": 1, "random_state": 0}
+OFFERED = {
+    "numbers": (None, "l2"),
+    "4-bit codes by its fast scan": (nk.ProductQuantizer(4, 16, **FEW), "cosine"),
+    "codes by tables": (nk.ProductQuantizer(2, 256, **FEW), "ip"),
+    "codes, which it decodes for every query": (nk.quantization.ResidualQuantizer(4, 16, **FEW), "l2"),
+    "bits": (nk.ITQ(8, random_state=0), "hamming"),
+}
+
+
+@pytest.mark.parametrize("compares", OFFERED)
+def test_what_plain_faiss_finds_is_stated(compares, rng, tmp_path):
+    X, (quantizer, metric) = rng.normal(size=(300, 8)).astype(np.float32), OFFERED[compares]
+    nk.Index.build(X, quantizer, metric=metric).save(tmp_path / "idx")
+    found = run_json("check", tmp_path / "idx")["plain_faiss"]
+    assert (found["compares"], found["k"]) == (compares, 10)
+    assert found["queries"] == (0 if compares == "bits" else 100)
+    assert found["same"] is None or 0.5 < found["same"] <= 1
+    if compares == "numbers":
+        assert found["same"] == 1
+    assert compares in " ".join(run("check", tmp_path / "idx").stdout.split())
+
+
+def test_an_empty_index_offers_no_results(tmp_path):
+    index = nk.Index.build(np.eye(4, dtype=np.float32))
+    index.remove(np.arange(4)).save(tmp_path / "idx")
+    assert run_json("check", tmp_path / "idx")["plain_faiss"]["same"] is None
 
 
 def test_damage_is_named_and_the_exit_code_is_1(compressed, tmp_path):

@@ -80,6 +80,15 @@ class Scan:
         self.rounds_norms: bool = self.sums and self.by_distance and not decodes
 
     @property
+    def compares(self) -> str:
+        """How FAISS alone compares vectors with a query, the fastest first."""
+        if self.blocks:
+            return "4-bit codes by its fast scan"
+        if self.products or (self.sums and not self.without_norm):
+            return "codes by tables"
+        return "codes, which it decodes for every query" if self.sums else "numbers"
+
+    @property
     def products(self) -> bool:
         """Whether FAISS adds entries of tables of plain product codes."""
         return self.codec is not None and not self.sums and not self.blocks

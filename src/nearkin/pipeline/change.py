@@ -26,7 +26,7 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
 from nearkin.index.parts import read_parts
-from nearkin.index.searching import normalised
+from nearkin.index.searching import Scan, normalised
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import paired_difference
 from nearkin.pipeline.compress import TRAIN_ROWS
@@ -110,8 +110,9 @@ def check_folder(folder: StrPath, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "damaged", "others"}: `damaged` has a line for each
-    file that is missing or changed, `others` are files that the manifest does not list. FileNotFoundError or ValueError
-    for a folder that nearkin did not save. `callback(files done, {"total": n})` is called after each file.
+    file that is missing or changed, `others` are files that the manifest does not list; for a whole index also
+    "plain_faiss", see `plain_faiss`. FileNotFoundError or ValueError for a folder that nearkin did not save.
+    `callback(files done, {"total": n})` is called after each file.
     """
     return one_version(folder, lambda path: _check(path, callback))
 
@@ -133,16 +134,40 @@ def _check(folder: Path, callback: Callback) -> Record:
         except (ValueError, OSError) as error:
             damaged.append(str(error))
         callback(done, {"total": len(manifest.files)})
+    offered: Record = {}
     if manifest.kind == "index" and not damaged:
         try:  # the files may be whole and of two different indexes
             read_parts(folder)
+            offered = {"plain_faiss": plain_faiss(nk.Index.load(folder))}
         except ValueError as error:
             damaged.append(str(error))
     return {
         "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
         "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
-        "damaged": damaged or found, "others": strangers(folder),
+        "damaged": damaged or found, "others": strangers(folder), **offered,
     }  # fmt: skip
+
+
+_ASKED, _COMPARED = 100, 10**7  # queries of FAISS alone, and vectors that it compares for all of them, at most
+
+
+def plain_faiss(index: nk.Index, k: int = 10) -> Record:
+    """What FAISS alone does with an index's `faiss_index`: its "codec" (the class), how it "compares" vectors, and the
+    share of the index's first k results that it finds too, "same", for vectors of the index as "queries"."""
+    of_faiss = cast(Any, index.faiss_index)
+    bits, n = index.metric == "hamming", len(index)
+    if bits or not n:
+        how = "bits" if bits else Scan(of_faiss).compares
+        return {"codec": type(of_faiss).__name__, "compares": how, "k": k, "queries": 0, "same": None}
+    scan = Scan(of_faiss)
+    queries = min(n, max(1, min(_ASKED, _COMPARED // n)))
+    Q = index.vectors(index.row_ids[np.linspace(0, n - 1, queries).astype(np.int64)])
+    asked = np.ascontiguousarray(normalised(Q) if index.metric == "cosine" else Q, np.float32)
+    k = min(k, n)
+    found, theirs = index.search(Q, k)[1], of_faiss.search(asked, k)[1]
+    same = [np.isin(ours, index.row_ids[own[own >= 0]]).mean() for ours, own in zip(found, theirs, strict=True)]
+    about = {"codec": type(scan.inner).__name__, "compares": scan.compares}
+    return about | {"k": k, "queries": queries, "same": float(np.mean(same))}
 
 
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
