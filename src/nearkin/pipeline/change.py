@@ -25,7 +25,6 @@ from nearkin.contracts import Callback, Quantizer, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import RowIds
-from nearkin.index.parts import read_parts
 from nearkin.index.searching import Scan, normalised
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.metrics.trial import paired_difference
@@ -137,10 +136,11 @@ def _check(folder: Path, callback: Callback) -> Record:
     offered: Record = {}
     if manifest.kind == "index" and not damaged:
         try:  # the files may be whole and of two different indexes
-            read_parts(folder)
-            offered = {"plain_faiss": plain_faiss(nk.Index.load(folder))}
+            index = nk.Index.load(folder)
         except ValueError as error:
             damaged.append(str(error))
+        else:
+            offered["plain_faiss"] = plain_faiss(index)
     return {
         "folder": str(folder), "kind": manifest.kind, "format_version": config.get("format_version"),
         "files": len(manifest.files), "bytes": sum(entry.bytes for entry in manifest.files.values()),
@@ -154,19 +154,19 @@ _ASKED, _COMPARED = 100, 10**7  # queries of FAISS alone, and vectors that it co
 def plain_faiss(index: nk.Index, k: int = 10) -> Record:
     """What FAISS alone does with an index's `faiss_index`: its "codec" (the class), how it "compares" vectors, and the
     share of the index's first k results that it finds too, "same", for vectors of the index as "queries"."""
-    of_faiss = cast(Any, index.faiss_index)
-    bits, n = index.metric == "hamming", len(index)
-    if bits or not n:
-        how = "bits" if bits else Scan(of_faiss).compares
-        return {"codec": type(of_faiss).__name__, "compares": how, "k": k, "queries": 0, "same": None}
-    scan = Scan(of_faiss)
-    queries = min(n, max(1, min(_ASKED, _COMPARED // n)))
-    Q = index.vectors(index.row_ids[np.linspace(0, n - 1, queries).astype(np.int64)])
+    of_faiss, ids, n = cast(Any, index.faiss_index), index.row_ids, len(index)
+    if index.metric == "hamming":
+        about = {"codec": type(of_faiss).__name__, "compares": "bits"}
+    else:
+        scan = Scan(of_faiss)
+        about = {"codec": type(scan.inner).__name__, "compares": scan.compares}
+    if index.metric == "hamming" or not n:
+        return about | {"k": k, "queries": 0, "same": None}
+    queries, k = min(n, max(1, min(_ASKED, _COMPARED // n))), min(k, n)
+    Q = index.vectors(ids[np.linspace(0, n - 1, queries).astype(np.int64)])
     asked = np.ascontiguousarray(normalised(Q) if index.metric == "cosine" else Q, np.float32)
-    k = min(k, n)
     found, theirs = index.search(Q, k)[1], of_faiss.search(asked, k)[1]
-    same = [np.isin(ours, index.row_ids[own[own >= 0]]).mean() for ours, own in zip(found, theirs, strict=True)]
-    about = {"codec": type(scan.inner).__name__, "compares": scan.compares}
+    same = [np.isin(ours, ids[own[own >= 0]]).mean() for ours, own in zip(found, theirs, strict=True)]
     return about | {"k": k, "queries": queries, "same": float(np.mean(same))}
 
 
