@@ -80,6 +80,7 @@ class SoftmaxLoss:
         self.weights: Tensor = vector(1.0 if weights is None else weights, "weights", nnz)
         self.b: Tensor = vector(1.0 if b is None else b, "b", n)
         self.bias: Tensor = vector(0.0 if bias is None else bias, "bias", n, low=None)
+        self.masses: Tensor = self.b * self.bias.exp()  # (n,) the weights of the rights in the sums, bias included
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights: Tensor = self.pairs.times_right(self.weights, ones[:n])[:, 0]
         self.right_weights: Tensor = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
@@ -115,13 +116,13 @@ class SoftmaxLoss:
         among, log_counts = _whole(self.lefts) if sample is None else sample
         shares = (self.left_weights[among].log() + log_counts).to(P.device) - log_masses[among]
         push = summed(Q, P[among], self.temperature, shares.to(P))[0][:, :-1]
-        b = (self.b * self.bias.exp()).to(P)[:, None]
-        push = torch.where(b > 0, push.mul_(b), 0)  # a right outside all sums may overflow
+        masses = self.masses.to(P)[:, None]
+        push = torch.where(masses > 0, push.mul_(masses), 0)  # a right outside all sums may overflow
         return push.sub_(self.pairs.times_left(self.weights.to(P), P))
 
     def sampled_rights(self, n: int, generator: torch.Generator) -> Sample:
         """About n of `rights`, each with a chance in proportion to its weight in the sums."""
-        return sampled(self.rights, (self.b * self.bias.exp())[self.rights], n, generator)
+        return sampled(self.rights, self.masses[self.rights], n, generator)
 
     def sampled_lefts(self, n: int, generator: torch.Generator) -> Sample:
         """About n of `lefts`, each with a chance in proportion to its weight."""
@@ -430,10 +431,7 @@ def fold_in_softmax(
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
-        last = np.ones(len(share))
-
-        def push(X: Tensor) -> Tensor:
-            return _expected_right(X, cosines, of_fit)
+        last, X = np.ones(len(share)), _new_lefts(pairs, share, of_fit, cosines)
     else:
         degrees, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
         bias = loss.bias(degrees, of_others)
@@ -448,16 +446,14 @@ def fold_in_softmax(
         def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
             return summed(X, Y, of_fit.temperature, shares)[0][:, :-1].mul_(scale)
 
-    X = _still(torch.from_numpy(np.asarray(pairs @ cosines.numpy(), dtype=known.embeddings.dtype)), push)
-    X[torch.from_numpy(share == 0)] = 0
+        X = _still(pairs, share, cosines, push)
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
 
 
 def explained_softmax(
-    history: History, known: Known, loss: CosineSoftmax, fitted: Interactions, new: np.ndarray
+    history: History, known: Known, loss: CosineSoftmax, fitted: Interactions
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The histories, one row each, and (nnz, k) parts whose sums over a row are its cosines of `new` (b, k), which
-    `fold_in_softmax` gives.
+    """The histories, one row each, and (nnz, k) parts whose sums over a row are its cosines of `fold_in_softmax`.
 
     A row stands still where p is parallel to u = mean_history q - E[q], E the mean that the softmax expects at p. So
     part j is (w_j / w) (q_j - E[q]) / |u|, what item j adds to what everybody would get. It is computed as (w_j / w)
@@ -465,7 +461,8 @@ def explained_softmax(
     """
     pairs, share, of_fit = _histories(history, known, loss, fitted)
     width = known.embeddings.shape[1] - int(of_fit.bias.any())
-    X, cosines = new[:, :width], known.embeddings[:, :width]
+    cosines = known.embeddings[:, :width]
+    X = _new_lefts(pairs, share, of_fit, torch.from_numpy(cosines)).numpy()
     mean, rows = pairs @ cosines, np.repeat(np.arange(len(X)), np.diff(pairs.indptr))
     apart = mean - _expected_right(torch.from_numpy(X), torch.from_numpy(cosines), of_fit).numpy()
     length = np.where(share > 0, (apart * X).sum(axis=1), 1)[rows, None]
@@ -492,8 +489,15 @@ def _expected_right(X: Tensor, cosines: Tensor, of_fit: SoftmaxLoss) -> Tensor:
     return expected(X, cosines[of_fit.rights], of_fit.temperature, offsets)[0]
 
 
-def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
-    """The rows of length 1 at which push - pull has no tangent; reversals halve a row's rate, `still` rows stay."""
+def _new_lefts(pairs: sp.csr_matrix, share: np.ndarray, of_fit: SoftmaxLoss, cosines: Tensor) -> Tensor:
+    """(b, k) new lefts of these histories, of length 1."""
+    return _still(pairs, share, cosines, lambda X: _expected_right(X, cosines, of_fit))
+
+
+def _still(pairs: sp.csr_matrix, share: np.ndarray, cosines: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
+    """The rows of length 1 at which push - pull has no tangent, pull the histories' means; 0 where the `share` (b,) is.
+    Reversals halve a row's rate; rows that stand still stay."""
+    pull = torch.from_numpy(np.asarray(pairs @ cosines.numpy(), dtype=cosines.numpy().dtype))
     X = normalize(pull)
     rate, before = torch.ones_like(X[:, :1]), torch.zeros_like(X)
     for _ in range(100):  # steps, at most
@@ -504,4 +508,5 @@ def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
         rate = torch.where((rate * step).norm(dim=1, keepdim=True) < 1e-4, 0, rate)
         if not rate.any():
             break
+    X[torch.from_numpy(share == 0)] = 0
     return X

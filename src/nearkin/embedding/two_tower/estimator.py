@@ -308,7 +308,7 @@ class TwoTower(BaseEstimator):
         numbers[there] = number_ids(wanted[there], self._fitted().right_ids_, "right")[0]
         known, loss = Known(self.right_ids_, Q, "right", self.costs_[1]), self._solved_loss()
         if isinstance(loss, CosineSoftmax):
-            pairs, parts = explained_softmax(history, known, loss, self.seen_, self.embed_left(history))
+            pairs, parts = explained_softmax(history, known, loss, self.seen_)
         else:
             pairs, parts = explained(history, known, loss)
         if len(wanted) != (users := len(pairs.indptr) - 1):
