@@ -1,4 +1,6 @@
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 
@@ -44,6 +46,58 @@ def test_vectors_keep_float64_and_turn_the_rest_to_float32():
     assert check_vectors(torch.ones(2, 3, requires_grad=True)).dtype == np.float32
     assert check_vectors([[1.0, 2.0]]).shape == (1, 2)
     assert check_vectors(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous
+
+
+def test_tables_with_types_of_their_own_are_numbers():
+    table = pd.DataFrame(np.eye(3, 2)).convert_dtypes()  # NumPy has objects for them
+    for given in (table, table.astype("float[pyarrow]"), pl.DataFrame(np.eye(3, 2))):
+        np.testing.assert_array_equal(check_vectors(given), np.eye(3, 2))
+    with pytest.raises(ValueError, match="contains NaN in 1 of 3 rows"):
+        check_vectors(table.mask(table == 1).iloc[[0, 2, 2]].reset_index(drop=True))
+    with pytest.raises(TypeError, match="X has 1 column without numbers: 'name'; drop them"):
+        check_vectors(table.assign(name="a"))
+
+
+def hidden(*entries):
+    return np.ma.masked_array(entries, mask=np.arange(np.size(entries)).reshape(np.shape(entries)) == 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: check_vectors(hidden([1.0, 2.0])),
+        lambda: nk.ProductQuantizer(1).fit(hidden([1.0, 2.0])),
+        lambda: nk.Index.build(np.eye(2), ids=hidden(3, 4)),
+        lambda: nk.Interactions.from_pairs(hidden(0, 1), [0, 1]),
+        lambda: nk.Interactions.from_pairs([0, 1], [0, 1], weights=hidden(1.0, 2.0)),
+        lambda: nk.OrdinalEmbedding(2).fit(hidden([0, 1, 2])),
+        lambda: nk.metrics.recall(hidden([0, 1]), [[0, 1]]),
+        lambda: nk.OgE(1).fit(np.eye(2), hidden(0, 1)),
+    ],
+)
+def test_masked_entries_are_not_read(call):
+    with pytest.raises(ValueError, match="is a masked array with 1 masked entry"):
+        call()
+
+
+def test_text_among_numbers_is_not_made_text_of():
+    with pytest.raises(ValueError, match="dtype object"):
+        nk.metrics.recall([[1, "2"]], [[1, 2]])
+    with pytest.raises(TypeError, match="mixes ids of types int, str"):
+        nk.data.comparisons_from_names([("1", 1, "b")])
+
+
+def test_what_is_no_quantizer_is_named():
+    for given in ("pq", 2.0, nk.ProductQuantizer):
+        with pytest.raises(TypeError, match=r"quantizer is .*; it must be None, a whole number of bytes a vector"):
+            nk.Index.build(np.eye(4), given)
+
+
+def test_columns_with_names_are_not_read_by_their_places():
+    table = pd.DataFrame([(0, 1, 2), (0, 1, 3)], columns=["anchor", "far", "near"])
+    with pytest.raises(TypeError, match=r"pass nk.read_comparisons\(comparisons\)"):
+        nk.OrdinalEmbedding(2).fit(table)
+    assert nk.read_comparisons(table).indices[0].tolist() == [0, 2, 1]
 
 
 def test_a_sum_that_overflows_is_not_an_infinity():

@@ -1,6 +1,7 @@
 """The record of interactions: ids, duplicates, order, and what it refuses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -57,6 +58,9 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
         (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing id"),
         ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
         ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
+        (([1, "1"], [0, 1]), TypeError, "left mixes ids of types int, str"),  # NumPy makes one text of both
+        ((["a", np.nan], [0, 1]), ValueError, "left has 1 missing id"),
+        (([0, 1], [0, 1], None, pd.to_datetime(["2026-01-01", None], utc=True)), ValueError, "1 missing time"),
         (([], []), ValueError, "there is no observed pair"),
         (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
         (([0, 1], [0, 1], [1.0]), ValueError, r"weights has shape \(1,\); it must be \(2,\)"),
@@ -70,6 +74,14 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
 def test_bad_pairs_are_named(arguments: tuple, kind: type, message: str) -> None:
     with pytest.raises(kind, match=message):
         Interactions.from_pairs(*arguments)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+def test_times_with_and_without_a_zone(zone: str | None) -> None:
+    times = pd.Series(pd.date_range("2026-01-01", periods=2, tz=zone))
+    for given in (times, times.dt.to_pydatetime().tolist() if zone else times.dt.date.tolist()):
+        first, second = Interactions.from_pairs([0, 1], [0, 1], timestamps=given).timestamps
+        assert (first, second - first) == (1767225600 - 9 * 3600 * (zone == "Asia/Tokyo"), 86400)
 
 
 def test_bad_features_and_catalogues_are_named() -> None:

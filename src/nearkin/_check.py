@@ -264,8 +264,13 @@ def has_unit_rows(X: np.ndarray) -> bool:
 def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
     """The array of a torch tensor, without its graph and on the CPU; anything else unchanged. bfloat16 gives float32.
 
-    ValueError for a tensor of the meta device.
+    ValueError for a tensor of the meta device, and for a masked array that hides entries.
     """
+    if isinstance(X, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(X))):
+        raise ValueError(
+            f"{name} is a masked array with {counted(hidden, 'masked entry', 'masked entries')}; fill them or leave "
+            f"their rows out, for example {name}[~np.ma.getmaskarray({name}).any(axis=-1)]"
+        )
     if not hasattr(X, "detach"):
         return X
     try:
@@ -276,15 +281,19 @@ def from_tensor(X: ArrayLike, name: str = "X") -> ArrayLike:
 
 
 def as_array(values: ArrayLike, name: str, way: str = "give every row as many entries") -> np.ndarray:
-    """As an array, also of a tensor; TypeError if it is sparse, ValueError for lists of different lengths, which names
-    the `way` out."""
+    """As an array, also of a tensor; text among numbers stays an array of objects. TypeError if it is sparse;
+    ValueError for masked entries, and for lists of different lengths, which names the `way` out."""
     if hasattr(values, "toarray") and not isinstance(values, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(values).__name__}); it must be a dense array, pass {name}.toarray()")
     values = from_tensor(values, name)
     try:
-        return np.asarray(values)
+        found = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} has rows of different lengths; {way}") from error
+    if found.dtype.kind == "U" and isinstance(values, list | tuple):  # NumPy makes text of numbers among text
+        cells = np.array(values, dtype=object)
+        return found if all(isinstance(cell, str) for cell in cells.flat) else cells
+    return found
 
 
 def check_vectors(
@@ -299,7 +308,9 @@ def check_vectors(
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise. TypeError for
     sparse or non-numeric input, ValueError for complex numbers, another shape, NaN or infinity. Estimators use
     `validate_vectors`. `finite=False`: the caller checks for NaN and infinity. `small`: types up to 2 bytes stay."""
-    X = as_array(X, name)
+    given, X = X, as_array(X, name)
+    if X.dtype.kind == "O" and hasattr(given, "columns"):
+        X = _numbers(given, name)
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":
@@ -314,6 +325,18 @@ def check_vectors(
     dtype = X.dtype if X.dtype == np.float64 or (small and X.dtype.itemsize <= 2) else np.float32
     X = np.ascontiguousarray(X, dtype=dtype)
     return check_finite(X, name) if finite else X
+
+
+def _numbers(frame: Any, name: str) -> np.ndarray:
+    """The columns of a DataFrame as float64 (n, d), NaN where one has no value; TypeError names those of text."""
+    import narwhals as nw
+
+    columns = list(nw.from_native(frame, eager_only=True).iter_columns())
+    other = [repr(c.name) for c in columns if not (c.dtype.is_numeric() or c.dtype == nw.Boolean)]
+    if other:
+        names = ", ".join(other[:5]) + ", ..." * (len(other) > 5)
+        raise TypeError(f"{name} has {counted(len(other), 'column')} without numbers: {names}; drop them")
+    return np.stack([column.cast(nw.Float64).to_numpy() for column in columns], axis=1)
 
 
 def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:

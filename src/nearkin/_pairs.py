@@ -1,5 +1,6 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from pyarrow import compute
 
-from nearkin._check import check_finite
+from nearkin._check import as_array, check_finite
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
@@ -130,7 +131,7 @@ def _type(ids: "np.ndarray | Coded") -> str:
 
 def as_ids(values: ArrayLike, name: str) -> np.ndarray:
     """Ids as a 1-D array of numbers or text (strings or objects of str); ValueError for None, NaN and empty text."""
-    ids = np.asarray(values)
+    ids = as_array(values, name)
     if ids.ndim != 1:
         raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
     cells = ids.tolist() if ids.dtype.kind == "O" else []
@@ -166,7 +167,7 @@ def check_split(split: ArrayLike | None) -> np.ndarray | None:
     """Parts as uint8; ValueError for anything but 0 (train), 1 (validation) and 2 (test)."""
     if split is None:
         return None
-    split = np.asarray(split)
+    split = as_array(split, "split")
     odd = split if split.dtype.kind not in "iufb" else split[~np.isin(split, (0, 1, 2))]
     if len(odd):
         raise ValueError(f"split holds {odd[0]}; it must hold 0 (train), 1 (validation) and 2 (test)")
@@ -177,7 +178,7 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     if weights is None:
         return np.ones(count, dtype=np.float32)
     with np.errstate(over="ignore"):  # beyond float32 a weight is infinite, which is refused
-        weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
+        weights = check_finite(np.asarray(as_array(weights, "weights"), dtype=np.float32), "weights")
     if (weights < 0).any():
         raise ValueError(
             f"weights has {counted((weights < 0).sum(), 'negative entry', 'negative entries')}; every weight must be "
@@ -186,10 +187,19 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     return weights
 
 
+def _in_utc(time: date) -> date | None:
+    """A time without a zone, which NumPy's have not; None for NaT."""
+    if time != time:
+        return None
+    return time.astimezone(UTC).replace(tzinfo=None) if isinstance(time, datetime) and time.tzinfo else time
+
+
 def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     if timestamps is None:
         return None
-    timestamps = np.asarray(timestamps)
+    timestamps = as_array(timestamps, "timestamps")
+    if timestamps.dtype.kind == "O" and all(isinstance(time, date) for time in timestamps):
+        timestamps = np.array([_in_utc(time) for time in timestamps], "datetime64[us]")
     if timestamps.dtype.kind == "M":
         if np.isnat(timestamps).any():
             gone = np.isnat(timestamps)

@@ -370,6 +370,8 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
 
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
     """
+    if any(isinstance(column, str) for column in getattr(array, "columns", ())):
+        raise TypeError(f"{name} is a table, whose columns have names; pass nk.read_comparisons({name})")
     array = as_array(array, name)
     array = as_array(array.tolist(), name) if array.dtype.kind == "O" else array  # a table's columns of several types
     if array.ndim != 2 or array.shape[1] not in (3, 4):
@@ -427,7 +429,7 @@ def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
 
 
 def _column(column: ArrayLike, name: str, length: int) -> np.ndarray:
-    column = np.asarray(column)
+    column = as_array(column, name)
     if column.shape != (length,):
         raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")
     if name == "events" and column.dtype.kind not in "iu":

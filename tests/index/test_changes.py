@@ -9,6 +9,7 @@ from pathlib import Path
 
 import faiss
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -342,6 +343,8 @@ def test_ids_of_two_types_and_strings_that_numpy_would_cut_are_refused() -> None
         (["a\0", "b", "c"], ValueError, "ends with a NUL character"),
         (np.array(["a\0", "b", "c"], object), ValueError, "ends with a NUL character"),
         ([2**70, 1, 2], ValueError, "must fit into 64 bits"),
+        (np.array([2**63, 1, 2], np.uint64), ValueError, "must fit into 64 bits"),  # NumPy makes it negative
+        (pd.Series([None, 1, 2], dtype="Int64"), ValueError, "no value in 1 entry"),
     ):
         with pytest.raises(error, match=match):
             Index.build(X[:3], ids=ids)

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nearkin._check import repeated
+from nearkin._check import from_tensor, repeated
 from nearkin._fields import counted
 from nearkin._pairs import check_exact
 from nearkin._types import ArrayLike
@@ -16,9 +16,14 @@ from nearkin._types import ArrayLike
 def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
     and for mixed ones, ValueError for a wrong count. A single id counts as one."""
+    ids = from_tensor(ids, "ids")
     values = np.atleast_1d(np.array(ids, dtype=object if isinstance(ids, list | tuple | str) else None))
     if values.dtype.kind in "Ou":  # unsigned ones may be too large for int64
         values = _one_type(values)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(
+            f"ids have no value in {counted(int(np.isnan(values).sum()), 'entry', 'entries')}; name them all"
+        )
     if values.dtype.kind not in "iU":
         way = "np.int64" if check_exact(values, "ids").dtype.kind == "f" else "str"
         raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype({way})")
@@ -37,11 +42,9 @@ def _one_type(values: np.ndarray) -> np.ndarray:
     if not all(isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in flat):
         names = ", ".join(sorted({type(value).__name__ for value in flat}))
         raise TypeError(f"ids hold values of type {names}; they must all be integers or all be strings")
-    try:
-        return values.astype(np.int64)
-    except OverflowError:
-        largest = max(flat, key=abs)
-        raise ValueError(f"ids hold {largest}; integers must fit into 64 bits with a sign") from None
+    if flat and not -(2**63) <= (largest := max(flat, key=abs)) < 2**63:
+        raise ValueError(f"ids hold {largest}; integers must fit into 64 bits with a sign, or pass ids.astype(str)")
+    return values.astype(np.int64)
 
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:

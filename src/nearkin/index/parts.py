@@ -70,6 +70,11 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: boo
         if isinstance(quantizer, SizedCode):
             raise NotFittedError
         check_is_fitted(quantizer)
+    except TypeError as error:
+        raise TypeError(
+            f"quantizer is {quantizer!r}; it must be None, a whole number of bytes a vector, or a quantizer such as "
+            "nk.ProductQuantizer(8)"
+        ) from error
     except NotFittedError:
         made = clone(quantizer)
         if norms and isinstance(made, AxisQuantizer):

@@ -18,7 +18,7 @@ import faiss
 import numpy as np
 from scipy.special import gammaln
 
-from nearkin._check import check_choice, check_magnitude, check_vectors
+from nearkin._check import as_array, check_choice, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES, answered
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
@@ -230,13 +230,13 @@ def knn_recall(
     check_choice(metric, "metric", (*METRIC_TYPES, "cosine"))
     rows = check_magnitude(check_vectors(X))
     queries = check_magnitude(check_vectors(Q, name="Q", n_features=rows.shape[1]), "Q")
-    found = np.asarray(retrieved)
+    found = as_array(retrieved, "retrieved")
     if found.ndim != 2 or len(found) != len(queries) or not found.shape[1]:
         raise ValueError(
             f"retrieved has shape {found.shape}; it must be (q, k), one row for each of the "
             f"{counted(len(queries), 'query', 'queries')}"
         )
-    numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, np.asarray(ids), len(rows))
+    numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, as_array(ids, "ids"), len(rows))
     if metric == "cosine":
         rows, queries, metric = unit_rows(rows), unit_rows(queries), "ip"
     exact = ExactNeighbours.of(rows, queries, found.shape[1], metric)

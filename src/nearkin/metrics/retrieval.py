@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_integer, check_label_pair, check_labels, check_same_kind, has_sets
+from nearkin._check import as_array, check_integer, check_label_pair, check_labels, check_same_kind, has_sets
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 
@@ -103,7 +103,7 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
         flat = list(chain.from_iterable(rows))
         marks, labels = check_label_pair(flat, "retrieved_labels", len(flat), labels, "labels", len(rows))
         retrieved_labels = marks.reshape(len(rows), -1, marks.shape[1])
-    retrieved = np.asarray(retrieved_labels)
+    retrieved = as_array(retrieved_labels, "retrieved_labels")
     labels = check_labels(labels, "labels", len(np.atleast_1d(retrieved)))
     if retrieved.ndim != labels.ndim + 1 or retrieved.shape[2:] != labels.shape[1:]:
         raise ValueError(
@@ -380,7 +380,7 @@ def _as_lists(ids: Any, name: str) -> np.ndarray:
     if isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1:
         text = any(isinstance(name, str) for row in ids for name in row)
         ids = [*zip(*zip_longest(*ids, fillvalue="" if text else -1), strict=True)]
-    array = np.asarray(ids)
+    array = as_array(ids, name)
     if array.dtype.kind not in "iuUSb" or array.ndim != 2 or 0 in array.shape:
         raise ValueError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers or strings, "

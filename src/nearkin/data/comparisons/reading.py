@@ -271,12 +271,12 @@ def comparisons_from_names(
     >>> comparisons_from_names([["Rome", "Milan", "Oslo"]]).objects.tolist()
     ['Milan', 'Oslo', 'Rome']
     """
-    rows = rows if isinstance(rows, Coded) else np.asarray(rows)
+    rows = rows if isinstance(rows, Coded) else _check.as_array(rows, "rows")
     shape = rows.codes.shape if isinstance(rows, Coded) else rows.shape
     if len(shape) != 2 or shape[1] not in (3, 4):
         raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
     flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
-    numbers, names = number_ids(flat, None if objects is None else np.asarray(objects), "rows", "objects")
+    numbers, names = number_ids(flat, objects, "rows", "objects")
     return comparisons_from_array(
         numbers.reshape(shape),
         objects=names,

@@ -171,7 +171,7 @@ def check_pairs(interactions: object, validation: object = None) -> None:
         if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
             raise TypeError(
                 f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
-                "use nk.read_interactions(path) or Interactions.from_matrix(matrix)"
+                "use nk.read_interactions, which takes a file, a DataFrame or a sparse matrix"
             )
     if validation is not None and validation.shape != interactions.shape:
         raise ValueError(
