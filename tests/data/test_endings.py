@@ -36,6 +36,18 @@ def test_what_to_type_for_others_is_named(tmp_path: Path, name: str, way: str) -
             read(tmp_path / name)
 
 
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".parquet", ".npy", ".xlsx"])
+def test_files_under_another_ending_are_named(tmp_path: Path, ending: str) -> None:
+    """The NUL bytes of a compressed file were called UTF-16."""
+    frame = pd.DataFrame({"user": ["a"], "item": ["x"]})
+    write = {".parquet": frame.to_parquet, ".xlsx": frame.to_excel, ".npy": lambda path: np.save(path, np.eye(2))}
+    write.get(ending, frame.to_csv)(tmp_path / f"a.csv{ending}")
+    path = (tmp_path / f"a.csv{ending}").rename(tmp_path / "a.csv")
+    for read in (nk.read_interactions, nk.read_comparisons, nk.read_vectors):
+        with pytest.raises(ValueError, match=f"a.csv is in the .* format: give it the ending {ending}"):
+            read(path)
+
+
 def test_a_workbook_is_read_wherever_text_is(tmp_path: Path) -> None:
     """Also with marks of other delimiters in its cells, and under options that are for text files."""
     frame = pd.DataFrame({"id": ["a;1", "b;2", 'c "3"'], "x": [0.5, 1.25, 2], "y": [1.5, -3, 7.5]})

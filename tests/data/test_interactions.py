@@ -121,7 +121,9 @@ def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path
         ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: row 0 holds 'x'"),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
-        ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "there is no observed pair"),
+        ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "'rating' of .* is below min_weight=3"),
+        ("a.csv", "user,item,rating\n1,2,0\n", {}, "'rating' of .* is 0 in every row"),
+        ("a.csv", "user,item,rating\n1,2,1\n1,3,inf\n", {}, "'rating' of .* is infinite in row 1"),
         ("a.csv", "1,2,nan\n3,4,nan\n", {}, "column .2. of .* has 2 missing numbers, the first in row 0"),
     ],
 )

@@ -32,7 +32,11 @@ FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFra
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
+BEGINNINGS = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".parquet": b"PAR1", ".npy": b"\x93NUMPY", ".zip": b"PK\3\4"}
+"""How files of these endings begin."""
 _INSTEAD = {  # endings that are not read -> how to write one that is
+    **{ending: f"give it the ending {ending}" for ending in BEGINNINGS},
+    ".zip": "give it the ending .xlsx or .npz if it is one, else unzip it",
     **dict.fromkeys((".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
     ".json": "write one object a line, as .jsonl",

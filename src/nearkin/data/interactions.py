@@ -165,7 +165,8 @@ def _other_lists(column: Column) -> list[list[object]] | None:
 
 
 def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.ndarray | slice:
-    """Rows whose weight is above 0 and at least `least`; ValueError that names the cell of a negative weight."""
+    """Rows whose weight is above 0 and at least `least`; ValueError that names the cell of a negative or infinite
+    weight, and if no row is left."""
     if least is None and (wrong := numbers < 0).any():
         row = int(wrong.argmax())
         raise ValueError(
@@ -173,7 +174,16 @@ def _observed(weight: Column, numbers: np.ndarray, least: float | None) -> np.nd
             f"is {numbers[row]:g} in row {row}; a weight counts observations: type min_weight=0 (--read min_weight=0) "
             "to leave such rows out, or name another column"
         )
+    if (endless := np.isinf(numbers)).any():
+        raise ValueError(
+            f"column {weight.name!r} of {weight.source} is infinite in row {int(endless.argmax())}; correct the weight"
+        )
     keep = (numbers != 0) & (True if least is None else numbers >= least)
+    if len(numbers) and not keep.any():
+        limit = "0" if least is None else f"below min_weight={least:g}, or 0,"
+        raise ValueError(
+            f"column {weight.name!r} of {weight.source} is {limit} in every row, so no pair is left: name another"
+        )
     return slice(None) if keep.all() else keep
 
 

@@ -18,7 +18,7 @@ from pyarrow import csv as arrow
 
 from nearkin._fields import counted
 from nearkin.data.column import DECIMAL, Column, integers, is_number
-from nearkin.data.files import EXCEL_MARK, Locator, instead
+from nearkin.data.files import BEGINNINGS, EXCEL_MARK, Locator, instead
 
 MARKS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BLANKS = " "  # the delimiter of any run of blanks
@@ -119,7 +119,8 @@ def _checked(part: bytes, where: Locator, line: int) -> bytes:
     return part
 
 
-_FORMATS = (  # of text that is no table: ending, name, how the file begins
+_FORMATS = (  # of files that are no table of text: ending, name, how the file begins
+    *((ending, ending[1:], re.compile(re.escape(mark))) for ending, mark in BEGINNINGS.items()),
     (".mtx", "Matrix Market", re.compile(rb"%%MatrixMarket", re.IGNORECASE)),
     (".arff", "ARFF", re.compile(rb"(?:[ \t]*(?:%[^\n]*)?\n)*[ \t]*@relation\b", re.IGNORECASE)),
 )
