@@ -358,6 +358,21 @@ def test_labels_without_a_name_are_asked_for(tmp_path: Path, place: str, ids: bo
     assert (nk.read_vectors(leave).shape, nk.read_vectors(take).shape) == ((30, 3), (30, 4))
 
 
+@pytest.mark.parametrize("values", [np.arange(30) % 3, np.arange(30) * 3], ids=["labels", "ids"])
+def test_whole_numbers_next_to_fractions_are_asked_for_under_any_name(tmp_path: Path, values: np.ndarray) -> None:
+    """scikit-learn's iris.csv calls its labels "virginica"."""
+    table = pd.DataFrame({"which": values, **dict(zip("abc", ROWS.T, strict=True))})
+    table = table if values.max() > 2 else table[[*"abc", "which"]]
+    for source in _saved(table, tmp_path):
+        with pytest.raises(ValueError, match=r"column 'which' .*, or a coordinate") as found:
+            nk.data.open_vectors(source)
+        if isinstance(source, Path):
+            shapes = [nk.read_vectors(key).shape for key in re.findall(r"type (\S+)", str(found.value))]
+            assert shapes == ([(30, 3)] if values.max() == 2 else []) + [(30, 4)]
+    called = nk.data.open_vectors(table.rename(columns={"which": "id" if values.max() > 2 else "label"}))
+    assert called.shape == (30, 3)
+
+
 @pytest.mark.parametrize("name", ["rating", "weight", "class"])
 def test_a_column_that_may_be_a_coordinate_is_asked_for(tmp_path: Path, name: str) -> None:
     """The advice is followed: both answers lead to vectors."""

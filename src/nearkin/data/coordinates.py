@@ -1,12 +1,15 @@
 """The columns of a table that are coordinates of its vectors, and the column that names its rows."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from nearkin._fields import counted
 from nearkin.data.names import names_rows, normal
 
+FEW = 10  # rows that may be too few to tell ids from numbers
 _OTHERS = frozenset(  # names, as `normal` leaves them, of columns that are no coordinates
     (
         *("label", "target", "class", "y", "category", "cluster", "group", "species", "split", "fold", "rank"),
@@ -153,6 +156,42 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
     first = next(iter(kinds))
     ids = "; if it holds ids, call it id" if kinds[first] == "integer" and first in called else ""
     raise ValueError(f"{source}: {asked}? If not, type {leave} to leave out what is none; otherwise {take}{ids}")
+
+
+def check_whole(
+    source: str, chosen: Chosen, table: list[str], whole: list[bool], values: Callable[[str], np.ndarray],
+    *, header: bool = True,
+) -> None:  # fmt: skip
+    """ValueError where a column of whole numbers, without a name for it, may hold ids (the first of the `table`:
+    another number in every row) or labels (the first or the last: a few numbers, and fractions elsewhere).
+
+    whole: whether each of the `chosen` columns has whole numbers only; values(name) reads one, (n,).
+    """
+    names = chosen.names
+    if len(names) < 3 or not (whole[0] or whole[-1]):
+        return
+    name, place = (names[0], "first") if whole[0] else (names[-1], "last")
+    found, column = values(name), f"column {name!r}" if header else f"the {place} column"
+    if len(found) < FEW or found.dtype.kind not in "iu":
+        return
+    rest = [other for other in names if other != name]
+    drop, keep = f"{source}:{column_runs(rest, table)}", f"{source}:{column_runs(names, table)}"
+    if source.startswith("the "):  # a DataFrame
+        drop, keep = f"frame.drop(columns={[name]})", "frame.to_numpy()"
+    distinct = len(np.unique(found))
+    counts = bool((found == found[0] + np.arange(len(found))).all())
+    first = chosen.ids is None and whole[0] and names[0] == table[0]
+    if first and found.min() >= 0 and distinct == len(found) and (counts or not any(whole[1:])):
+        how = "call it" if header else "begin the file with a line of names and call it"
+        raise ValueError(
+            f"{source}: {column} is another whole number in every row: ids, or a coordinate? If they are "
+            f"ids, {how} id; if not, type {keep}"
+        )
+    if sum(whole) == 1 and 2 * distinct <= len(found):
+        raise ValueError(
+            f"{source}: {column} of numbers is whole, the others have fractions: labels, or a coordinate? If "
+            f"labels, type {drop} to leave them out; otherwise type {keep}"
+        )
 
 
 def rival_ids(source: str, rivals: list[str]) -> ValueError:

@@ -1,7 +1,5 @@
 """Whether the first line of a text table names its columns, and whether its first column may name its rows."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
@@ -69,9 +67,3 @@ def _fresh(body: list[Column]) -> int:
 
 def _counts(cells: list[str], start: int) -> bool:
     return cells == [str(i) for i in range(start, start + len(cells))]
-
-
-def may_be_ids(whole: list[bool], first: Sequence[str]) -> bool:
-    """Whether a first column without such a name may hold ids: whole numbers, where the other columns have fractions,
-    or they simply count; `whole` marks the columns of whole numbers."""
-    return whole[0] and (not any(whole[1:]) or _counts(list(first), int(first[0])))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,11 @@ from pyarrow import compute, json, parquet
 
 from nearkin._fields import Extra, counted
 from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
-from nearkin.data.coordinates import Chosen, choose_columns, pick_columns, rival_ids, text_kind, understood
+from nearkin.data.coordinates import Chosen, check_whole, choose_columns, pick_columns, rival_ids, text_kind, understood
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 
+Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
 _LOOK = 50  # rows that show what columns of text hold
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
@@ -113,7 +115,7 @@ def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -
             yield [columns[name].cells[start : start + rows] for name in names]
 
     kinds = {other: column.kind for other, column in columns.items()} | text
-    return table_rows(name, kinds, choose_columns(kinds, name, key), n, batches)
+    return _chosen_rows(name, kinds, key, n, batches)
 
 
 def listed(columns: dict[str, Column]) -> dict[str, Column]:
@@ -148,12 +150,24 @@ def open_parquet(where: Locator) -> FileRows:
             for batch in file.iter_batches(rows, columns=names):
                 yield [batch.column(name) for name in names]
 
-    return table_rows(str(where.path), kinds, choose_columns(kinds, str(where.path), where.key), n, batches)
+    return _chosen_rows(str(where.path), kinds, where.key, n, batches)
+
+
+def _chosen_rows(source: str, kinds: dict[str, str], key: str | None, n: int, batches: Batches) -> FileRows:
+    """The rows of the columns that `key` names, or that `choose_columns` finds."""
+    chosen = choose_columns(kinds, source, key)
+
+    def values(name: str) -> np.ndarray:
+        return np.concatenate([column.to_numpy(zero_copy_only=False) for (column,) in batches([name], max(1, n))])
+
+    if key is None:
+        check_whole(source, chosen, list(kinds), [kinds[name] == "integer" for name in chosen.names], values)
+    return table_rows(source, kinds, chosen, n, batches)
 
 
 def table_rows(
     source: str, kinds: dict[str, str], chosen: Chosen, n: int,
-    batches: Callable[[list[str], int], Iterator[list[pa.Array]]], *,
+    batches: Batches, *,
     text: bool = False, written: str = "", notes: Sequence[str] = (),
 ) -> FileRows:  # fmt: skip
     """The n rows of vectors in the `chosen` columns of a table with columns of these `kinds`.

@@ -20,11 +20,11 @@ from nearkin.data.column import (
     text_column,
     whole_float,
 )
-from nearkin.data.coordinates import Chosen, choose_columns, column_runs, text_kind
+from nearkin.data.coordinates import FEW, check_whole, choose_columns, text_kind
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows
 from nearkin.data.formats.parquet import column_rows, listed, table_rows
-from nearkin.data.header import SEEN, is_header, may_be_ids
+from nearkin.data.header import SEEN, is_header
 from nearkin.data.names import names_rows
 from nearkin.data.text import (
     WHOLE,
@@ -40,7 +40,6 @@ from nearkin.data.text import (
 )
 
 _PIECE = 2**22  # bytes that are parsed at a time
-_FEW = 10  # rows that may be too few to tell ids from numbers
 _ENDS = ("]", ")", "}")  # of text of a list
 _BLANK = re.compile(rb"\n[ \t]*(?=\n)")
 
@@ -115,7 +114,7 @@ def open_text(where: Locator) -> FileRows:
     head = next(pieces(where, _PIECE), b"")
     cut = look(where, head, lines_only=True)
     if (
-        any(LIST_CELL.match(cell) for cells in [cut.first, *cut.below[:_FEW]] for cell in cells)
+        any(LIST_CELL.match(cell) for cells in [cut.first, *cut.below[:FEW]] for cell in cells)
         and (rows := _of_lists(where, cut)) is not None
     ):
         return rows
@@ -125,8 +124,9 @@ def open_text(where: Locator) -> FileRows:
     kinds = {name: _kind(name, cells, name == text.names[0]) for name, cells in seen.items()}
     found = choose_columns(kinds, str(where.path), where.key)
     text, n = text.counted()
-    if len(found.names) >= 3 and where.key is None:
-        _check_whole(text, found, [seen[name] for name in found.names])
+    if where.key is None and len(seen[found.names[0]]) >= FEW:
+        whole = [all(map(WHOLE.fullmatch, seen[name])) for name in found.names]
+        check_whole(str(where), found, text.names, whole, lambda name: text.column(name).values, header=text.header)
     if found.ids is not None and (cells := seen[found.ids]) and all(map(whole_float, cells)):
         found = replace(found, written=f" ({cells[0]} is read as {whole_float(cells[0])})")
     if found.ids is not None and not text.header:  # a first column without a name
@@ -196,30 +196,3 @@ def _kind(name: str, cells: Sequence[str], first: bool) -> str:
         is_text = all(words) or (first and words[0]) or (names_rows(name) and any(words))
         return text_kind(name, cells) if is_text else "float"
     return "integer" if len(cells) and (numbers == np.floor(numbers)).all() else "float"
-
-
-def _check_whole(text: _Text, found: Chosen, seen: list[Sequence[str]]) -> None:
-    """ValueError where a column of whole numbers, without a name for it, may hold ids (the first: another number in
-    every row) or labels (the first or the last: a few numbers, and fractions elsewhere)."""
-    where, names = text.cut.where, found.names
-    if len(seen[0]) < _FEW:
-        return
-    whole = [all(map(WHOLE.fullmatch, cells)) for cells in seen]
-    if found.ids is None and names[0] == text.names[0] and may_be_ids(whole, seen[0]):
-        first = text.column(names[0])
-        if first.values.dtype.kind in "iu" and first.values.min() >= 0 and len(first.distinct) == len(first):
-            how = f"call column {names[0]!r}" if text.header else "begin the file with a line of names and call it"
-            raise ValueError(
-                f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are "
-                f"ids, {how} id; if not, type {where}:{column_runs(names, text.names)}"
-            )
-    if text.header or sum(whole) != 1 or not (whole[0] or whole[-1]):
-        return
-    column = text.column(names[whole.index(True)])
-    if column.values.dtype.kind in "iu" and 2 * len(column.distinct) <= len(column):
-        place, rest = ("first", names[1:]) if whole[0] else ("last", names[:-1])
-        raise ValueError(
-            f"{where}: the {place} column of numbers is whole, the others have fractions: labels, or a coordinate? If "
-            f"labels, type {where}:{column_runs(rest, text.names)} to leave them out; otherwise type "
-            f"{where}:{column_runs(names, text.names)}"
-        )
