@@ -126,19 +126,19 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 f"edge-disjoint matchings of {d} axes"
             )
 
-    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+    def _move_compiled(self, X: np.ndarray, G: np.ndarray, group: Record, state: Record) -> bool:
         more = group["momentum"] or group.get("betas") or group["stabilize_every"] or group["angle"] == "exact"
         if more or group["n_matchings"] > 1 or len(X) > 1:
             return False
-        X, G = (X[0].mT, G[0].mT) if _rotates_columns(X, group) else (X[0], G[0])
+        X, G = (X[0].T, G[0].T) if _rotates_columns(X, group) else (X[0], G[0])
         if group["selection"] == "greedy":
             return _turn_heaviest(X, G, group["lr"])
-        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.is_contiguous():
-            X, G = X.mT, G.mT
-        if group["selection"] != "random" or not X.is_contiguous() or self._generator.device != X.device:
+        if group["side"] == "auto" and X.shape[0] == X.shape[1] and not X.flags.c_contiguous:
+            X, G = X.T, G.T
+        if group["selection"] != "random" or not X.flags.c_contiguous or self._generator.device.type != "cpu":
             return False
         order = torch.randperm(len(X), generator=self._drawing(group, state))
-        return descend_in_order(X.numpy(), G.contiguous().numpy(), order.numpy(), group["lr"])
+        return descend_in_order(X, np.ascontiguousarray(G), order.numpy(), group["lr"])
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
@@ -175,22 +175,22 @@ def _heaviest(Omega: Tensor, group: Record) -> tuple[list[Tensor], tuple[Tensor,
     return [pairs for pairs, _ in chosen], (torch.stack(entries), torch.stack([new for _, new in chosen]))
 
 
-def _rotates_columns(X: Tensor, group: Record) -> bool:
+def _rotates_columns(X: Tensor | np.ndarray, group: Record) -> bool:
     by_weight = group["side"] == "auto" and group["selection"] != "random"
     return group["side"] == "right" or (by_weight and X.shape[-2] == X.shape[-1])
 
 
-def _turn_heaviest(X: Tensor, G: Tensor, lr: float) -> bool:
+def _turn_heaviest(X: np.ndarray, G: np.ndarray, lr: float) -> bool:
     """Turn the heaviest pairs of rows of X (d, k), whose transpose may be what is contiguous; False, without any
     change, if G is not finite."""
-    Omega = left_skew(X, G)
+    Omega = left_skew(torch.from_numpy(X), torch.from_numpy(G))
     W = Omega.abs()
     if not math.isfinite(float(W.sum())):
         return False
-    if X.is_contiguous():
-        return _turn_greedy(X.numpy(), Omega.numpy(), W.numpy(), lr, False)
+    if X.flags.c_contiguous:
+        return _turn_greedy(X, Omega.numpy(), W.numpy(), lr, False)
     # columns of the transpose turn the other way
-    return X.mT.is_contiguous() and _turn_greedy(X.mT.numpy(), Omega.numpy(), W.numpy(), -lr, True)
+    return X.T.flags.c_contiguous and _turn_greedy(X.T, Omega.numpy(), W.numpy(), -lr, True)
 
 
 @cached_njit()

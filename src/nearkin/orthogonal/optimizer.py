@@ -17,6 +17,7 @@ from functools import wraps
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import _profiler_enabled  # pyright: ignore[reportPrivateImportUsage]
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Array = TypeVar("Array", Tensor, np.ndarray)
 
 LAYOUTS = ("matrix", "convolution")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -50,26 +52,24 @@ SHARED: dict[str, float | bool] = {
 
 # sizes of matrices, in entries or side length, at which the faster way to compute the same step changes
 BATCHED = 64 * 64  # parameters of one shape up to this size are one batch
-# "taylor" and "newton-schulz" up to here are one compiled call on one thread; larger products deserve torch's threads
-COMPILED = 128 * 128
+# "taylor" and "newton-schulz" up to here are one compiled call on one thread; on more, larger products deserve torch's
+COMPILED, COMPILED_THREADED = 512 * 512, 128 * 128
 PRODUCTS = 128  # "cayley" of square matrices up to this side is products, not a solve
 
 
 def as_tall(
-    p: Tensor,  # (..., d, k), or a convolution kernel (C_out, C_in, *window)
+    p: Array,  # (..., d, k), or a convolution kernel (C_out, C_in, *window)
     layout: str = "matrix",
-) -> Tensor:
-    """Return a view (b, d, k), d >= k, of p; a copy if p's memory has no such view.
+) -> Array:
+    """Return a view (b, d, k), d >= k, of a tensor or array p; a copy if p's memory has no such view.
 
     A wide matrix is transposed, so that its rows are orthonormal. A convolution kernel is its flattened
     (C_in * window, C_out) matrix (flows, section 6.2, up to the order of rows), transposed if C_out is the longer side.
     """
     if layout == "convolution":
-        p = p.flatten(1)
-    if p.ndim == 2:
-        return (p if p.shape[0] >= p.shape[1] else p.mT).unsqueeze(0)
-    matrices = p.reshape(-1, *p.shape[-2:])
-    return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
+        p = p.reshape(p.shape[0], -1)
+    p = p[None] if p.ndim == 2 else p.reshape(-1, *p.shape[-2:])
+    return p if p.shape[-2] >= p.shape[-1] else p.swapaxes(-2, -1)
 
 
 def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
@@ -326,22 +326,21 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         """Move p by one compiled call, which tests its gradient; False, and no change, if there is none for p or the
         test failed."""
         G, state = p.grad, self.state[p]
-        if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad:
+        if G is None or G.layout != torch.strided or G.dtype != p.dtype or G.requires_grad or not for_kernels(p):
             return False
-        if not for_kernels(p):
-            return False
-        X, G = as_tall(p.detach(), group["layout"]), as_tall(-G if group["maximize"] else G, group["layout"])
+        x, g = p.detach().numpy(), (-G if group["maximize"] else G).numpy()
+        X, layout = as_tall(x, group["layout"]), group["layout"]
         state["step"] = state.get("step", 0) + 1
-        if self._move_compiled(X, G, group, state):
-            if X.data_ptr() != p.data_ptr():  # a kernel whose channels are last in memory
-                p.detach().copy_(from_tall(X, p, group["layout"]))
+        if self._move_compiled(X, as_tall(g, layout), group, state):
+            if x.ndim > 3 and not np.may_share_memory(X, x):  # a kernel whose channels are last in memory
+                p.detach().copy_(from_tall(torch.from_numpy(X), p, layout))
             increment_version(p)
             return True
         state["step"] -= 1
         return False
 
-    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-        """`_move` in place by compiled loops, of X and G (b, d, k), d >= k, of any strides in the CPU's memory."""
+    def _move_compiled(self, X: np.ndarray, G: np.ndarray, group: Record, state: Record) -> bool:
+        """`_move` in place by compiled loops, of X and G (b, d, k), d >= k, of any strides."""
         del X, G, group, state
         return False
 

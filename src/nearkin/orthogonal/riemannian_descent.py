@@ -2,6 +2,7 @@
 
 # pyright: reportConstantRedefinition=false
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
@@ -98,9 +99,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
                 "'newton-schulz' (and so 'auto') with plain momentum makes its steps without looking at numbers"
             )
 
-    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
+    def _move_compiled(self, X: np.ndarray, G: np.ndarray, group: Record, state: Record) -> bool:
         often, name = group["stabilize_every"], "taylor" if X.shape[-2] == X.shape[-1] else "newton-schulz"
-        fits = _retraction(X, group) == name and not group.get("capturable") and is_small(X)
+        fits = group["retraction"] in ("auto", name) and not group.get("capturable") and is_small(X)
         return fits and not (often and state["step"] % often == 0) and descend_small(X, G, group, state)
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:

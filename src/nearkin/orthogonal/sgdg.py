@@ -8,9 +8,9 @@ from torch.optim.optimizer import ParamsT
 from nearkin._compile import cached_njit
 from nearkin._types import Record
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
+from nearkin.orthogonal.optimizer import PRODUCTS, AbstractOrthogonalOptimizer
 from nearkin.orthogonal.retraction import TOLERANCE, inverse_polynomial, left_step, right_step
-from nearkin.orthogonal.small_step import combine, correct, in_rows, is_small, signs_array
+from nearkin.orthogonal.small_step import combine, correct, move, signs_array
 
 CONTRACTION = 0.5  # the paper's q: alpha ||W|| / 2 is at most this
 
@@ -83,14 +83,14 @@ class SGDG(AbstractOrthogonalOptimizer):
                 "gradients by torch.nn.utils.clip_grad_norm_"
             )
 
-    def _move_compiled(self, X: Tensor, G: Tensor, group: Record, state: Record) -> bool:
-        if len(X) > 1 or X.shape[-2] > X.shape[-1] or X.dtype != torch.float32 or not is_small(X):
+    def _move_compiled(self, X: np.ndarray, G: np.ndarray, group: Record, state: Record) -> bool:
+        if len(X) > 1 or X.shape[-2] > X.shape[-1] or X.dtype != np.float32 or X.shape[-1] > PRODUCTS:
             return False
         d = X.shape[-1]
-        V = state.get("momentum", X.new_zeros(d, d)) if group["momentum"] else X.new_zeros(0, d)
+        V = state.get("momentum", torch.zeros(d, d)) if group["momentum"] else torch.zeros(0, d)
         inverse, _ = inverse_polynomial(-4, 5)  # of 1 - u for -q^2 <= u <= 0, to 7e-8
-        numbers = np.array((group["lr"], group["momentum"], TOLERANCE[X.dtype], *inverse), np.float32)
-        moved = in_rows(X, G, _cayley_step, V.numpy(), numbers, signs_array(d, X.dtype))
+        numbers = np.array((group["lr"], group["momentum"], TOLERANCE[torch.float32], *inverse), np.float32)
+        moved = move(X, G, _cayley_step, V.numpy(), numbers, signs_array(d, "f"))
         if moved and group["momentum"]:
             state["momentum"] = V
         return moved
@@ -110,10 +110,12 @@ class SGDG(AbstractOrthogonalOptimizer):
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
-def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray) -> bool:
+def _cayley_step(
+    Xs: np.ndarray, Gs: np.ndarray, turned: bool, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
+) -> bool:
     """`SGDG._move` of X (1, d, d), its momentum V (d, d) or (0, d): Y = 2 (I + Q)(I - Q^2)^-1 X - X, Q = alpha W / 2.
     False, and nothing is changed, if G is not finite or Y not on the manifold."""
-    X, G = Xs[0], Gs[0]
+    X, G = (Xs[0].T.copy(), Gs[0].T.copy()) if turned else (Xs[0], Gs[0])
     d, number = len(X), X.dtype.type
     lr, momentum, tolerance, a0, a1, a2, a3, a4, a5 = numbers
     zero, one, two, size, total = number(0), number(1), number(2), number(0), number(0)
@@ -143,6 +145,8 @@ def _cayley_step(Xs: np.ndarray, Gs: np.ndarray, V: np.ndarray, numbers: np.ndar
     combine(one, Y, -one, X, Y, zero)
     if not (np.isfinite(total) and correct(Y, P, S, signs, tolerance)):
         return False
-    combine(one, Y, zero, Y, X, zero)
+    for i in range(d):
+        for j in range(d):
+            Xs[0, i, j] = Y[j, i] if turned else Y[i, j]
     combine(one, WX[: len(V)], zero, WX[: len(V)], V, zero)
     return True

@@ -1,6 +1,6 @@
 """The steps "taylor" and "newton-schulz" of small matrices on the CPU: one compiled call in place of dozens.
 
-It takes .3 to .6 of their time (2026-11, float32, one thread). The formulas are those of `retraction.taylor_right_step`
+It takes .3 to .8 of their time (2026-11, float32, one thread). The formulas are those of `retraction.taylor_right_step`
 and of `retraction.left_step` with "newton-schulz".
 """
 
@@ -15,81 +15,138 @@ from torch import Tensor
 from nearkin._compile import cached_njit
 from nearkin._threads import SHORT, serial_products
 from nearkin._types import Record
-from nearkin.linalg.skew import for_kernels
-from nearkin.orthogonal.optimizer import COMPILED
+from nearkin.orthogonal.optimizer import COMPILED, COMPILED_THREADED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE, probing_signs
 
+TINY = 8  # sides up to which plain loops multiply faster than BLAS
+DTYPES = {"f": torch.float32, "d": torch.float64}  # by NumPy's names
 
-def is_small(M: Tensor) -> bool:
-    """Whether compiled steps take M (..., d, k), of any strides."""
-    return M.shape[-2] * M.shape[-1] <= COMPILED and for_kernels(M)
+
+def is_small(X: np.ndarray) -> bool:
+    """Whether compiled steps take X (..., d, k)."""
+    size = X.shape[-2] * X.shape[-1]
+    return size <= COMPILED_THREADED or (size <= COMPILED and torch.get_num_threads() == 1)
 
 
 def descend_small(
-    X: Tensor,  # (b, d, k), d >= k, as `is_small` has it, of any strides; changed
-    G: Tensor,  # (b, d, k)
+    X: np.ndarray,  # (b, d, k), d >= k, of any strides; changed
+    G: np.ndarray,  # (b, d, k)
     group: Record,
     state: Record,  # moments, of the skew gradient of square matrices and of the gradient of others; changed
 ) -> bool:
     """Move X by "taylor" if it is square, else by "newton-schulz"; False, and nothing is changed, if products with G
     are not finite or the step is too long."""
-    betas, step, names = group.get("betas"), state["step"], list[str]()
+    betas, (b, d, k) = group.get("betas"), X.shape
     decay, gain, beta2, scale = group["momentum"], 1.0, 0.0, 0.0  # M <- decay M + gain A; v averages squares by beta2
     length = group["lr"]
     if betas is not None:
-        decay, gain, beta2, scale = betas[0], 1 - betas[0], betas[1], (1 - betas[1] ** step) ** 0.5
-        length /= 1 - betas[0] ** step
-        names = ["momentum", "second_moment"]
-    elif group["momentum"]:
-        names = ["momentum"]
-    d, k = X.shape[-2:]
-    shapes = {name: X.shape if len(X) > 1 else X.shape[1:] for name in names}
-    if d > k and betas is not None:
-        shapes["second_moment"] = X.shape[:1]
-    for name in names:
-        if name not in state:
-            state[name] = torch.zeros(shapes[name], dtype=X.dtype)
-    none = np.empty(0, signs_array(k, X.dtype).dtype)
-    m, v = [*(state[name].numpy() for name in names), none, none][:2]
-    numbers = np.array((length, decay, gain, beta2, scale, group["eps"], TOLERANCE[X.dtype]), none.dtype)
+        decay, gain, beta2, scale = betas[0], 1 - betas[0], betas[1], (1 - betas[1] ** state["step"]) ** 0.5
+        length /= 1 - betas[0] ** state["step"]
+    numbers = np.array((length, decay, gain, beta2, scale, group["eps"], TOLERANCE[DTYPES[X.dtype.char]]), X.dtype)
+    x, turned = in_order(X)
+    m, v = np.empty((0, *x.shape[1:]), X.dtype), np.empty((0, k, k) if d == k else 0, X.dtype)
+    if betas is not None or decay:
+        m = _moment(state, "momentum", (b, *m.shape[1:]), X.dtype, turned=turned and d > k)
+    if betas is not None:
+        v = _moment(state, "second_moment", (b, *v.shape[1:]), X.dtype)
     if d > k:
-        return in_rows(X, G, _tall_step, m.reshape(-1, d, k), v.reshape(-1), numbers)
-    return in_rows(X, G, _square_step, m.reshape(-1, d, d), v.reshape(-1, d, d), numbers, signs_array(d, X.dtype))
+        return move(X, G, _tall_step, m, v, numbers)
+    return move(X, G, _square_step, m, v, numbers, signs_array(d, X.dtype.char))
 
 
-def in_rows(X: Tensor, G: Tensor, step: Callable[..., bool], *given: np.ndarray) -> bool:
-    """Move X (b, d, k), of any strides, by a compiled `step(X, G, *given)` of arrays whose rows follow one another."""
-    x, (d, k) = X.contiguous(), X.shape[-2:]
+def _moment(
+    state: Record, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, turned: bool = False
+) -> np.ndarray:
+    """The state's tensor `name` as an array of this shape whose rows follow one another, in its own memory; zeros at
+    first. It is (d, k) for one matrix, and if `turned`, its columns follow one another."""
+    squeezed, old = len(shape) == 3 and shape[0] == 1, state.get(name)
+
+    def seen(T: Tensor) -> np.ndarray:
+        array = (T[None] if squeezed else T).numpy()
+        return array.swapaxes(-1, -2) if turned else array
+
+    if old is None or not seen(old).flags.c_contiguous:
+        new = torch.zeros(shape, dtype=DTYPES[dtype.char])
+        new = new.mT if turned else new
+        state[name] = new[0] if squeezed else new
+        if old is not None:
+            state[name].copy_(old)
+    return seen(state[name])
+
+
+def in_order(X: np.ndarray) -> tuple[np.ndarray, bool]:
+    """X (b, d, k), or a view (b, k, d) of it, and True, if its columns follow one another in memory."""
+    turned = not X.flags.c_contiguous and X.swapaxes(1, 2).flags.c_contiguous
+    return (X.swapaxes(1, 2) if turned else X), turned
+
+
+def move(X: np.ndarray, G: np.ndarray, step: Callable[..., bool], *given: np.ndarray) -> bool:
+    """Move X (b, d, k), of any strides, by a compiled `step(X, G, turned, *given)` of arrays in order."""
+    (x, turned), (_, d, k) = in_order(X), X.shape
+    ordered, g = np.ascontiguousarray(x), np.ascontiguousarray(G.swapaxes(1, 2) if turned else G)
     with serial_products(d * k * k) if d * k * k > SHORT else nullcontext():
-        moved = step(x.numpy(), G.contiguous().numpy(), *given)
-    if moved and x is not X:
-        X.copy_(x)
+        moved = step(ordered, g, turned, *given)
+    if moved and ordered is not x:
+        X[...] = ordered
     return moved
 
 
 @lru_cache(maxsize=64)
-def signs_array(k: int, dtype: torch.dtype) -> np.ndarray:
-    """`probing_signs` (k,) for compiled steps."""
-    return probing_signs(k, dtype, torch.device("cpu")).view(-1).numpy()
+def signs_array(k: int, char: str) -> np.ndarray:
+    """`probing_signs` (k,) for compiled steps, of the dtype "f" or "d"."""
+    return probing_signs(k, torch.float32, torch.device("cpu")).view(-1).numpy().astype(char)
+
+
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
+def product(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> None:
+    """C <- A B; BLAS takes longer to begin than the smallest products last."""
+    if A.size + B.size <= 2 * TINY * TINY:
+        for i in range(C.shape[0]):
+            for j in range(C.shape[1]):
+                total = C.dtype.type(0)
+                for n in range(A.shape[1]):
+                    total += A[i, n] * B[n, j]
+                C[i, j] = total
+    else:
+        np.dot(A, B, C)
+
+
+@cached_njit()
+def inner(A: np.ndarray, B: np.ndarray, turned: bool, P: np.ndarray) -> None:
+    """P (k, k) <- A^T B of matrices (d, k), or of their transposes (k, d) if `turned`."""
+    if turned:
+        product(A, B.T, P)
+    else:
+        product(A.T, B, P)
+
+
+@cached_njit()
+def times(A: np.ndarray, P: np.ndarray, turned: bool, T: np.ndarray) -> None:
+    """T <- A P of A (d, k), P (k, k); if `turned`, T and A are their transposes (k, d)."""
+    if turned:
+        product(P.T, A, T)
+    else:
+        product(A, P, T)
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
-    X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
+    X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
 ) -> bool:
-    d, total, tolerance = X.shape[1], X.dtype.type(0), numbers[6]
-    m, v = M.copy(), V.copy()  # they count only if the step is taken
-    P, Y, A, E = np.empty_like(X), np.empty_like(X), np.zeros((d, d), X.dtype), np.empty((d, d), X.dtype)
+    d, tolerance = X.shape[1], numbers[6]
+    m, v, Y = M.copy(), V.copy(), np.empty_like(X)  # they count only if all steps are taken
+    work = np.zeros((3, d, d), X.dtype)
+    P, A, E = work[0], work[1], work[2]
     for b in range(len(X)):
-        np.dot(X[b].T, G[b], P[b])
+        inner(X[b], G[b], turned, P)
+        total = X.dtype.type(0)
         for i in range(d):
             for j in range(d):
-                total += P[b, i, j]
-    if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
-        return False
-    for b in range(len(X)):
-        _turn(P[b], A, m[b : b + 1], v[b : b + 1], numbers)
-        if not (_follow_series(X[b], A, Y[b], P[b], tolerance) and correct(Y[b], A, E, signs, tolerance)):
+                total += P[i, j]
+        if not np.isfinite(total):  # NaN or infinity in a column of G is one in the whole column of P
+            return False
+        _turn(P, A, m[b : b + 1], v[b : b + 1], numbers)
+        if not (_follow_series(X[b], A, turned, Y[b], P, E, tolerance) and correct(Y[b], A, E, signs, tolerance)):
             return False
     for old, new in ((X, Y), (M, m), (V, v)):
         for b in range(len(old)):
@@ -100,74 +157,71 @@ def _square_step(
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _tall_step(X: np.ndarray, G: np.ndarray, M: np.ndarray, v: np.ndarray, numbers: np.ndarray) -> bool:
+def _tall_step(X: np.ndarray, G: np.ndarray, turned: bool, M: np.ndarray, v: np.ndarray, numbers: np.ndarray) -> bool:
     """`_square_step` for X (b, d, k), d > k; M (b or 0, d, k) averages gradients, v (b or 0,) their mean squares."""
     number = X.dtype.type
     rate, decay, gain, beta2, scale, eps, tolerance = numbers
-    (b, d, k), one, half = X.shape, number(1), number(0.5)
+    (b, rows, columns), k, one, half = X.shape, min(X.shape[1:]), number(1), number(0.5)
     Y, m, squares = np.empty_like(X), M.copy(), v.copy()
-    P, F, T = np.empty((k, k), X.dtype), np.empty((k, k), X.dtype), np.empty((d, k), X.dtype)
+    P, F, T = np.empty((k, k), X.dtype), np.empty((k, k), X.dtype), np.empty((rows, columns), X.dtype)
     for a in range(b):
         length = rate
         if len(v):
-            np.dot(X[a].T, G[a], P)
+            inner(X[a], G[a], turned, P)
             for i in range(k):
                 for j in range(k):
                     F[i, j] = half * (P[i, j] + P[j, i])
-            np.dot(X[a], F, T)
+            times(X[a], F, turned, T)
             total = number(0)
-            for i in range(d):
-                for j in range(k):
+            for i in range(rows):
+                for j in range(columns):
                     total += (G[a, i, j] - T[i, j]) ** 2
-            squares[a] = beta2 * v[a] + (one - beta2) * total / number(d * k)
+            squares[a] = beta2 * v[a] + (one - beta2) * total / number(rows * columns)
             length = rate / (np.sqrt(squares[a]) / scale + eps)
         if len(M):
-            for i in range(d):
-                for j in range(k):
+            for i in range(rows):
+                for j in range(columns):
                     m[a, i, j] = decay * M[a, i, j] + gain * G[a, i, j]
         direction = m[a] if len(M) else G[a]
-        np.dot(direction.T, X[a], P)
+        inner(direction, X[a], turned, P)
         total = number(0)
         for i in range(k):
             for j in range(k):
                 total += P[i, j]
         if not np.isfinite(total * length):  # NaN or infinity in a column of G is one in the whole row of P
             return False
-        np.dot(X[a], P, T)
-        for i in range(d):
-            for j in range(k):
+        times(X[a], P, turned, T)
+        for i in range(rows):
+            for j in range(columns):
                 Y[a, i, j] = X[a, i, j] - length * (direction[i, j] - T[i, j])
-        if not _orthonormalize(Y[a], P, F, T, tolerance * np.sqrt(number(k))):
+        if not _orthonormalize(Y[a], turned, P, F, T, tolerance * np.sqrt(number(k))):
             return False
-    for a in range(b):
-        for i in range(d):
-            for j in range(k):
-                X[a, i, j] = Y[a, i, j]
-    for a in range(len(M)):
-        for i in range(d):
-            for j in range(k):
-                M[a, i, j] = m[a, i, j]
+    for old, new in ((X, Y), (M, m)):
+        for a in range(len(old)):
+            for i in range(rows):
+                for j in range(columns):
+                    old[a, i, j] = new[a, i, j]
     for a in range(len(v)):
         v[a] = squares[a]
     return True
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
-def _orthonormalize(Y: np.ndarray, E: np.ndarray, S: np.ndarray, T: np.ndarray, left: float) -> bool:
+def _orthonormalize(Y: np.ndarray, turned: bool, E: np.ndarray, S: np.ndarray, T: np.ndarray, left: float) -> bool:
     """`retraction.newton_schulz_orthonormalize` of Y (d, k) in place; False if Y is too far for it."""
     zero, one, half = Y.dtype.type(0), Y.dtype.type(1), Y.dtype.type(0.5)
     while True:
-        np.dot(Y.T, Y, E)
+        inner(Y, Y, turned, E)
         size = _shifted_norm(E, one)
         done = size**2 <= left
         if not done:
-            np.dot(E, E, S)
+            product(E, E, S)
             rest = _shifted_norm(S, zero)
             if not rest < 1:
                 return False
             combine(one, E, Y.dtype.type(-0.75), S, E, zero)
             done = size <= half and Y.dtype.type(0.75) * rest ** Y.dtype.type(1.5) <= left
-        np.dot(Y, E, T)
+        times(Y, E, turned, T)
         for i in range(len(Y)):
             for j in range(Y.shape[1]):
                 Y[i, j] -= half * T[i, j]
@@ -193,10 +247,10 @@ def correct(Y: np.ndarray, E: np.ndarray, P: np.ndarray, signs: np.ndarray, tole
         error = _distance(Y, signs, E[0])
         if error <= tolerance or not error < 0.1:
             return error <= tolerance
-        np.dot(Y.T, Y, E)
+        product(Y.T, Y, E)
         for i in range(len(E)):
             E[i, i] -= 1
-        np.dot(Y, E, P)
+        product(Y, E, P)
         combine(Y.dtype.type(1), Y, Y.dtype.type(-0.5), P, Y, Y.dtype.type(0))
     return False
 
@@ -240,15 +294,17 @@ def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: n
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _follow_series(
-    X: np.ndarray,  # (d, d)
+    X: np.ndarray,  # (d, d), or its transpose if `turned`, as Y
     B: np.ndarray,  # (d, d), skew; changed, as all but X
+    turned: bool,
     Y: np.ndarray,  # (d, d): X f(B), for B short enough
     P: np.ndarray,  # (d, d)
+    E: np.ndarray,  # (d, d)
     tolerance: float,
 ) -> bool:
     d, number = len(X), X.dtype.type
     zero, one, half = number(0), number(1), number(0.5)
-    np.dot(B, B, Y)
+    product(B, B, Y)
     size = zero
     for i in range(d):
         for j in range(d):
@@ -256,12 +312,11 @@ def _follow_series(
     if not size <= d:
         return False
     if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
-        high = np.empty_like(X)
         combine(number(THIRD), B, number(FOURTH), Y, P, zero)
-        np.dot(Y, P, high)
-        combine(one, B, one, high, B, zero)
+        product(Y, P, E)
+        combine(one, B, one, E, B, zero)
     combine(one, B, half, Y, B, zero)
-    np.dot(X, B, P)
+    times(X, B, turned, P)
     combine(one, X, one, P, Y, zero)
     return True
 
