@@ -105,14 +105,14 @@ class CellSums(AbstractSums):
             raise ValueError(f"X is {X.shape} and codes {codes.shape}; they must be (b, {d}) and (b, {M})")
         if len(codes) and not 0 <= codes.min() <= codes.max() < K:
             raise ValueError(f"codes go from {codes.min()} to {codes.max()}; they must lie in 0, ..., {K - 1}")
-        places, share = codes + K * np.arange(M), None  # of the cells of all partitions
+        places, share = (codes + K * np.arange(M)).astype(np.int32), None  # of the cells; SciPy checks int64 for long
         if weights is not None:
             X, share = X * weights[:, None].astype(X.dtype), np.repeat(weights, M)
         self.counts += np.bincount(places.ravel(), share, minlength=M * K).reshape(M, K)
         size = block_rows(K)
         for first in range(0, len(X), size):
             block, cells = X[first : first + size], places[first : first + size]
-            ends = np.arange(len(block) + 1) * M
+            ends = np.arange(0, cells.size + 1, M, dtype=np.int32)
             chosen = csc_matrix((np.ones(cells.size, X.dtype), cells.ravel(), ends), shape=(M * K, len(block)))
             self.sums += (chosen @ block).reshape(M, K, d)
         return self
