@@ -29,8 +29,15 @@ def candidate_sums(
     codes: np.ndarray, bits: int, tables: np.ndarray, rest: np.ndarray, away: np.ndarray, candidates: np.ndarray
 ) -> np.ndarray:
     """Scores (q, c) of the candidates (q, c) of queries by their tables (q, M, K); those of -1 have any."""
-    scores = np.empty(candidates.shape, np.float32)
+    scores, count = np.empty(candidates.shape, np.float32), candidates.shape[1]
+    some, some_rest = np.empty((count, codes.shape[1]), np.uint8), np.empty(count, np.float32)
     for query in range(len(candidates)):
-        own = np.maximum(candidates[query], 0)
-        scores[query] = table_sums(codes[own], bits, tables[query], rest[own], away[query])
+        for place in range(count):  # NumPy's indexing by arrays would take seconds to compile
+            row = max(candidates[query, place], 0)
+            some_rest[place] = rest[row]
+            for byte in range(codes.shape[1]):
+                some[place, byte] = codes[row, byte]
+        sums = table_sums(some, bits, tables[query], some_rest, away[query])
+        for place in range(count):
+            scores[query, place] = sums[place]
     return scores
