@@ -91,7 +91,18 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Codebooks are learned in few rounds too: for tests that do not look at how well they were learned."""
+    """Codebooks are learned from one start in few rounds too, and a fast scan may be used unasked: for tests that do
+    not look at how well codes do."""
+    training = import_module("nearkin.quantization.training")
+    start_rotation = training.start_rotation
+
+    def first_start(plan: Any, *given: Any) -> dict[str, Any]:
+        named = training.STARTS[0] if plan.init == "auto" else plan.init
+        return {plan.init: start_rotation(replace(plan, init=named), *given)[named]}
+
+    monkeypatch.setattr(training, "start_rotation", first_start)
+    faiss_bridge = "nearkin.quantization.faiss_bridge.may_scan_fast"
+    monkeypatch.setattr(faiss_bridge, lambda X, codes, metrics, queries=None: dict.fromkeys(metrics, True))
     for module, place, name, most in (("product", 1, "max_iter", 6), ("residual", 3, "rounds", 4)):
         learn = import_module(f"nearkin.quantization.{module}").learn
         monkeypatch.setattr(f"nearkin.quantization.{module}.learn", _capped(learn, place, name, most))

@@ -12,6 +12,8 @@ from tests.faults import commands, learners, sequences, writers
 from tests.faults.child import Fault, run_cases
 from tests.faults.table import Row, markdown, write_table
 
+pytestmark = pytest.mark.usefixtures("few_rounds")
+
 
 @settings(max_examples=len(sequences.KINDS), deadline=None, derandomize=True)
 @given(
@@ -26,12 +28,13 @@ def test_an_index_answers_as_its_model_after_every_operation(kind, names, keep, 
 
 
 def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sequences, "STEPS", 12)
+    monkeypatch.setattr(sequences, "STEPS", 6)
     for number in range(len(sequences.KINDS)):
         assert sequences.case(number, 0, tmp_path) == "same"
 
 
-def test_every_kind_of_model_takes_a_sequence(tmp_path) -> None:
+def test_every_kind_of_model_takes_a_sequence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(learners, "STEPS", 4)
     for number in range(len(learners.KINDS)):
         assert learners.case(number, 0, tmp_path) == "same"
 

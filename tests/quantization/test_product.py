@@ -15,6 +15,7 @@ from nearkin.quantization.rotation import ROTATIONS
 
 
 @parametrize_with_checks([ProductQuantizer(1, 2, max_iter=2, n_lists=2)])
+@pytest.mark.usefixtures("few_rounds")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

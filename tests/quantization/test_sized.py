@@ -10,6 +10,8 @@ from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.quantization import AxisQuantizer, ScalarQuantizer
 from nearkin.quantization.sized import ProductCode, WithNorms, fitted_code
 
+pytestmark = pytest.mark.usefixtures("few_rounds")
+
 
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:
@@ -51,7 +53,6 @@ def test_axis_codes_as_called_hold_the_norm_where_that_finds_more(X: np.ndarray,
     assert without.quantizer.n_bytes == nk.Index.build(rows[:300], AxisQuantizer(8).fit(X)).quantizer.n_bytes == 8
 
 
-@pytest.mark.usefixtures("few_rounds")
 def test_an_index_of_so_many_bytes_decides_by_itself(X: np.ndarray, tmp_path) -> None:
     assert nk.Index.build(X, 12).norms is not None
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
