@@ -155,7 +155,10 @@ STREAMS = {  # how a shell calls it, with "1|" for a pipe that nobody reads -> e
 }
 # A process for each call, which opens its streams and ends as Python does; the libraries are imported once.
 CALLS = """
-import os, sys
+import contextlib, os, sys
+import narwhals, nearkin.pipeline.inputs, nearkin.pipeline.outputs, rich.progress
+with contextlib.suppress(ImportError):
+    import pydantic.type_adapter  # which typer uses where it is
 from nearkin.cli import main
 from nearkin.cli.app import nearkin
 nearkin.Index, nearkin.read_vectors

@@ -13,9 +13,9 @@ from tests.faults.child import run_cases
 
 
 def test_damaged_files_are_refused_or_read_rightly() -> None:
-    row = run_cases("readers", "tests.faults.readers", 700, 3)
+    row = run_cases("readers", "tests.faults.readers", 300, 3)
     assert not row.faults
-    assert sum(row.outcomes.values()) == row.inputs == 700
+    assert sum(row.outcomes.values()) == row.inputs == 300
     assert row.outcomes["error"] > row.outcomes["other"] > 0
 
 

@@ -81,7 +81,7 @@ def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_pat
     build(kind).save(tmp_path / "idx")
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
-    for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 8))), whole + b"\0"]:
+    for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 4))), whole + b"\0"]:
         file.write_bytes(damaged)
         signed(tmp_path / "idx")
         with pytest.raises(ValueError, match=r"index.faiss cannot be read as nearkin's index of (bits|vectors) \("):
@@ -95,7 +95,7 @@ def test_a_number_changed_anywhere_never_ends_the_process(kind: str, tmp_path: P
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
     rng = np.random.default_rng(0)
-    for place in rng.integers(0, min(len(whole) - 8, 1500), 4):
+    for place in rng.integers(0, min(len(whole) - 8, 1500), 2):
         for value in (-1, 2**31, 2**62, 0):
             file.write_bytes(whole[:place] + struct.pack("<q", value) + whole[place + 8 :])
             signed(tmp_path / "idx")

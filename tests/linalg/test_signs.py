@@ -15,7 +15,7 @@ from nearkin.linalg.signs import affine_values
 def test_signs_do_not_see_other_rows(rng, dtype, shape):
     """Half of the rows are made to give values near zero, where a plain product's sign depends on the batch."""
     d, n_bits = shape
-    X, P, mean = rng.standard_normal((2500, d)), rng.standard_normal((d, n_bits)), rng.standard_normal(d)
+    X, P, mean = rng.standard_normal((2100, d)), rng.standard_normal((d, n_bits)), rng.standard_normal(d)
     basis = np.linalg.qr(P)[0]
     X[::2] -= (X[::2] - mean) @ basis @ basis.T
     X, P, mean = X.astype(dtype), P.astype(dtype), mean.astype(dtype)
@@ -23,7 +23,7 @@ def test_signs_do_not_see_other_rows(rng, dtype, shape):
     np.testing.assert_allclose(
         batch, 0.5 * (X - mean).astype(np.float64) @ P, atol=1e-4 if dtype == np.float32 else 1e-11
     )
-    for i in (*range(60), 2047, 2048, 2499):
+    for i in (*range(20), 2047, 2048, 2099):
         np.testing.assert_array_equal(affine_values(X[i : i + 1], mean, P, 0.5)[0] >= 0, batch[i] >= 0)
     with threadpool_limits(2):
         np.testing.assert_array_equal(affine_values(X[7:], mean, P, 0.5) >= 0, batch[7:] >= 0)

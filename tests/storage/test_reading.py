@@ -76,7 +76,7 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     """The left side of the old and the index of the new would recommend without an error."""
     table = nk.Interactions.from_pairs([f"u{i % 60}" for i in range(400)], [f"i{i * i % 41}" for i in range(400)])
     for seed, name in enumerate(("idx", "new")):
-        options = {"n_bytes": 2, "dim": 4, "loss": "cosine-softmax", "split": "none", "random_state": seed}
+        options = {"n_bytes": 2, "dim": 4, "loss": "all-pairs", "split": "none", "random_state": seed}
         train_index(table, tmp_path / name, **options)
     saves, read = [tmp_path / "new"], inputs.read_arrays
 

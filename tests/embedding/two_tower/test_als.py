@@ -35,7 +35,7 @@ def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_
     exact = ALS(block_size=6).alternate(loss, *start)
     solver = ALS(block_size=block_size).alternate(loss, *start)
     values = []
-    for _ in range(200):
+    for _ in range(100):
         exact.step()
         solver.step()
         values.append(solver.value())
