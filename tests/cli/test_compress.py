@@ -200,6 +200,13 @@ def test_kept_vectors_that_do_not_fit_are_refused_before_the_work(files: Path, t
         assert not (tmp_path / "a").exists()
 
 
+def test_vectors_of_few_columns_are_compressed_without_a_size(tmp_path: Path) -> None:
+    for rows in (1, 150):
+        np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(rows, 4)).astype(np.float32))
+        made = run_json("compress", tmp_path / "X.npy", "--out", tmp_path / f"idx{rows}")
+        assert made["bytes_per_vector"] <= 4
+
+
 def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
     options = ["--centroids", 64, "--out", tmp_path / "idx"]
     assert run_json("compress", f"{files}/data.npz:base", "--bytes", 3, *options)["bytes_per_vector"] == 3

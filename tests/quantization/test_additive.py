@@ -19,6 +19,7 @@ from nearkin.quantization.additive import (
     lengths,
     packed,
     query_moment,
+    start,
     steady_numbers,
 )
 
@@ -260,3 +261,16 @@ def test_rows_that_are_coded_exactly_have_a_column_of_errors_too() -> None:
     assert part.column > 0
     assert part.reach == 2
     np.testing.assert_array_equal(part.code(Z, 4, False)[1], [[0, 0], [1, 0], [0, 1], [1, 1]])
+
+
+def test_a_start_finds_far_clusters() -> None:
+    """Random first centroids, of which a start of one codebook makes do, miss some of them."""
+    rng = np.random.default_rng(3)
+    X = (4 * rng.normal(size=(50, 16))[rng.integers(50, size=2_000)] + rng.normal(size=(2_000, 16))).astype(np.float32)
+    random, found = (
+        np.square(X - decode(encode(X, books, 1), books)).sum(axis=1).mean()
+        for books in (start(X, 1, 64, 0), start(X, 3, 64, 0)[:1])
+    )
+    assert found < 18 < 0.8 * random, (found, random)  # 16 about the clusters' middles
+    equal = start(np.ones((300, 4), np.float32), 2, 16, 0)
+    np.testing.assert_allclose(equal[0, 0] + equal[1, 0], 1, atol=0.01)

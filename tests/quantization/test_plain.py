@@ -77,7 +77,7 @@ def test_rows_of_one_norm_need_no_byte(monkeypatch, X) -> None:
 
 def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> None:
     for made, rows in (
-        (PlainCode(8, metric="ip"), X), (PlainCode(1), X), (PlainCode(8), X[:600]), (PlainCode(25), X)
+        (PlainCode(8, metric="ip"), X), (PlainCode(1), X), (PlainCode(8), X[:600])
     ):  # fmt: skip
         code, _, heard = fitted(monkeypatch, made, rows, {})
         assert (type(code), heard) == (ProductCode, []), made
@@ -85,7 +85,7 @@ def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> No
 
 def test_sums_learn_from_what_time_allows() -> None:
     """The work is predicted from numbers of rows and columns alone, and grows beyond product codes' with all rows."""
-    one = plain._sum_of(16, 128)
+    one = plain._sum_of(16)
     rows = {n: plain._rows_left(one, n, 128) for n in (1_000, 10_000, 60_000, 10**6)}
     assert rows[1_000] < 0 > rows[10**6]
     assert plain._SHORT < rows[10_000] < 10_000 < rows[60_000] < 60_000
@@ -103,3 +103,14 @@ def test_an_index_keeps_within_its_bytes(monkeypatch, X) -> None:
     assert (type(index.quantizer), index.quantizer.n_codebooks) == (nk.quantization.ResidualQuantizer, 2)
     assert (index.norms.n_bytes, index.bytes_per_vector) == (1, 3)
     assert index.search(X[:20, :8], 5)[1].shape == (20, 5)
+
+
+@pytest.mark.parametrize(("n", "n_bytes", "size"), [(1, 3, 3), (2, 3, 1), (17, 16, 4), (300, 16, 4)])
+def test_few_rows_and_columns_get_shorter_codes(rng: np.random.Generator, n: int, n_bytes: int, size: int) -> None:
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    index = nk.Index.build(X, n_bytes)
+    assert index.bytes_per_vector <= min(n_bytes, 4)
+    assert index.search(X[:1], 1)[1] == [[0]]
+    for wrong in (2.0, "2", [2]):
+        with pytest.raises(TypeError, match=r"n_bytes is 2\.0|quantizer is .*; give bytes a vector"):
+            nk.Index.build(X, wrong)

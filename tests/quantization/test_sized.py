@@ -128,5 +128,3 @@ def test_what_cannot_be_coded_is_refused(X: np.ndarray) -> None:
             made.fit(X)
     with pytest.raises(ValueError, match="X contains NaN"):
         ProductCode(3).fit(np.where(np.arange(1500)[:, None] == 4, np.nan, X))
-    with pytest.raises(ValueError, match="n_bytes is 65"):
-        nk.Index.build(X, 65)

@@ -74,8 +74,11 @@ def compress(
     source = None if train is None else nk.data.open_vectors(train)
     name = method or pipeline.methods.default_method(size, len(given.file if source is None else source))
     chosen = pipeline.methods.find_method(name)
-    if name == "signs" and n_bytes is None:
-        size = replace(size, n_bits=given.file.shape[1])
+    width = given.file.shape[1]
+    if n_bytes is None and name == "signs":
+        size = replace(size, n_bits=width)
+    elif n_bytes is None and name == pipeline.methods.PRODUCT and centroids == 256:  # one a column
+        size = replace(size, n_bytes=min(size.bytes(), width))
     if method is None and name == pipeline.methods.BEST:
         minutes = pipeline.methods.MINUTES if minutes is None else minutes
     if metric is None and given.metric in chosen.metrics:

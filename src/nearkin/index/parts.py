@@ -6,6 +6,7 @@ scikit-learn is loaded where a quantizer is fitted: an index that is loaded and 
 
 from dataclasses import dataclass
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,8 +65,10 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: boo
     from nearkin.quantization.plain import PlainCode
     from nearkin.quantization.sized import AxisCode, SizedCode, fitted_code
 
-    if isinstance(quantizer, int | np.integer):
+    if isinstance(quantizer, int | Real):
         quantizer = cast(Quantizer, PlainCode(quantizer, metric=metric, random_state=0))
+    if not hasattr(quantizer, "get_params"):
+        raise TypeError(f"quantizer is {quantizer!r}; give bytes a vector, for example 16, or nk.ProductQuantizer(8)")
     try:
         if isinstance(quantizer, SizedCode):
             raise NotFittedError

@@ -30,8 +30,8 @@ _LONGEST = 8  # most codebooks of a part
 
 @dataclass(eq=False, repr=False)
 class PlainCode(SizedCode):
-    """A code of `n_bytes` bytes a row: a product code or a sum of centroids, with the norm of each row in one of the
-    bytes or not. `metric` is the index's; `random_state`.
+    """A code of `n_bytes` bytes a row, one a column at most: a product code or a sum of centroids, with the norm of
+    each row in one of the bytes or not. `metric` is the index's; `random_state`.
 
     Short fits are compared by the recall of held-out rows (`Trial`): product codes first, of which the better form
     decides about the norm; then a sum of centroids, if learning it from a quarter of the vectors at least and encoding
@@ -54,11 +54,12 @@ class PlainCode(SizedCode):
     ) -> VectorCodes:
         """The fitted code of rows X (n, d), of length 1 already for "cosine"; `queries` (q, d) decide instead of rows
         held out. `callback` is that of the last fit. ValueError or TypeError for what cannot be used."""
-        n_bytes = check_integer(self.n_bytes, "n_bytes", low=1)
+        check_integer(self.n_bytes, "n_bytes", low=1)
         check_choice(self.metric, "metric", ("l2", "ip", "cosine"))
-        product = ProductCode(n_bytes, metric=self.metric, random_state=self.random_state)
         n, d = np.asarray(X).shape
-        long = None if current().size > 1 or self.metric == "ip" else _sum_of(n_bytes, d)
+        n_bytes = min(self.n_bytes, d)
+        product = ProductCode(n_bytes, metric=self.metric, random_state=self.random_state)
+        long = None if current().size > 1 or self.metric == "ip" else _sum_of(n_bytes)
         if long is None or _rows_left(long, n, d) < max(_SHORT, min(n, _ROWS) // 4):
             found, self.norms_ = fitted_code(product, X, queries=queries, callback=callback)
             return cast(VectorCodes, found)
@@ -66,13 +67,14 @@ class PlainCode(SizedCode):
         asked = None if queries is None else check_queries(queries, X.shape[1]).astype(np.float32)
         generator = shared_generator(self.random_state)
         seed, rows = draw_seed(generator), generator.permutation(len(X))
-        winner = self._winner(X[rows[: ROWS + _SHORT + OF_TRIALS.queries]].astype(np.float32), n, asked, seed)
+        sample = X[rows[: ROWS + _SHORT + OF_TRIALS.queries]].astype(np.float32)
+        winner = self._winner(n_bytes, sample, n, asked, seed)
         most = _ROWS if winner.chain == 1 else min(_ROWS, _rows_left(winner, n, d))
         chosen = X if most >= len(X) else X[np.sort(rows[:most])]
         found, self.norms_ = fitted_code(cast(Fittable, winner.unfitted()), chosen, callback=callback)
         return cast(VectorCodes, found)
 
-    def _winner(self, sample: np.ndarray, n: int, queries: np.ndarray | None, seed: int) -> Candidate:
+    def _winner(self, n_bytes: int, sample: np.ndarray, n: int, queries: np.ndarray | None, seed: int) -> Candidate:
         """The candidate of the highest recall of rows (m, d), of n in random order. A row's part in what is learned
         falls with their number, so that only a share of the rows to be found is learned from."""
         asked, rows = held_out(sample, queries)
@@ -82,27 +84,26 @@ class PlainCode(SizedCode):
         screening, trial, made = Screening(rows[:_SHORT], held, None, share), Trial[str](), dict[str, Candidate]()
 
         def judged(name: str) -> None:
-            made[name] = candidate(name, self.n_bytes, metric=self.metric, seed=seed, **_SUMS)
+            made[name] = candidate(name, n_bytes, metric=self.metric, seed=seed, **_SUMS)
             short = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"])
             trial.add(name, short.values, made[name].chain)
 
-        norms = self.metric != "cosine" and self.n_bytes > 1 and Norms.shared(sample) is None
+        norms = self.metric != "cosine" and n_bytes > 1 and Norms.shared(sample) is None
         for name in (PRODUCT, PRODUCT + NORMS)[: 1 + norms]:
             judged(name)
         for ending in (NORMS, "") if trial.winner().endswith(NORMS) else ("",):
-            size = self.n_bytes - bool(ending)
-            if (long := _sum_of(size, sample.shape[1])) is not None:
+            size = n_bytes - bool(ending)
+            if (long := _sum_of(size)) is not None:
                 judged(long.name + ending)
                 if not size % long.chain:
                     break  # else a byte is left over, and may not be with the other ending
         return made[trial.winner()]
 
 
-def _sum_of(n_bytes: int, d: int) -> Candidate | None:
+def _sum_of(n_bytes: int) -> Candidate | None:
     """The shortest sum of centroids that leaves the fewest of the bytes over, of those that are short enough; None
-    where product codes of the size cannot exist."""
-    listed = sums(n_bytes) if n_bytes <= d else {}
-    short = {name: n_bytes % chain for name, (_, chain) in listed.items() if chain <= _LONGEST}
+    for one byte."""
+    short = {name: n_bytes % chain for name, (_, chain) in sums(n_bytes).items() if chain <= _LONGEST}
     return candidate(min(short, key=lambda name: short[name]), n_bytes) if short else None
 
 

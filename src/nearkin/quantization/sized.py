@@ -20,6 +20,7 @@ from nearkin.statistics import shared_generator, training_rows, whole_rows
 
 _SAMPLE = 8_192  # rows for the levels and the choice, at most
 _ROUNDS, _LISTS = 4, 64  # of the short fits, at most
+_FEWEST = 8  # rows: fewer are repeated, as FAISS searches some codes from 5 centroids on
 
 
 class SizedCode(BaseEstimator):
@@ -127,11 +128,12 @@ class ProductCode(SizedCode):
             ).fit(sample)  # fmt: skip
 
         self.norms_: Norms | None = _norms_that_pay(n_bytes, self.metric, sample, asked, short)
-        left, centroids = n_bytes - (self.norms_ is not None), min(self.n_centroids, max(2, shard.total))
+        times = -(-_FEWEST // shard.total)
+        left, centroids = n_bytes - (self.norms_ is not None), min(self.n_centroids, times * shard.total)
         product = ProductQuantizer(
             left * each, centroids, n_lists=self.n_lists, max_iter=self.max_iter, random_state=seed
         )
-        product.fit(X, queries=queries, callback=callback)
+        product.fit(X if times == 1 else np.repeat(X, times, axis=0), queries=queries, callback=callback)
         take_names(product, given)
         return product
 
