@@ -18,25 +18,27 @@ def matrix(rng: np.random.Generator) -> sp.csr_matrix:
     return sp.csr_matrix(dense)
 
 
-@pytest.fixture
-def case(matrix: sp.csr_matrix, rng: np.random.Generator) -> tuple:
-    """The loss, P, Q, the dense weights and b; one right is left out of the sums."""
+@pytest.fixture(params=[False, True], ids=["all", "without its own"])
+def case(matrix: sp.csr_matrix, rng: np.random.Generator, request: pytest.FixtureRequest) -> tuple:
+    """The loss, P, Q, and what `dense_softmax` takes; one right is left out of the sums, and some of the pairs."""
     b = rng.random(SHAPE[1]) + 0.1
     b[4] = 0
     P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in SHAPE)
-    loss = SoftmaxLoss(matrix, temperature=0.7, weights=matrix.data, b=b)
-    return loss, P, Q, torch.tensor(matrix.toarray()), torch.tensor(b)
+    out = (matrix.toarray() > 0) & (rng.random(SHAPE) < (0.6 if request.param else 0))
+    counts = ~out[matrix.nonzero()]
+    loss = SoftmaxLoss(matrix, temperature=0.7, weights=matrix.data, b=b, counts=counts)
+    return loss, P, Q, (torch.tensor(matrix.toarray()), torch.tensor(b), 0.7, 0.0, torch.tensor(out))
 
 
 def test_value_is_that_of_the_sum_over_pairs(case: tuple) -> None:
-    loss, P, Q, W, b = case
-    assert loss.value(P, Q) == pytest.approx(float(dense_softmax(P, Q, W, b, 0.7)), rel=1e-12)
+    loss, P, Q, dense = case
+    assert loss.value(P, Q) == pytest.approx(float(dense_softmax(P, Q, *dense)), rel=1e-12)
 
 
 def test_gradient_is_that_of_the_slow_twin_and_of_central_differences(case: tuple) -> None:
-    loss, P, Q, W, b = case
+    loss, P, Q, dense = case
     P.requires_grad_(), Q.requires_grad_()
-    dense_softmax(P, Q, W, b, 0.7).backward()
+    dense_softmax(P, Q, *dense).backward()
     P_, Q_ = P.detach(), Q.detach()
     dP, dQ = loss.gradient(P_, Q_)
     torch.testing.assert_close(dP, P.grad, rtol=1e-10, atol=1e-10)
@@ -64,14 +66,21 @@ def test_a_bias_is_that_of_the_slow_twin(matrix: sp.csr_matrix, rng: np.random.G
 
 
 def test_samples_estimate_masses_and_the_right_slope_without_bias(case: tuple) -> None:
-    """Each row alone, with its chance: the sum over these samples is the whole sum."""
-    loss, P, Q, _, _ = case
+    """Each row alone, with its chance: the sum over these samples is the whole sum, but for the observed pairs' part,
+    which each of them has."""
+    loss, P, Q, _ = case
     whole, once = loss.left(P, Q), torch.zeros(1, dtype=torch.float64)
-    masses = [loss.left(P, Q, Sample(one[None], once)).log_masses.exp() for one in loss.rights]
-    torch.testing.assert_close(torch.stack(masses).sum(0), whole.log_masses.exp())
+    none = Sample(torch.tensor([0]), once.log())  # a row that counts 0 times
+
+    def masses(sample: Sample) -> torch.Tensor:
+        log_masses = loss.left(P, Q, sample).log_masses
+        return log_masses.exp().where(log_masses < torch.inf, 0)  # a sum of nothing
+
+    parts = [masses(Sample(one[None], once)) for one in loss.rights]
+    torch.testing.assert_close(sum(parts) - (len(parts) - 1) * masses(none), whole.log_masses.exp())
     slopes = [loss.right(P, Q, whole.log_masses, Sample(one[None], once)) for one in loss.lefts]
-    pulled = (len(slopes) - 1) * loss.pairs.times_left(loss.weights, P)  # each has the observed pairs' part
-    torch.testing.assert_close(torch.stack(slopes).sum(0) + pulled, loss.right(P, Q, whole.log_masses))
+    own = loss.right(P, Q, whole.log_masses, none)
+    torch.testing.assert_close(sum(slopes) - (len(slopes) - 1) * own, loss.right(P, Q, whole.log_masses))
 
 
 def test_a_row_is_drawn_with_its_chance_and_counts_for_its_inverse() -> None:
@@ -87,8 +96,21 @@ def test_a_row_is_drawn_with_its_chance_and_counts_for_its_inverse() -> None:
     assert sampled(numbers, weights, 6, generator).log_counts.tolist() == [0.0] * 6
 
 
+def test_a_user_without_an_item_left_has_no_sum(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    full = matrix.toarray()
+    full[5] = 1  # has all items
+    matrix = sp.csr_matrix(full)
+    P, Q = (torch.tensor(rng.standard_normal((size, 5)), dtype=torch.float32) for size in SHAPE)
+    dP, dQ = SoftmaxLoss(matrix, temperature=0.05, weights=matrix.data, counts=0).gradient(P, Q)
+    torch.testing.assert_close(dP[5], -Q.sum(0) / 0.05)
+    full[5] = 0
+    rest = sp.csr_matrix(full)
+    loss = SoftmaxLoss(rest, temperature=0.05, weights=rest.data, counts=0)
+    torch.testing.assert_close(dQ, loss.gradient(P, Q)[1] - P[5] / 0.05)
+
+
 def test_large_scores_do_not_overflow(case: tuple) -> None:
-    loss, P, Q, _, _ = case
+    loss, P, Q, _ = case
     assert np.isfinite(loss.value(1e3 * P.float(), Q.float()))
     assert all(bool(g.isfinite().all()) for g in loss.gradient(1e3 * P.float(), Q.float()))
 

@@ -152,6 +152,7 @@ def test_contributions_are_those_of_a_slow_twin_and_sum_to_the_score(loss: AllPa
         np.testing.assert_allclose(parts.sum(0), whole, rtol=1e-9)
     else:
         shares = np.exp(Q @ p / T + model.right_embeddings_[:, 8] / T)
+        shares[history] = 0  # the softmax is over the others
         parts = (Q[history] - shares @ Q / shares.sum()) / 3
         parts /= np.linalg.norm(parts.sum(0))
     expected = np.sort(Q[items] @ parts.T, axis=1)[:, ::-1]
@@ -238,7 +239,7 @@ def turning(row: np.ndarray, value) -> float:
 
 def masses(model: nk.TwoTower, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     P, Q = (torch.tensor(X, dtype=torch.float64) for X in (model.left_embeddings_, model.right_embeddings_))
-    return P, Q, (b * torch.exp(P @ Q.T / T)).sum(1)
+    return P, Q, (~torch.tensor(PAIRS.matrix().toarray() > 0) * b * torch.exp(P @ Q.T / T)).sum(1)
 
 
 @pytest.mark.parametrize("options", [{}, {"bias_power": 0.0}, {"cost_power": 0.2}])
@@ -251,7 +252,7 @@ def test_a_new_left_is_where_its_loss_does_not_turn_it(options: dict[str, float]
     history[0, [3, 17, 40]] = 1
     W = torch.tensor(PAIRS.matrix().toarray() > 0).double()
     counts = W.sum(0).clamp(min=1)
-    b = counts ** options.get("cost_power", 0.0)
+    b = counts ** options.get("cost_power", 0.0) * (history[0] == 0)
     Q = torch.tensor(model.right_embeddings_, dtype=torch.float64)
     bias = Q[:, 8] / T if k == 8 else 0.0
 
@@ -277,7 +278,8 @@ def test_a_new_right_is_where_its_loss_does_not_turn_it(cost_power: float) -> No
 
     def value(q: torch.Tensor) -> torch.Tensor:
         scores = P[:, :8] @ q / T
-        return T / 4 * ((b * weights * torch.exp(scores + bias) / mass).sum() - scores[history].sum())
+        others = torch.ones(len(P)).index_fill_(0, torch.tensor(history), 0)
+        return T / 4 * ((others * b * weights * torch.exp(scores + bias) / mass).sum() - scores[history].sum())
 
     assert turning(row[:8], value) < 1e-3
     assert turning(model.right_embeddings_[5, :8] / np.linalg.norm(model.right_embeddings_[5, :8]), value) > 0.05

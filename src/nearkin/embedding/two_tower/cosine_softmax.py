@@ -44,11 +44,15 @@ class Sample(NamedTuple):
 class SoftmaxLoss:
     """Cross-entropy of each observed pair's item among all items, at a temperature t:
 
-    L(P, Q) = sum_i w_i log sum_j b_j exp(s_ij) - sum_ij w_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
+    L(P, Q) = sum_i w_i log sum_j a_ij b_j exp(s_ij) - sum_ij w_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
+
+    with a_ij = 1 but for observed pairs, which `counts` may leave out of the sums: then an item competes with those
+    that a user does not have. A user who has all items has no sum.
 
     The positive part is linear in P and in Q, so it costs two sparse products; each row's mass log sum_j is summed
-    once a row, not once a pair. Over all items a pass costs O(m n k). With a sample of items, or users, in `among` it
-    costs O((m + n) k) for a fixed sample size, and value and gradient are estimates.
+    once a row, not once a pair. Over all items a pass costs O(m n k). With a sample of items, or users, it costs
+    O((m + n + nnz) k) for a fixed sample size, and value and gradient are estimates: what the observed pairs add to
+    the sums is exact, the rest is the sample's.
 
     Parameters
     ----------
@@ -57,6 +61,7 @@ class SoftmaxLoss:
     weights : w_ij (nnz,) in row order; default 1
     b : (n,) weight of a right in the sums; default 1, and 0 leaves it out
     bias : (n,) c_j, added to a right's scores; default 0
+    counts : a_ij (nnz,) in row order, at least 0; default 1
 
     >>> import numpy as np, scipy.sparse as sp, torch
     >>> loss = SoftmaxLoss(sp.csr_matrix(np.eye(2)), temperature=1.0)
@@ -72,6 +77,7 @@ class SoftmaxLoss:
         weights: ArrayLike | None = None,
         b: ArrayLike | None = None,
         bias: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
     ) -> None:
         self.pairs: PairProducts
         self.pairs, _ = observed_pairs(observed)
@@ -81,6 +87,12 @@ class SoftmaxLoss:
         self.b: Tensor = vector(1.0 if b is None else b, "b", n)
         self.bias: Tensor = vector(0.0 if bias is None else bias, "bias", n, low=None)
         self.masses: Tensor = self.b * self.bias.exp()  # (n,) the weights of the rights in the sums, bias included
+        places = sp.csr_matrix((np.ones(nnz, bool), self.pairs.indices, self.pairs.indptr), self.pairs.shape)
+        self.places: tuple[sp.csr_matrix, sp.csr_matrix] = places, sp.csr_matrix(places.T)  # by users, and by items
+        self.rows: Tensor = torch.repeat_interleave(torch.from_numpy(np.diff(self.pairs.indptr)))
+        self.own: Tensor = vector(1.0 if counts is None else counts, "counts", nnz).log()
+        self.counted: bool = bool((self.own > -torch.inf).any())
+        self.own += (self.b.log() + self.bias)[torch.from_numpy(self.pairs.indices)]  # less p_i.q_j / t, the exponents
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights: Tensor = self.pairs.times_right(self.weights, ones[:n])[:, 0]
         self.right_weights: Tensor = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
@@ -103,22 +115,32 @@ class SoftmaxLoss:
         self._check(P, Q)
         among, log_counts = _whole(self.rights) if sample is None else sample
         offsets = (self.b[among].log() + self.bias[among] + log_counts).to(P)
-        push, log_masses = expected(P, Q[among], self.temperature, offsets)
-        weights = self.left_weights.to(P)
-        pull = self.pairs.times_right(self.weights.to(Q), Q)
-        value = (weights * log_masses).sum(dtype=torch.float64) - self.right_weights @ self.bias
-        value -= (pull * P).sum(dtype=torch.float64) / self.temperature
-        return LeftSlope(push.mul_(weights[:, None]).sub_(pull), log_masses, float(value))
+        others = summed(P, Q[among], self.temperature, offsets, self.places[0][:, among.numpy()], shifted=True)
+        rows, weights = self.rows.to(P.device), self.weights.to(P)
+        dots = self.pairs.dots(P, Q).div_(self.temperature)
+        own = dots + self.own.to(P)
+        top = others.top.scatter_reduce(0, rows, own, "amax")
+        sums, own = others.sums.mul_((others.top - top).exp_()[:, None]), own.sub_(top[rows]).exp_()
+        masses = sums[:, -1].index_add(0, rows, own)
+        log_masses = torch.where(masses > 0, masses.log() + top, torch.inf)
+        scale = torch.where(masses > 0, self.left_weights.to(P) / masses, 0)
+        slope = self.pairs.times_right(own.mul_(scale[rows]).sub_(weights), Q).add_(sums[:, :-1].mul_(scale[:, None]))
+        value = (self.left_weights.to(P) * log_masses.where(masses > 0, 0)).sum(dtype=torch.float64)
+        value -= (weights * dots).sum(dtype=torch.float64) + self.right_weights @ self.bias
+        return LeftSlope(slope, log_masses, float(value))
 
     def right(self, P: Tensor, Q: Tensor, log_masses: Tensor, sample: Sample | None = None) -> Tensor:
         """(n, k) temperature * dL/dQ; `sample` are some of `lefts`, default all of them."""
         self._check(P, Q)
         among, log_counts = _whole(self.lefts) if sample is None else sample
-        shares = (self.left_weights[among].log() + log_counts).to(P.device) - log_masses[among]
-        push = summed(Q, P[among], self.temperature, shares.to(P))[0][:, :-1]
+        shares, values = self.left_weights.log().to(P) - log_masses, -self.weights.to(P)
+        if self.counted:
+            own = self.pairs.dots(P, Q).div_(self.temperature).add_(self.own.to(P))
+            values += own.add_(shares[self.rows.to(P.device)]).exp_()
+        slope, shares = self.pairs.times_left(values, P), shares[among] + log_counts.to(P)
+        push = summed(Q, P[among], self.temperature, shares, self.places[1][:, among.numpy()]).sums[:, :-1]
         masses = self.masses.to(P)[:, None]
-        push = torch.where(masses > 0, push.mul_(masses), 0)  # a right outside all sums may overflow
-        return push.sub_(self.pairs.times_left(self.weights.to(P), P))
+        return slope.add_(torch.where(masses > 0, push.mul_(masses), 0))  # a right outside all sums may overflow
 
     def sampled_rights(self, n: int, generator: torch.Generator) -> Sample:
         """About n of `rights`, each with a chance in proportion to its weight in the sums."""
@@ -154,28 +176,35 @@ def sampled(numbers: Tensor, weights: Tensor, n: int, generator: torch.Generator
     return Sample(numbers[drawn], -chances[drawn].log())
 
 
-def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row x: the mean of the rows y under exp(x.y / t + log_weights), and the log of that sum."""
-    sums, top = summed(X, Y, temperature, log_weights, shifted=True)
-    mass = sums[:, -1:]
-    return sums[:, :-1] / mass, (mass.log() + top)[:, 0]
+class Sums(NamedTuple):
+    """For each row x: the sum of the rows (y, 1) times exp(x.y / t + log_weights - top)."""
+
+    sums: Tensor  # (n, k + 1), the last column the mass
+    top: Tensor  # (n,)
 
 
 def summed(
-    X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, shifted: bool = False
-) -> tuple[Tensor, Tensor]:
-    """For each row x: the sum of the rows (y, 1) times exp(x.y / t + log_weights - top), and top, the largest exponent
-    if `shifted`, else 0. One more column in both products adds the weights and sums the mass: a fifth of the time."""
+    X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, outside: sp.csr_matrix, shifted: bool = False
+) -> Sums:
+    """The sums without the pairs (x, y) stored in `outside`; top is the largest exponent if `shifted`, else 0. One more
+    column in both products adds the weights and sums the mass: a fifth of the time."""
     top, sums = X.new_zeros(len(X), 1), X.new_empty(len(X), X.shape[1] + 1)
     right, target = torch.cat([Y / temperature, log_weights[:, None]], 1).T, pad(Y, (0, 1), value=1.0)
     for at in range(0, len(X), BLOCK):
         rows = slice(at, at + BLOCK)
         S = pad(X[rows], (0, 1), value=1.0) @ right
+        S.view(-1).index_fill_(0, torch.from_numpy(_numbers(outside[at : at + BLOCK])).to(S.device), -torch.inf)
         if shifted:
-            top[rows] = S.amax(1, keepdim=True)
+            top[rows] = S.amax(1, keepdim=True).clamp(min=torch.finfo(S.dtype).min)
             S -= top[rows]
         torch.mm(S.exp_(), target, out=sums[rows])
-    return sums, top
+    return Sums(sums, top[:, 0])
+
+
+def _numbers(matrix: sp.csr_matrix) -> np.ndarray:
+    """i n + j of the stored entries (i, j)."""
+    entries = matrix.tocoo()
+    return entries.row.astype(np.int64) * entries.shape[1] + entries.col  # pyright: ignore[reportOptionalSubscript]
 
 
 # ---- the loss of a table of pairs ----------------------------------------------------------------------------------
@@ -253,16 +282,18 @@ class CosineSoftmax(BaseEstimator):
         return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
 
     def softmax_loss(self, objective: Objective, lists: np.ndarray | None = None) -> SoftmaxLoss:
-        """The loss of these pairs; items without a pair are left out of the sums. `lists` are the imputed items."""
+        """The loss of these pairs, which their users' sums leave out, and items without a pair. `lists` are the imputed
+        items."""
         pairs = objective.interactions
-        degrees = np.diff(pairs.columns.indptr)
+        degrees, counts = np.diff(pairs.columns.indptr), 0.0
         labels = sp.csr_matrix((objective.weights, pairs.indices, pairs.indptr), pairs.shape)
         if check_real(self.imputed, "imputed", low=0, high=1):
             lists = sparse_ease(pairs, DEFAULTS.imputed, ridge=self.ridge)[1] if lists is None else lists
             labels = with_imputed(labels, lists, self.imputed)
+            counts = ~np.isin(_numbers(labels), _numbers(pairs.matrix()), assume_unique=True)
         return SoftmaxLoss(
             labels, temperature=self.temperature, weights=labels.data, b=np.where(degrees > 0, objective.b, 0.0),
-            bias=self.bias(degrees, degrees),
+            bias=self.bias(degrees, degrees), counts=counts,
         )  # fmt: skip
 
     def bias(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
@@ -422,10 +453,10 @@ def fold_in_softmax(
     """(b, k) float32, rows that `SphereSweeps` would not move, all others fixed; up to 100 products with the known
     side.
 
-    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)), the sum over all items. A new
-    right takes the same step by its own slope, with the masses of the fitted users, and the bias of its number of
-    pairs. `others` are the fitted embeddings of the new rows' side. Items that `imputed` would add are left out. A row
-    without a pair is 0, except for the bias.
+    A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)), the sum over the items that it
+    does not have. A new right takes the same step by its own slope, over the users that do not have it, with their
+    masses in the fit, and the bias of its number of pairs. `others` are the fitted embeddings of the new rows' side.
+    Items that `imputed` would add are left out. A row without a pair is 0, except for the bias.
     """
     pairs, share, of_fit = _histories(history, known, loss, fitted)
     Y = torch.from_numpy(known.embeddings)
@@ -441,10 +472,10 @@ def fold_in_softmax(
         scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
         masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
         shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)
-        Y = cosines[of_fit.lefts]
+        Y, own = cosines[of_fit.lefts], pairs[:, of_fit.lefts.numpy()]
 
         def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
-            return summed(X, Y, of_fit.temperature, shares)[0][:, :-1].mul_(scale)
+            return summed(X, Y, of_fit.temperature, shares, own).sums[:, :-1].mul_(scale)
 
         X = _still(pairs, share, cosines, push)
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
@@ -455,16 +486,17 @@ def explained_softmax(
 ) -> tuple[sp.csr_matrix, np.ndarray]:
     """The histories, one row each, and (nnz, k) parts whose sums over a row are its cosines of `fold_in_softmax`.
 
-    A row stands still where p is parallel to u = mean_history q - E[q], E the mean that the softmax expects at p. So
-    part j is (w_j / w) (q_j - E[q]) / |u|, what item j adds to what everybody would get. It is computed as (w_j / w)
-    ((q_j - mean_history q) / (u . p) + p), the same for a row that stands still, and always with the sum p.
+    A row stands still where p is parallel to u = mean_history q - E[q], E the mean of the other items that the softmax
+    expects at p. So part j is (w_j / w) (q_j - E[q]) / |u|, what item j adds to what everybody would get. It is
+    computed as (w_j / w) ((q_j - mean_history q) / (u . p) + p), the same for a row that stands still, and always with
+    the sum p.
     """
     pairs, share, of_fit = _histories(history, known, loss, fitted)
     width = known.embeddings.shape[1] - int(of_fit.bias.any())
     cosines = known.embeddings[:, :width]
     X = _new_lefts(pairs, share, of_fit, torch.from_numpy(cosines)).numpy()
     mean, rows = pairs @ cosines, np.repeat(np.arange(len(X)), np.diff(pairs.indptr))
-    apart = mean - _expected_right(torch.from_numpy(X), torch.from_numpy(cosines), of_fit).numpy()
+    apart = mean - _expected_right(pairs, of_fit, torch.from_numpy(cosines))(torch.from_numpy(X)).numpy()
     length = np.where(share > 0, (apart * X).sum(axis=1), 1)[rows, None]
     parts = np.zeros((pairs.nnz, known.embeddings.shape[1]), known.embeddings.dtype)
     parts[:, :width] = pairs.data[:, None] * ((cosines[pairs.indices] - mean[rows]) / length + X[rows])
@@ -483,15 +515,21 @@ def _histories(
     return sp.diags(np.divide(1, share, where=share > 0, out=np.zeros_like(share))) @ pairs, share, of_fit
 
 
-def _expected_right(X: Tensor, cosines: Tensor, of_fit: SoftmaxLoss) -> Tensor:
-    """(b, k) the mean of the rights that a softmax expects at rows X."""
+def _expected_right(pairs: sp.csr_matrix, of_fit: SoftmaxLoss, cosines: Tensor) -> Callable[[Tensor], Tensor]:
+    """The mean (b, k) of the rights outside these histories that a softmax expects at rows X (b, k)."""
     offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
-    return expected(X, cosines[of_fit.rights], of_fit.temperature, offsets)[0]
+    Y, own = cosines[of_fit.rights], pairs[:, of_fit.rights.numpy()]
+
+    def mean(X: Tensor) -> Tensor:
+        sums = summed(X, Y, of_fit.temperature, offsets, own, shifted=True).sums
+        return sums[:, :-1] / sums[:, -1:].where(sums[:, -1:] > 0, 1)
+
+    return mean
 
 
 def _new_lefts(pairs: sp.csr_matrix, share: np.ndarray, of_fit: SoftmaxLoss, cosines: Tensor) -> Tensor:
     """(b, k) new lefts of these histories, of length 1."""
-    return _still(pairs, share, cosines, lambda X: _expected_right(X, cosines, of_fit))
+    return _still(pairs, share, cosines, _expected_right(pairs, of_fit, cosines))
 
 
 def _still(pairs: sp.csr_matrix, share: np.ndarray, cosines: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
