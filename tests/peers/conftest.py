@@ -47,6 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if "tests/peers/" in report.nodeid and not (report.passed and report.when != "call"):
         said = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else report.outcome
+        if report.passed and dict(report.user_properties).get("calls") == []:
+            said = "pass without nearkin"
         FOUND[_kit(report.nodeid)][said.removeprefix("Skipped: ")] += 1
 
 

@@ -4,6 +4,7 @@ import os
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 
 import nearkin as nk
@@ -14,10 +15,16 @@ found("peft", "tests")
 import peft.tuners.boft.layer  # noqa: E402
 import peft.tuners.oft.layer  # noqa: E402
 
-OTHERS = {
-    r"(\[(?!.*OFT).*|PSOFT.*|\w+)$": "another adapter",
-    r"::test_(?!merge_|safe_|training_c|forward_output|disable_adapters_w)": "does not reach the rotation",
-}
+OTHERS = {r"(\[(?!.*OFT).*|PSOFT.*|\w+)$": "another adapter"}
+
+CALLS: list[torch.dtype] = []
+
+
+@pytest.fixture(autouse=True)
+def calls(record_property: Any) -> None:
+    """A test that never asks for a rotation is counted apart."""
+    CALLS.clear()
+    record_property("calls", CALLS)
 
 
 @cache
@@ -29,6 +36,7 @@ def rotation(blocks: int, size: int) -> Any:
 
 
 def rotations(entries: torch.Tensor, size: int) -> torch.Tensor:
+    CALLS.append(entries.dtype)
     made = rotation(len(entries), size)
     made.__dict__["weight"] = entries  # a tensor, which is no parameter of its own
     return made.rotations().to(entries.dtype)
