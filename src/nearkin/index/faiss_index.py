@@ -1,6 +1,6 @@
 """The FAISS index inside an `Index`: its file, and its vectors by position.
 
-FAISS (from 1.15.1 on) checks lengths while it reads. Three checks are left to `read_faiss`: a file may name lists on
+FAISS (from 1.14.2 on) checks lengths while it reads. Three checks are left to `read_faiss`: a file may name lists on
 disk, which a later `add` would write to; it may hold kinds of indexes that nearkin does not write; and its parts may
 contradict each other, so that a search reads outside its memory.
 
