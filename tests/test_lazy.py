@@ -10,7 +10,7 @@ import pytest
 import nearkin as nk
 
 STEPS = {  # in this order in one process: name, what runs, what must not have been loaded by then
-    "the package": ("nk.embedding", "torch numba"),
+    "the package": ("nk.embedding", "torch numba h5py langchain_core llama_index haystack nearkin.integrations"),
     "search": ("search()", "torch sklearn numba matplotlib narwhals.pandas"),
     "hashing": ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch numba"),
     "names of hashers": ("nk.OnE, nk.ITQ", "torch"),
