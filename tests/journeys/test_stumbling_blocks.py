@@ -425,7 +425,8 @@ def test_records_print_in_one_line(tmp_path: Path) -> None:
 
 def test_help_of_a_search_names_its_types() -> None:
     """NumPy's union of what arrays may be made of took 300 characters for each argument."""
-    text = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext).partition("search(")[2].partition("\n    The k")[0]
+    text = pydoc.render_doc(nk.Index.search, renderer=pydoc.plaintext)
+    text = text.partition("search(")[2].partition("\n    The k")[0]
     assert len(text) < 450, text
     names = " ".join(text.replace("nearkin._types.", "").replace("nearkin.contracts.", "").split())
     assert "Q: ArrayLike" in names  # from Python 3.14 on, without modules and on lines of their own
