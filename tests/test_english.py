@@ -3,7 +3,6 @@
 Each entry says what to write instead. `python -m tests.test_english` lists what src has, by package.
 """
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -47,53 +46,6 @@ def pages() -> Iterator[Path]:
     yield from sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "notebooks").glob("*.ipynb")])
 
 
-NOUNS = (
-    *(
-        "cells",
-        "columns",
-        "comparisons",
-        "entries",
-        "ids",
-        "items",
-        "lines",
-        "objects",
-        "pairs",
-        "queries",
-        "questions",
-    ),
-    *("rows", "values"),
-)
-COUNTED = re.compile(rf" (?:(?:different|judged|known|list|missing|negative|new|seen) )?(?:{'|'.join(NOUNS)})\b")
-FORMS = (
-    "of ",
-    "the ",
-    "than ",
-    "all ",
-    "n_samples=",
-    "Index(",
-)  # before a number of many, and before forms that others fix
-
-
-def uncounted(text: str) -> Iterator[tuple[int, str]]:
-    """Line and words of every "{n} rows" in an f-string: "1 rows" where n is 1. `counted(n, "row")` has both."""
-    for node in ast.walk(ast.parse(text)):
-        parts = node.values if isinstance(node, ast.JoinedStr) else []
-        for before, number, after in zip([None, *parts], parts, parts[1:], strict=False):
-            if not isinstance(number, ast.FormattedValue) or not isinstance(after, ast.Constant):
-                continue
-            found, named = COUNTED.match(str(after.value)), ast.unparse(number.value)
-            said = str(before.value) if isinstance(before, ast.Constant) else ""
-            rate = number.format_spec is not None and ast.unparse(number.format_spec).endswith("f'")
-            if (
-                found
-                and not rate
-                and not named.startswith("counted(")
-                and not named.isupper()
-                and not said.endswith(FORMS)
-            ):
-                yield node.lineno, f"{{{named}}}{found[0]}"
-
-
 def package(path: Path) -> str:
     parts = path.relative_to(SRC).parts
     return parts[0] if len(parts) > 1 else "top"
@@ -113,19 +65,6 @@ def test_pages_and_src_are_in_plain_english() -> None:
     now = counts()
     more = {name: (number, MOST.get(name, 0)) for name, number in now.items() if number > MOST.get(name, 0)}
     assert not more, f"phrases in src, now and allowed; lower tests/test_english.py when you remove some: {more}"
-
-
-def test_numbers_agree_with_what_they_count() -> None:
-    """ "1 ids", "1 rows are": some 120 errors and notes read so."""
-    assert list(uncounted("f\"{n} rows and {counted(n, 'id')}, {len(x):,} missing ids\"")) == [
-        *((1, "{n} rows"), (1, "{len(x)} missing ids"))
-    ]
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line} {words!r}: write counted(n, noun) of nearkin/_fields.py"
-        for path in sorted(SRC.rglob("*.py"))
-        for line, words in uncounted(path.read_text(encoding="utf-8"))
-    ]
-    assert not wrong, "\n".join(wrong)
 
 
 if __name__ == "__main__":

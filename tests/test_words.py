@@ -7,7 +7,7 @@ and guides. `docs/notes` is a log of older states.
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from inspect import isfunction
 from pathlib import Path
@@ -15,6 +15,7 @@ from types import ModuleType
 
 from nearkin.cli.app import PANELS, app
 from nearkin.cli.options import HELP
+from tests.test_architecture import FILES, nodes
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "nearkin"
@@ -74,16 +75,15 @@ def public() -> dict[str, object]:
 
 def strings(path: Path) -> Iterator[tuple[str, str]]:
     """Every text with a blank of a module, but for docstrings, with {} in place of values; nouns of `counted`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    apart = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         text = ""
         if isinstance(node, ast.JoinedStr):
             apart |= {id(part) for part in node.values}
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and id(node) not in apart:
             text = str(node.value)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "counted":
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "counted":
             text = ast.unparse(node.args[1]) + " "
         if " " in text and text != HELP:
             yield f"{path.relative_to(SRC)}:{getattr(node, 'lineno', 0)}", text
@@ -94,7 +94,7 @@ def texts() -> Iterator[tuple[str, str]]:
     yield "app.py", str(app.registered_callback and app.registered_callback.callback.__doc__)
     for command in (command for panel in PANELS.values() for command in panel):
         yield command.__name__, str(command.__doc__)
-    for path in sorted(SRC.rglob("*.py")):
+    for path in FILES:
         yield from strings(path)
     for path in sorted([*SRC.rglob("*.js"), *SRC.rglob("*.html"), *SRC.rglob("en.toml")]):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -125,6 +125,39 @@ def found() -> Iterator[str]:
 
 def test_users_read_the_fields_words() -> None:
     assert not list(found()), "\n".join(found())
+
+
+NOUNS = "cells|columns|comparisons|entries|ids|items|lines|objects|pairs|queries|questions|rows|values"
+COUNTED = re.compile(rf" (?:(?:different|judged|known|list|missing|negative|new|seen) )?(?:{NOUNS})\b")
+FORMS = "of ", "the ", "than ", "all ", "n_samples=", "Index("  # before a number of many, and forms that others fix
+
+
+def uncounted(tree: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Line and words of every "{n} rows" in an f-string: "1 rows" where n is 1. `counted(n, "row")` has both."""
+    for node in tree:
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for before, number, after in zip([None, *parts], parts, parts[1:], strict=False):
+            if not isinstance(number, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                continue
+            if not (found := COUNTED.match(str(after.value))):
+                continue
+            named = ast.unparse(number.value)
+            said = str(before.value) if isinstance(before, ast.Constant) else ""
+            rate = number.format_spec is not None and ast.unparse(number.format_spec).endswith("f'")
+            if not (rate or named.startswith("counted(") or named.isupper() or said.endswith(FORMS)):
+                yield node.lineno, f"{{{named}}}{found[0]}"
+
+
+def test_numbers_agree_with_what_they_count() -> None:
+    """ "1 ids", "1 rows are": some 120 errors and notes read so."""
+    example = ast.parse("f\"{n} rows and {counted(n, 'id')}, {len(x):,} missing ids\"")
+    assert list(uncounted(ast.walk(example))) == [(1, "{n} rows"), (1, "{len(x)} missing ids")]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} {words!r}: write counted(n, noun) of nearkin/_fields.py"
+        for path in FILES
+        for line, words in uncounted(nodes(path))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 if __name__ == "__main__":
