@@ -6,7 +6,7 @@ import pytest
 
 from nearkin import Index
 from nearkin.index import searching
-from nearkin.index.searching import Kept, SumTables
+from nearkin.index.searching import CodeTables, Kept
 from nearkin.index.sum_tables import table_sums
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
@@ -132,8 +132,8 @@ def test_one_who_changes_faiss_himself_gets_new_tables():
     index = Index.build(X[:500], MADE["flat"])
     kept, inner = Kept(), index.faiss_index
 
-    def tables() -> SumTables:
-        return kept.once("tables", inner, lambda: SumTables(inner))
+    def tables() -> CodeTables:
+        return kept.once("tables", inner, lambda: CodeTables(inner))
 
     first = tables()
     assert tables() is first

@@ -1,11 +1,12 @@
 """Candidates of byte codes by FAISS's fast scan of 4-bit codes, compared by their bytes.
 
 A row's coarse code has 16 centroids a place, which FAISS scans many times faster than bytes (Andre et al., VLDB 2015),
-and its `IndexRefine` compares the candidates by their bytes. Of a product code every byte is a place, whose 256
-centroids are merged to 16 by k-means. A sum of centroids has four places a byte, to which the principal axes of random
-sums are dealt, and whose 16 centroids are learned from these sums. So coarse codebooks follow from codebooks, and
-coarse codes from the bytes alone: the first search makes them, whatever was searched or changed before. They are not
-saved, and take half as much memory again as product codes, twice as much as sums.
+and the candidates are compared by their bytes: by `IndexRefine`, or by tables. Of a product code every byte is a place,
+whose 256 centroids are merged to 16 by k-means. A sum of centroids has four places a byte, to which the principal axes
+of random sums are dealt, and whose 16 centroids are learned from these sums. In inverted lists both are of the row's
+difference from its list's centre. So coarse codebooks follow from codebooks, and coarse codes from the bytes alone: the
+first search makes them, whatever was searched or changed before. They are not saved, and take half as much memory again
+as product codes, twice as much as sums; a row in a list 20 bytes more.
 """
 
 from collections.abc import Callable
@@ -24,22 +25,26 @@ _PLACES = 8  # of a row, at least: with fewer, coarse codes tell too little
 _MERGED, _ROUNDS = 16, 10  # centroids of a coarse codebook, and rounds of k-means
 _SUMS = 2_048  # random sums of centroids
 _AXES = 4  # of a place, at most
-_ROWS, _ROWS_OF_SUMS = 8, 40  # rows a candidate, at least; with fewer, comparing all bytes takes no longer
+_ROWS, _ROWS_BY_TABLES = 8, 40  # rows a candidate, at least, where FAISS compares candidates, and where tables do
 _TRIED_ROWS = 16_384  # the first rows, which are tried
 _STEP = 1 << 20  # numbers of decoded rows that are translated at a time
 _TRIED, _NEIGHBOURS = 128, 10  # rows searched, and neighbours of each
+_TRIED_LISTS = 64  # lists that these visit, at most
+_NUMBERS = 1 << 21  # numbers of queries' tables at a time
 # share of them that coarse codes must find: sums of sentences, .991, lose .006 of recall; of GIST, .9984, none
 _FOUND, _FOUND_OF_SUMS = 0.98, 0.996
 _EQUAL = 1e-5  # part by which equal scores may differ
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
-Compare = Callable[[np.ndarray, int, np.ndarray], Found]  # by whole codes: Q (q, d'), k, candidates (q, c)
-Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer
+# by whole codes: Q (q, d'), k, candidates (q, c), lists visited (q, p)
+Compare = Callable[[np.ndarray, int, np.ndarray, np.ndarray], Found]
+InLists: TypeAlias = faiss.IndexIVFPQ | faiss.IndexIVFAdditiveQuantizer
+Coded: TypeAlias = faiss.IndexPQ | faiss.IndexAdditiveQuantizer | InLists
 
 
 class _Made(NamedTuple):
     """Coarse codes, which threads share: nothing but `cut` changes them."""
 
-    scan: faiss.IndexPQFastScan
+    scan: faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan
     means: np.ndarray  # (M, 16, w), the coarse centroids
     numbers: np.ndarray | None  # (M, 256) of the coarse centroids of product codes
     axes: np.ndarray | None  # (d', M w) in front of the scan of sums
@@ -48,26 +53,36 @@ class _Made(NamedTuple):
 
 
 class CoarseScan:
-    """The coarse codes of the rows of one flat index of codes; threads may search at the same time."""
+    """The coarse codes of the rows of one index of codes; threads may search at the same time."""
 
     def __init__(self) -> None:
         self._made: _Made | None = None
 
     def search(
-        self, inner: Coded, Q: np.ndarray, k: int, wanted: int, compare: Compare | None = None
+        self,
+        inner: Coded,
+        Q: np.ndarray,
+        k: int,
+        wanted: int,
+        compare: Compare | None = None,
+        places: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores and positions (q, k) of the rows of `inner` for queries Q (q, d'), nearest first, of which the best
         `wanted` will be needed; and a mask (q,) of the queries that coarse codes cannot answer. FAISS compares the
-        candidates unless `compare` does."""
-        made = self._made = _following(self._made, inner)
-        if not made.good:
-            return np.empty((len(Q), k), np.float32), np.empty((len(Q), k), np.int64), np.ones(len(Q), bool)
-        compared = candidates(inner, k if made.numbers is None else wanted)  # those that norms will rank too
-        first, compared = _first(made), min(inner.ntotal, max(k, compared))
-        if compare is None:
-            scores, positions = _refined(first, inner, Q, k, compared)
-        else:
-            scores, positions = compare(Q, k, first.search(Q, compared)[1])
+        candidates unless `compare` does, which it must for inverted lists; `places` (n, 2): of rows in these."""
+        made = self._made = _following(self._made, inner, places)
+        scores, positions = np.empty((len(Q), k), np.float32), np.full((len(Q), k), -1, np.int64)
+        if made.good:
+            compared = candidates(inner, k if made.numbers is None else wanted)  # those that norms will rank too
+            compared = min(inner.ntotal, max(k, compared))
+            step = max(1, _NUMBERS // (256 * inner.code_size + _MERGED * len(made.means) * _probes(inner)))
+            for some in (slice(first, first + step) for first in range(0, len(Q), step)):
+                if compare is None:
+                    scores[some], positions[some] = _refined(_first(made), inner, Q[some], k, compared)
+                else:
+                    visited = _visited(inner, Q[some], _probes(inner))
+                    found = _scanned(made, Q[some], compared, visited)
+                    scores[some], positions[some] = compare(Q[some], k, found, visited[1])
         # FAISS's fast scan divides by the range of its table, and leaves out rows of the lowest inner product
         return scores, positions, np.logical_or((positions < 0).any(axis=1), ~np.isfinite(scores).all(axis=1))
 
@@ -80,9 +95,8 @@ class CoarseScan:
             self._made = self._made._replace(tried=0)
 
 
-def _following(made: _Made | None, inner: Coded) -> _Made:
+def _following(made: _Made | None, inner: Coded, places: np.ndarray | None) -> _Made:
     """The coarse codes of all rows, those that were made before included; of the first rows if they are not good."""
-    codes = byte_codes(inner)
     first = min(inner.ntotal, _TRIED_ROWS)
     if made is None or made.scan.ntotal > inner.ntotal:  # rows were taken out of FAISS's index itself
         made = _merged(inner)
@@ -90,27 +104,36 @@ def _following(made: _Made | None, inner: Coded) -> _Made:
         return made
     made = made._replace(scan=faiss.clone_index(made.scan))
     if made.tried != first:
-        _translate(made, inner, codes[:first])
-        made = made._replace(tried=first, good=_finds(_first(made), inner, codes[:first]))
+        _translate(made, inner, places, first)
+        made = made._replace(tried=first, good=_finds(made, inner, places, first))
     if made.good:
-        _translate(made, inner, codes)
+        _translate(made, inner, places, inner.ntotal)
     return made
 
 
 def _merged(inner: Coded) -> _Made:
     """Coarse codebooks, without rows."""
-    if isinstance(inner, faiss.IndexPQ):
-        axes = None
+    axes, numbers = None, None
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
         means, numbers = merged(faiss.vector_to_array(inner.pq.centroids).reshape(inner.pq.M, -1, inner.pq.dsub))
     else:
         codes = np.random.default_rng(0).integers(0, 256, (_SUMS, inner.code_size), np.uint8)
-        sums = inner.sa_decode(codes)
+        sums = inner.aq.decode(codes)
         with serial_products(sums.shape[0] * sums.shape[1] ** 2):
-            axes, numbers = _dealt(sums - sums.mean(axis=0), places(inner)), None
-        means = merged(_in_places(sums @ axes, places(inner)))[0]
-    scan = faiss.IndexPQFastScan(means.shape[0] * means.shape[2], len(means), 4, inner.metric_type)
+            axes = _dealt(sums - sums.mean(axis=0), coarse_places(inner))
+        means = merged(_in_places(sums @ axes, coarse_places(inner)))[0]
+    d, M, metric = means.shape[0] * means.shape[2], len(means), inner.metric_type
+    if isinstance(inner, faiss.IndexIVF):
+        centres, lists = inner.quantizer.reconstruct_n(0, inner.nlist), faiss.IndexFlat(d, metric)
+        lists.add(centres if axes is None else centres @ axes)
+        scan = faiss.IndexIVFPQFastScan(lists, d, inner.nlist, M, 4, metric)
+    else:
+        scan = faiss.IndexPQFastScan(d, M, 4, metric)
     faiss.copy_array_to_vector(means.ravel(), scan.pq.centroids)
     scan.is_trained = True
+    if isinstance(scan, faiss.IndexIVFPQFastScan):
+        scan.by_residual = True
+        scan.precompute_table()
     return _Made(scan, means, numbers, axes, 0, True)
 
 
@@ -137,18 +160,62 @@ def _first(made: _Made) -> faiss.Index:
     return faiss.IndexPreTransform(turn, made.scan)
 
 
-def _translate(made: _Made, inner: Coded, codes: np.ndarray) -> None:
-    """Add the coarse codes of those of all rows, by their codes (n, bytes), that lack them."""
+def _translate(made: _Made, inner: Coded, places: np.ndarray | None, last: int) -> None:
+    """Add the coarse codes of those of the rows up to `last` that lack them."""
     step = max(1, _STEP // inner.d)
-    for start in range(made.scan.ntotal, len(codes), step):
-        some = np.ascontiguousarray(codes[start : start + step])
+    for start in range(made.scan.ntotal, last, step):
+        some = slice(start, min(start + step, last))
+        codes = _codes(inner, places, some)
         if made.numbers is None:
-            by_place = _nearest(_in_places(inner.sa_decode(some) @ made.axes, len(made.means)), made.means)
+            by_place = _nearest(_in_places(_codec(inner).decode(codes) @ made.axes, len(made.means)), made.means)
         else:
-            by_place = np.stack([own.take(code) for own, code in zip(made.numbers, some.T, strict=True)])
+            by_place = np.stack([own.take(code) for own, code in zip(made.numbers, codes.T, strict=True)])
         pairs = by_place[::2].copy()
         pairs[: len(by_place) // 2] |= by_place[1::2] << 4
-        add_codes(made.scan, np.ascontiguousarray(pairs.T))
+        coarse = pairs.T
+        if isinstance(made.scan, faiss.IndexIVF) and places is not None:
+            numbers = places[some, :1].astype("<u4").view(np.uint8)[:, : made.scan.coarse_code_size()]
+            coarse = np.hstack([numbers, coarse])
+        add_codes(made.scan, np.ascontiguousarray(coarse))
+
+
+def _codes(inner: Coded, places: np.ndarray | None, some: slice) -> np.ndarray:
+    """Codes (n, bytes) of some rows, without the number of a list."""
+    if isinstance(inner, faiss.IndexIVF) and places is not None:
+        return faiss_index.codes_at(inner, places[some])
+    return np.ascontiguousarray(byte_codes(inner)[some])
+
+
+def _codec(inner: Coded) -> faiss.ProductQuantizer | faiss.AdditiveQuantizer:
+    """What decodes a row's code, in a list to the difference from its centre."""
+    return inner.pq if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else inner.aq
+
+
+def _probes(inner: faiss.Index) -> int:
+    """The lists that a search visits, 1 without lists."""
+    return min(inner.nprobe, inner.nlist) if isinstance(inner, faiss.IndexIVF) else 1
+
+
+def _visited(inner: Coded, Q: np.ndarray, count: int) -> Found:
+    """The distances and numbers (q, p) of at most `count` lists that queries (q, d') visit, in their order, -1 for
+    none; number 0 without lists."""
+    if not isinstance(inner, faiss.IndexIVF):
+        return np.zeros((len(Q), 1), np.float32), np.zeros((len(Q), 1), np.int64)
+    away, lists = inner.quantizer.search(Q, min(count, inner.nlist))
+    order, rows = np.argsort(lists, axis=1), np.arange(len(Q))[:, None]
+    return away[rows, order], lists[rows, order]
+
+
+def _scanned(made: _Made, Q: np.ndarray, compared: int, visited: Found) -> np.ndarray:
+    """Positions (q, compared) of the candidates for queries Q (q, d'), -1 for none."""
+    if not isinstance(made.scan, faiss.IndexIVF):
+        return _first(made).search(Q, compared)[1]
+    asked = np.ascontiguousarray(Q if made.axes is None else Q @ made.axes)
+    (away, lists), best = visited, faiss.ResultHeap(len(Q), compared)
+    given, near, numbers, scores, ids = map(faiss.swig_ptr, (asked, away, lists, best.D, best.I))
+    some = faiss.SearchParametersIVF(nprobe=lists.shape[1])
+    made.scan.search_preassigned_c(len(Q), given, compared, numbers, near, scores, ids, False, some)
+    return best.I
 
 
 def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, compared: int) -> Found:
@@ -157,26 +224,39 @@ def _refined(first: faiss.Index, whole: faiss.Index, Q: np.ndarray, k: int, comp
     return faiss.IndexRefine(first, whole).search(Q, k, params=some)
 
 
-def _finds(first: faiss.Index, inner: Coded, codes: np.ndarray) -> bool:
-    """Whether the scan of rows of these codes (n, bytes) finds the nearest of some of them. It does not if one centroid
-    lies far out: the fast scan rounds its tables to 8 bits."""
-    some, rows = faiss.IndexFlat(inner.d, inner.metric_type), inner.sa_decode(codes)
-    some.add(rows)
-    Q, k = rows[:: -(-len(rows) // _TRIED)], min(_NEIGHBOURS, len(rows))
-    true, found = some.search(Q, k)[0], _refined(first, some, Q, k, candidates(inner, k, len(rows)))[0]
+def _finds(made: _Made, inner: Coded, places: np.ndarray | None, n_rows: int) -> bool:
+    """Whether the scan of the first rows finds the nearest of some of them. It does not if one centroid lies far out:
+    the fast scan rounds its tables to 8 bits."""
+    rows = _codec(inner).decode(_codes(inner, places, slice(n_rows)))
+    lists = None if places is None else places[:n_rows, 0]
+    if isinstance(inner, faiss.IndexIVF) and lists is not None:
+        rows += inner.quantizer.reconstruct_n(0, inner.nlist)[lists]
+    Q = np.ascontiguousarray(rows[:: -(-len(rows) // _TRIED)])
+    visited, k = _visited(inner, Q, _TRIED_LISTS), min(_NEIGHBOURS, len(rows))
+    scores: np.ndarray = faiss.pairwise_distances(Q, rows, inner.metric_type)
     if inner.metric_type == faiss.METRIC_INNER_PRODUCT:
-        true, found = -true, -found
-    share = float((found <= true[:, -1:] + _EQUAL * np.abs(true[:, -1:])).mean())
-    return share >= (_FOUND if isinstance(inner, faiss.IndexPQ) else _FOUND_OF_SUMS)
+        scores = -scores
+    if lists is not None:
+        for own, numbers in zip(scores, visited[1], strict=True):
+            own[~np.isin(lists, numbers)] = np.inf
+    there = int(np.isfinite(scores).sum(axis=1).mean())
+    true = np.partition(scores, k - 1, axis=1)[:, k - 1 : k]
+    found = _scanned(made, Q, min(len(rows), candidates(inner, k, there)), visited)
+    own = np.where(found < 0, np.inf, np.take_along_axis(scores, np.maximum(found, 0), axis=1))
+    best = np.sort(own, axis=1)[:, :k]
+    share = float((best <= true + _EQUAL * np.abs(true)).mean())
+    return share >= (_FOUND if made.numbers is not None else _FOUND_OF_SUMS)
 
 
-def places(inner: faiss.Index) -> int:
+def coarse_places(inner: faiss.Index) -> int:
     """Coarse centroids of a row of this index; 0 for one without coarse codes."""
-    if isinstance(inner, faiss.IndexAdditiveQuantizer):
+    if isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
         if inner.metric_type != faiss.METRIC_L2:  # unit vectors of sentences lost .011 of ten neighbours
             return 0
         return int(faiss.vector_to_array(inner.aq.nbits).sum()) // 2
-    return inner.pq.M if isinstance(inner, faiss.IndexPQ) and inner.pq.nbits == _BITS else 0
+    if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ):
+        return inner.pq.M if inner.pq.nbits == _BITS else 0
+    return 0
 
 
 def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:
@@ -186,17 +266,23 @@ def candidates(inner: faiss.Index, k: int, n_rows: int | None = None) -> int:
     SIFT, 12,500 and 100,000 rows, 8 to 32 bytes; 30,000 sentences, axis codes of 50, 98, 194; 200,000 normal rows of
     variances 1/i, 16 and 32; MNIST, 16.
     """
-    k, n = max(k, _NEIGHBOURS), inner.ntotal if n_rows is None else n_rows
-    share = 50 if isinstance(inner, faiss.IndexPQ) else 100
-    return 6 * k + int(share * (k * n) ** 0.5 / places(inner) ** 1.5)
+    k, n = max(k, _NEIGHBOURS), _compared(inner) if n_rows is None else n_rows
+    share = 50 if isinstance(inner, faiss.IndexPQ | faiss.IndexIVFPQ) else 100
+    return 6 * k + int(share * (k * n) ** 0.5 / coarse_places(inner) ** 1.5)
+
+
+def _compared(inner: faiss.Index) -> int:
+    """Rows that FAISS compares with a query: all, or those of the lists visited."""
+    return inner.ntotal * _probes(inner) // inner.nlist if isinstance(inner, faiss.IndexIVF) else inner.ntotal
 
 
 def serves(inner: faiss.Index, k: int) -> TypeGuard[Coded]:
     """Whether coarse codes may serve a search for k rows of this index. Without AVX2 or a like set FAISS scans
     4-bit codes more slowly than bytes."""
-    if places(inner) < _PLACES or faiss.SIMDConfig.get_level_name() == "NONE":
+    if coarse_places(inner) < _PLACES or faiss.SIMDConfig.get_level_name() == "NONE":
         return False
-    return inner.ntotal >= (_ROWS if isinstance(inner, faiss.IndexPQ) else _ROWS_OF_SUMS) * candidates(inner, k)
+    rows = _ROWS if isinstance(inner, faiss.IndexPQ) else _ROWS_BY_TABLES
+    return _compared(inner) >= rows * candidates(inner, k)
 
 
 def merged(books: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 import faiss
 import numpy as np
 
-from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
+from nearkin._faiss import FaissIndex, clear_padding, innermost, list_codes, move_to_full_blocks
 from nearkin._fields import counted
 from nearkin._storage import open_file
 from nearkin.index.identifiers import RowIds
@@ -214,6 +214,37 @@ def flat_codes(index: FaissIndex) -> np.ndarray:
     """Codes (n, bytes) of an index of bits: FAISS's own memory, not a copy."""
     width = index.d // 8
     return faiss.rev_swig_ptr(cast(faiss.IndexBinaryFlat, index).xb.data(), index.ntotal * width).reshape(-1, width)
+
+
+def codes_of_list(
+    inner: faiss.IndexIVF, number: int, places: np.ndarray | slice = slice(None)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
+    if isinstance(inner, faiss.IndexIVFFastScan):
+        ids, codes = list_codes(inner, number, places)
+        return codes, ids
+    size = inner.invlists.list_size(number)
+    codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
+    return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
+
+
+def codes_at(inner: faiss.IndexIVF, places: np.ndarray) -> np.ndarray:
+    """Codes (m, bytes), without the list's number, of the rows at these lists and places in them (m, 2)."""
+    order, parts = np.argsort(places[:, 0], kind="stable"), list[np.ndarray]()
+    for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
+        parts.append(codes_of_list(inner, int(places[group[0], 0]), places[group, 1])[0])
+    codes = np.concatenate(parts) if parts else np.empty((0, inner.code_size), np.uint8)
+    return codes[np.argsort(order)]
+
+
+def places_in_lists(inner: faiss.IndexIVF) -> np.ndarray:
+    """List and place in the list (n, 2) int32 of every row."""
+    places = np.zeros((inner.ntotal, 2), np.int32)
+    for number in range(inner.nlist):
+        if size := inner.invlists.list_size(number):
+            ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+            places[ids, 0], places[ids, 1] = number, np.arange(size)
+    return places
 
 
 def cut(index: FaissIndex, n_rows: int) -> None:

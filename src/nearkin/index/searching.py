@@ -1,9 +1,9 @@
 """The nearest vectors by their codes, rescored after rescaling to their norm, or by exact vectors if the index keeps
 them.
 
-FAISS searches; of many vectors by candidates, `CoarseScan`. Where it would decode every vector for every query (sums of
-centroids without a norm, by "l2"), few queries are answered from tables, `SumTables`, and many by one decoding of the
-vectors.
+FAISS searches; of many vectors by candidates, `CoarseScan`, in inverted lists too. Where it would decode every vector
+for every query (sums of centroids without a norm, by "l2"), few queries are answered from tables, `CodeTables`, and
+many by one decoding of the vectors.
 
 Of a query q and a vector that is a list's centre c plus the sum r of its centroids, the squared distance is
 |q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; the term in
@@ -18,18 +18,21 @@ c + (1 + e)(y - c), with a further column of square r, the score follows from FA
 so that e, |y - c| and r, once known for a vector, replace decoding it: twelve bytes a vector that was ever a candidate.
 """
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
 import faiss
 import numpy as np
 
-from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost, list_codes
+from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._types import ArrayLike
 from nearkin.index.coarse_scan import CoarseScan, Coded, serves
+from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 
@@ -44,7 +47,7 @@ _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]  # numbers of queries, and positions of rows to compare them with
-SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
+TableIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer | faiss.IndexIVFPQ
 
 
 @dataclass(frozen=True)
@@ -94,36 +97,69 @@ class Scan:
         return self.codec is not None and not self.sums and not self.blocks
 
 
-class SumTables:
-    """Tables for the vectors of one index, cached between searches; rebuilt when vectors change. To save digits, the
-    first centroid is subtracted from its codebook, the centres' mean from centres and queries."""
+class CodeTables:
+    """Tables for the vectors of one index of codes, cached between searches; rebuilt when vectors change. To save
+    digits, the first centroid is subtracted from its codebook, and by distance the centres' mean from centres and
+    queries."""
 
-    def __init__(self, inner: SumIndex) -> None:
-        self._inner, self._bits = inner, int(faiss.vector_to_array(inner.aq.nbits)[0])
-        first = inner.aq.decode(np.zeros((1, inner.aq.code_size), np.uint8))
-        quantizer = faiss.downcast_AdditiveQuantizer(inner.aq)
-        parts = quantizer.nsplits if isinstance(quantizer, faiss.ProductAdditiveQuantizer) else 1
-        books = faiss.vector_to_array(inner.aq.codebooks).reshape(inner.aq.M, -1, inner.d // parts)
+    def __init__(self, inner: TableIndex, places: np.ndarray | None = None) -> None:
+        self._inner, self._lists = inner, inner if isinstance(inner, faiss.IndexIVF) else None
+        self._codec: Any = inner.pq if isinstance(inner, faiss.IndexIVFPQ) else inner.aq
+        self._by_distance, self._places = inner.metric_type == faiss.METRIC_L2, places
+        if isinstance(inner, faiss.IndexIVFPQ):
+            self._bits, parts, flat = inner.pq.nbits, inner.pq.M, inner.pq.centroids
+        else:
+            quantizer = faiss.downcast_AdditiveQuantizer(inner.aq)
+            parts = quantizer.nsplits if isinstance(quantizer, faiss.ProductAdditiveQuantizer) else 1
+            self._bits, flat = int(faiss.vector_to_array(inner.aq.nbits)[0]), inner.aq.codebooks
+        books = faiss.vector_to_array(flat).reshape(self._codec.M, -1, inner.d // parts)
         self._books = (books - books[:, :1]).reshape(parts, -1, inner.d // parts)
-        self._lists = lists = inner if isinstance(inner, faiss.IndexIVFAdditiveQuantizer) else None
-        centres = first if lists is None else lists.quantizer.reconstruct_n(0, lists.nlist) + first
-        self._first, self._middle = first, centres.mean(axis=0)
+        first = self._codec.decode(np.zeros((1, inner.code_size), np.uint8))
+        centres = first if self._lists is None else self._lists.quantizer.reconstruct_n(0, self._lists.nlist) + first
+        self._first, self._middle = first, centres.mean(axis=0) * self._by_distance
         self._centres = centres - self._middle
-        self._rest: dict[int, np.ndarray] = {}
+        sizes = [inner.ntotal]
+        if self._lists is not None:
+            sizes = [self._lists.invlists.list_size(number) for number in range(self._lists.nlist)]
+        self._begins = np.cumsum([0, *sizes])
+        self._rest, self._known = np.zeros(inner.ntotal, np.float32), np.zeros(len(sizes), bool)
 
-    def search(self, Q: np.ndarray, k: int, candidates: np.ndarray | None = None) -> Found:
+    def _of(self, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Queries (q, d) about the middle, and their tables (q, M, K)."""
+        asked = np.ascontiguousarray(Q - self._middle)
+        products = asked.reshape(len(Q), len(self._books), -1).transpose(1, 0, 2) @ self._books.transpose(0, 2, 1)
+        return asked, np.ascontiguousarray(products.transpose(1, 0, 2)).reshape(len(Q), self._codec.M, -1)
+
+    def compare(self, Q: np.ndarray, k: int, candidates: np.ndarray, visited: np.ndarray) -> Found:
+        """Scores and positions (q, k), best first, of candidates (q, c) in the lists (q, p) that queries Q (q, d)
+        visit, by their whole codes; -1 for none."""
+        from nearkin.index.sum_tables import candidate_sums  # numba: product codes without lists need none
+
+        asked, tables = self._of(Q)
+        away = compared(asked, self._centres, visited, self._by_distance)
+        if not self._by_distance:
+            tables, away = tables / 2, -away
+        if not self._known.all():
+            for number in np.unique(visited[visited >= 0]).tolist():
+                self._list(number)
+        codes, lists = self._memory
+        places = np.empty((0, 2), np.int32) if self._places is None else self._places
+
+        def sums(some: np.ndarray) -> np.ndarray:
+            own = tables[some], self._rest, visited[some], away[some], candidates[some]
+            return candidate_sums(codes, lists, self._inner.code_size, self._bits, places, *own)
+
+        scores = np.concatenate(_in_threads(sums, len(Q)))
+        if self._by_distance:
+            return best_of(np.maximum(scores, 0), candidates, k, True)
+        return best_of(-scores, candidates, k, False)
+
+    def search(self, Q: np.ndarray, k: int) -> Found:
         """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
-        none. Of an index without lists, `candidates` (q, c) are the positions to compare, -1 for none."""
-        from nearkin.index.sum_tables import candidate_sums, table_sums  # numba: only residual codes need it
+        none."""
+        from nearkin.index.sum_tables import table_sums
 
-        inner, asked = self._inner, Q - self._middle
-        width = self._books.shape[2]
-        products = [asked[:, part * width :][:, :width] @ books.T for part, books in enumerate(self._books)]
-        tables = np.stack(products, axis=1).reshape(len(Q), inner.aq.M, -1)
-        if candidates is not None:
-            (codes, _, rest), away = self._list(0), np.square(asked - self._centres).sum(axis=1)
-            scores = candidate_sums(codes, self._bits, tables, rest, away, candidates)
-            return best_of(scores, candidates, k, True)
+        asked, tables = self._of(Q)
         visited = np.zeros((len(Q), 1), np.int64)
         if self._lists is not None:
             visited = np.sort(_probed(self._lists, Q), axis=1)
@@ -141,28 +177,48 @@ class SumTables:
             best.finalize()
             return best
 
-        threads = min(len(Q), faiss.omp_get_max_threads())
-        if threads == 1:
-            found = [answer(np.arange(len(Q)))]
-        else:  # the compiled loop releases Python's lock
-            with ThreadPoolExecutor(threads) as pool:
-                found = list(pool.map(answer, np.array_split(np.arange(len(Q)), threads)))
+        found = _in_threads(answer, len(Q))
         return np.concatenate([best.D for best in found]), np.concatenate([best.I for best in found])
 
     def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and |r|^2 + 2 <c, r> (n,)."""
+        """FAISS's own memory of the codes (n, bytes) of a list, the rows' positions (n,), and by distance |r|^2 + 2 <c,
+        r> (n,)."""
         inner, centre = self._inner, self._centres[number]
         if self._lists is not None:
-            codes, ids = _list_codes(self._lists, number)
+            codes, ids = codes_of_list(self._lists, number)
         else:
             codes, ids = byte_codes(inner), np.arange(inner.ntotal)
-        if number not in self._rest:
-            rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // inner.d)
-            for first in range(0, len(codes), step):
-                decoded = inner.aq.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
+        rest = self._rest[self._begins[number] :][: len(codes)]
+        if not self._known[number]:
+            step = max(1, _DECODED // inner.d)
+            for first in range(0, len(codes) if self._by_distance else 0, step):
+                decoded = self._codec.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
                 rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
-            self._rest[number] = rest
-        return codes, ids, self._rest[number]
+            self._known[number] = True
+        return codes, ids, rest
+
+    @cached_property
+    def _memory(self) -> tuple[np.ndarray, np.ndarray]:
+        """FAISS's own memory of all codes (bytes,), with what lies between them; at which byte each list begins, and at
+        which of the numbers that `_list` keeps, (L, 2)."""
+        if self._lists is None:
+            return byte_codes(self._inner).ravel(), np.zeros((1, 2), np.int64)
+        filled = np.flatnonzero(np.diff(self._begins))
+        at = np.zeros(len(self._known), np.int64)
+        at[filled] = [codes_of_list(self._lists, number)[0].ctypes.data for number in filled.tolist()]
+        low, high = int(at[filled].min()), int((at + np.diff(self._begins) * self._inner.code_size).max())
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+        return memory, np.column_stack([at - low, self._begins[:-1]])
+
+
+def _in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
+    """What `work` makes of the numbers of the queries, shared among FAISS's threads; the compiled loops release
+    Python's lock."""
+    threads, queries = min(n_queries, faiss.omp_get_max_threads()), np.arange(n_queries)
+    if threads <= 1:
+        return [work(queries)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, np.array_split(queries, threads)))
 
 
 class Kept:
@@ -185,7 +241,7 @@ class Kept:
 
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
         """List and place in the list (n, 2) of every vector, made when they are first needed: 8 bytes a vector."""
-        return self.once("places", inner, lambda: _places(inner))
+        return self.once("places", inner, lambda: places_in_lists(inner))
 
     def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
         """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
@@ -194,9 +250,17 @@ class Kept:
         shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
         return (rows - shift) * used if shift.any() or not used.all() else rows
 
-    def tables(self, inner: SumIndex) -> SumTables:
-        """The tables of sums of centroids without a norm."""
-        return self.once("tables", inner, lambda: SumTables(inner))
+    def turned(self, index: faiss.Index, norms: Norms) -> Norms:
+        """These norms of vectors before the rotation, as of those behind it."""
+        if not isinstance(index, faiss.IndexPreTransform):
+            return norms
+        of, turned = self.once("turned", index, lambda: (norms, norms.turned(matrix(index))))
+        return turned if of is norms else norms.turned(matrix(index))
+
+    def tables(self, inner: TableIndex) -> CodeTables:
+        """The tables of codes in lists, and of sums of centroids without a norm."""
+        places = self.places(inner) if isinstance(inner, faiss.IndexIVF) else None
+        return self.once("tables", inner, lambda: CodeTables(inner, places))
 
     def coarse(self, inner: Coded) -> CoarseScan:
         """The scan for candidates among the rows of this index."""
@@ -212,15 +276,6 @@ class Kept:
             self._coarse[1].cut(first)
         else:
             self._coarse = None
-
-
-def _places(inner: faiss.IndexIVF) -> np.ndarray:
-    places = np.zeros((inner.ntotal, 2), np.int32)
-    for number in range(inner.nlist):
-        if size := inner.invlists.list_size(number):
-            ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
-            places[ids, 0], places[ids, 1] = number, np.arange(size)
-    return places
 
 
 def matrix(index: faiss.IndexPreTransform) -> np.ndarray:
@@ -265,8 +320,9 @@ def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         if not serves(inner, wanted):
             return _of_whole(scan, Q, k, kept, wanted)
-        tables = kept.tables(scan.inner).search if scan.without_norm else None
-        scores, positions, failed = kept.coarse(inner).search(inner, Q, k, wanted, tables)
+        compare = kept.tables(scan.inner).compare if scan.without_norm or scan.lists else None
+        places = kept.places(scan.inner) if scan.lists else None
+        scores, positions, failed = kept.coarse(inner).search(inner, Q, k, wanted, compare, places)
         if failed.any():
             scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, kept, wanted)
         return scores, positions
@@ -370,17 +426,7 @@ def _in_lists(inner: faiss.IndexIVF, visited: np.ndarray) -> Iterator[Part]:
     for group in np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1):
         number = int(visited.flat[group[0]])
         if number >= 0 and inner.invlists.list_size(number):
-            yield group // visited.shape[1], _list_codes(inner, number)[1]
-
-
-def _list_codes(inner: faiss.IndexIVF, number: int, places: np.ndarray | slice = slice(None)) -> Found:
-    """Codes (n, bytes) of the rows at some places of a list, and their positions (n,)."""
-    if isinstance(inner, faiss.IndexIVFFastScan):
-        ids, codes = list_codes(inner, number, places)
-        return codes, ids
-    size = inner.invlists.list_size(number)
-    codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, inner.code_size)
-    return codes[places], faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
+            yield group // visited.shape[1], codes_of_list(inner, number)[1]
 
 
 def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
@@ -392,9 +438,7 @@ def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, 
         own = byte_codes(inner)[positions]
         return inner.sa_decode(own), own
     places = kept.places(inner)[positions]
-    order, codes = np.argsort(places[:, 0], kind="stable"), np.empty((len(positions), scan.codec.code_size), np.uint8)
-    for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
-        codes[group] = _list_codes(inner, int(places[group[0], 0]), places[group, 1])[0]
+    codes = codes_at(inner, places)
     rows = scan.codec.decode(codes)
     if inner.by_residual:
         rows += inner.quantizer.reconstruct_batch(places[:, 0].astype(np.int64))
@@ -404,11 +448,15 @@ def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, 
 def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
     """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
 
-    Equal scores keep their order.
+    Equal scores keep their order, except about the k-th.
     """
     scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
-    order = np.argsort(scores if by_distance else -scores, axis=1, kind="stable")[:, :k]
-    rows = np.arange(len(scores))[:, None]
+    keys, rows = scores if by_distance else -scores, np.arange(len(scores))[:, None]
+    if 2 * k < scores.shape[1]:
+        few = np.sort(np.argpartition(keys, k - 1, axis=1)[:, :k], axis=1)
+        order = few[rows, np.argsort(keys[rows, few], axis=1, kind="stable")]
+    else:
+        order = np.argsort(keys, axis=1, kind="stable")[:, :k]
     return scores[rows, order], candidates[rows, order]
 
 
@@ -439,8 +487,7 @@ class Ranking:
     @classmethod
     def of(cls, scan: Scan, norms: Norms, kept: Kept) -> "Ranking":
         """The ranking by the norms of vectors before the rotation."""
-        index = scan.index
-        return cls(scan, norms.turned(matrix(index)) if isinstance(index, faiss.IndexPreTransform) else norms, kept)
+        return cls(scan, kept.turned(scan.index, norms), kept)
 
     def candidates(self, k: int) -> int:
         """How many vectors to find by their codes, of which the k best are wanted."""
