@@ -104,7 +104,7 @@ class CodeTables:
 
     def __init__(self, inner: TableIndex, places: np.ndarray | None = None) -> None:
         self._inner, self._lists = inner, inner if isinstance(inner, faiss.IndexIVF) else None
-        self._codec: Any = inner.pq if isinstance(inner, faiss.IndexIVFPQ) else inner.aq
+        self._codec = inner.pq if isinstance(inner, faiss.IndexIVFPQ) else inner.aq
         self._by_distance, self._places = inner.metric_type == faiss.METRIC_L2, places
         if isinstance(inner, faiss.IndexIVFPQ):
             self._bits, parts, flat = inner.pq.nbits, inner.pq.M, inner.pq.centroids
