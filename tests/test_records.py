@@ -20,6 +20,22 @@ def test_ids_of_any_type_are_kept_and_pairs_sorted() -> None:
     assert pairs.timestamps.tolist() == [8, 9, 7]
 
 
+@pytest.mark.parametrize(
+    "ids", [["ab", "a", "b", "abc", "ab", " a", "A"], ["ab", "é", "z", "日本", "ze"], ["ß"]], ids=str
+)
+def test_text_ids_are_sorted_as_python_sorts_them(ids: list[str]) -> None:
+    pairs = Interactions.from_pairs(ids, range(len(ids)))
+    assert pairs.left_ids.tolist() == sorted(set(ids))
+    assert pairs.left_ids[pairs.rows].tolist() == [ids[column] for column in pairs.indices]
+    assert pairs.left_ids.dtype == np.array(ids).dtype
+
+
+@pytest.mark.parametrize("odd", ["a\0", "\0", "a\0b"])
+def test_an_id_with_a_nul_character_is_refused(odd: str) -> None:
+    with pytest.raises(ValueError, match=r"the id .*\\x00.* holds a NUL character"):
+        Interactions.from_pairs(np.array(["a", odd], object), [0, 1])
+
+
 @pytest.mark.parametrize(("how", "weight"), [("sum", 9.0), ("last", 1.0), ("max", 5.0)])
 def test_duplicates_are_merged_as_asked(how: str, weight: float) -> None:
     pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)

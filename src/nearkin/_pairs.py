@@ -95,11 +95,9 @@ def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
         return numbers.reshape(-1).astype(np.int32), ids
     if isinstance(values, Coded) or values.dtype.kind in "OU":
         codes, names = values if isinstance(values, Coded) else coded(pa.array(values.astype(object), pa.string()))
-        order = compute.array_sort_indices(names).to_numpy()  # UTF-8 sorts as Python's text does
-        found = names.take(pa.array(order)).to_pylist()
-        if odd := next((name for name in found if "\0" in name), None):  # NumPy's strings lose these at their ends
-            raise ValueError(f"the id {odd!r} holds a NUL character; rename it")
-        ids = np.array(found, dtype=str)
+        text = _bytes(names)
+        order = np.argsort(text)  # UTF-8 sorts as Python's text does
+        ids = _text(text[order])
     else:
         found = pa.array(values).dictionary_encode()
         codes, names = found.indices.to_numpy(), found.dictionary.to_numpy()
@@ -108,6 +106,29 @@ def unique_ids(values: "np.ndarray | Coded") -> tuple[np.ndarray, np.ndarray]:
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     return place[codes], ids
+
+
+def _bytes(names: pa.StringArray) -> np.ndarray:
+    """The names (k,) in UTF-8 as NumPy's bytes of one width; ValueError for a NUL character, lost at their ends."""
+    if not len(names):
+        return np.empty(0, "S1")
+    ends = np.frombuffer(names.buffers()[1], np.int32)[names.offset :][: len(names) + 1]
+    letters = np.frombuffer(names.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
+    if not letters.all():
+        odd = names.filter(compute.match_substring(names, "\0"))[0].as_py()
+        raise ValueError(f"the id {odd!r} holds a NUL character; rename it")
+    lengths = np.diff(ends)
+    found = np.zeros((len(names), lengths.max(initial=1)), np.uint8)
+    found[np.arange(found.shape[1]) < lengths[:, None]] = letters
+    return found.view(f"S{found.shape[1]}").reshape(-1)
+
+
+def _text(ids: np.ndarray) -> np.ndarray:
+    """Bytes (k,) in UTF-8 as NumPy's text."""
+    letters = ids.view(np.uint8).reshape(len(ids), ids.itemsize)
+    if (letters < 128).all():
+        return letters.astype(np.uint32).view(f"U{ids.itemsize}").reshape(-1)
+    return np.char.decode(ids, "utf-8")
 
 
 def check_exact(values: np.ndarray, title: str) -> np.ndarray:
