@@ -9,7 +9,8 @@ from nearkin import ProductQuantizer
 from nearkin.contracts import VectorCodes
 from nearkin.linalg.norms import Norms
 from nearkin.quantization import best
-from nearkin.quantization.sized import ProductCode, fitted_code
+from nearkin.quantization.plain import PlainCode
+from nearkin.quantization.sized import fitted_code
 
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
 _SECONDS = 60.0  # of `nearkin compress`, beyond what its first code takes
@@ -25,7 +26,7 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
         found = best(X, n_bytes, **settings | options)  # pyright: ignore[reportArgumentType]
         return f"{name}: {found.trials[0]['candidate']}", found.quantizer, found.norms
 
-    fits: dict[str, Fit] = {
+    return {
         "ours, ProductQuantizer": lambda X: (
             "ours, ProductQuantizer",
             ProductQuantizer(n_bytes, random_state=0).fit(X),
@@ -33,11 +34,8 @@ def codecs(n_bytes: int, problem: Problem) -> dict[str, Fit]:
         ),
         "ours, Index.build": lambda X: (
             "ours, Index.build",
-            *fitted_code(ProductCode(n_bytes, random_state=0), X),
+            *fitted_code(PlainCode(n_bytes, metric=problem.metric, random_state=0), X),
         ),
         "ours, compress": lambda X: chosen("ours, compress", X, seconds=_SECONDS, n_encoded=len(problem.searched)),
         "ours, best": lambda X: chosen("ours, best", X),
     }
-    if problem.metric == "cosine":  # rows of one length need no byte for it: the same codes
-        del fits["ours, Index.build"]
-    return fits

@@ -31,7 +31,7 @@ from benchmarks.harness import cpu_seconds
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
 from nearkin._faiss import compared, innermost, nearest_rows
-from nearkin.linalg.norms import Norms
+from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
 
@@ -87,7 +87,7 @@ def judge_at_length(make: peers.Make, problem: Problem) -> Iterator[dict[str, An
         wide = np.pad(problem.searched, ((0, 0), (0, index.d - problem.d)))
         adding, _ = cpu_seconds(lambda index=index, wide=wide: index.add(wide))
         rows = norms.restored(index.reconstruct_n(0, len(wide))[:, : problem.d], problem.searched)
-        found = nearest_rows(rows, problem.queries, NEIGHBOURS)
+        found = nearest_rows(rows, widened(problem.queries, rows.shape[1]), NEIGHBOURS)
         yield {
             "codec": f"{name}, byte of length", "bytes": index.sa_code_size() + 1, "train_seconds": trained,
             "at_length": recall_k_at_k(found, problem.truth, NEIGHBOURS),

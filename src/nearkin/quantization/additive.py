@@ -44,7 +44,7 @@ class Defaults:
 
     beam: int = 2  # beam width of the start, of the rounds, and of a row's first encoding, which measures its error
     start_iterations: int = 10  # of the start's k-means
-    # k-means++ starts where it leaves less than this share of the error: with 200 clusters .57, and 8 bytes keep .345
+    # k-means++ starts where it leaves less than this share of the error: with 200 clusters .57, and 8 bytes keep .342
     clustered: float = 0.8  # instead of .324; with SIFT, GIST, MNIST, words and sentences 1.00 (2026-11-26)
     memory: float = 0.7  # weight of one round's sums in the next round
     share: float = 0.65  # share of |e|^2 added to distances; 1 is right on average, not for the nearest rows
