@@ -14,7 +14,7 @@ from torch import nn
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
 from nearkin.embedding.two_tower import choice, fitting
-from nearkin.embedding.two_tower.choice import _LossChoice, sweep
+from nearkin.embedding.two_tower.choice import _LossChoice, hold_out, sweep
 from nearkin.embedding.two_tower.objective import initial_tables
 
 K = 6
@@ -43,6 +43,30 @@ class Watched(NamedTuple):
     records: list[dict]
     choice: _LossChoice
     finalists: list[str]
+
+
+LEFTS, RIGHTS = (X.ravel() for X in np.indices((200, 10)))
+
+
+def test_the_latest_pairs_of_users_with_earlier_ones_are_held_out(rng: np.random.Generator) -> None:
+    times = np.where(LEFTS == 7, 2.0, rng.random(2000))  # user 7 comes last
+    train, held, _ = hold_out(nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times), 0.1, rng)
+    assert held.timestamps.min() > train.timestamps.max()
+    assert len(held) == 190
+    assert not np.isin(held.rows, 7).any()
+
+
+@pytest.mark.parametrize(
+    "times",
+    [None, np.zeros(2000), np.arange(2000) % 2, np.arange(2000)],
+    ids=["none", "one time", "half of the pairs at the last", "few users with earlier pairs"],
+)
+def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | None) -> None:
+    pairs = nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times)
+    held = hold_out(pairs, 0.1, np.random.default_rng(0)).valid
+    drawn = nk.data.split_random(pairs, valid=0.1, test=0, random_state=np.random.default_rng(0)).valid
+    np.testing.assert_array_equal(held.rows, drawn.rows)
+    np.testing.assert_array_equal(held.indices, drawn.indices)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._fields import counted
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
-from nearkin.data.interactions import split_random
+from nearkin.data.interactions import Parts, split_by_time, split_random
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import ALS
@@ -81,6 +81,22 @@ class ValidationRanking(NamedTuple):
     def metric(self, P: Tensor, Q: Tensor) -> float:
         """Their mean."""
         return float(self.values(P, Q).mean())
+
+
+def hold_out(pairs: Interactions, fraction: float, rng: np.random.Generator) -> Parts:
+    """That share of the pairs held out: the latest of users with earlier ones, if there are times and enough such
+    users, since it is the future that is ranked; else drawn at random.
+
+    Drawn logs, one cut in time, Recall@20 of the choice by the latest pairs and by random ones (26 November 2026): .086
+    and .081 where tastes stay, .063 and .055 where they turn.
+    """
+    if pairs.timestamps is not None and len(np.unique(pairs.timestamps)) > 1:
+        late = split_by_time(pairs, valid=fraction, test=0)
+        held = late.valid.select(np.diff(late.train.indptr)[late.valid.rows] > 0)
+        enough = np.count_nonzero(np.diff(held.indptr)) >= DEFAULTS.fewest_lefts
+        if enough and len(late.valid) <= 2 * fraction * len(pairs):
+            return Parts(late.train, held, late.test)
+    return split_random(pairs, valid=fraction, test=0, random_state=rng)
 
 
 def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -166,12 +182,12 @@ def choose_loss(
 ) -> list[Record]:
     """Choose the loss of `loss="auto"` for these pairs; returns a record of each short fit, the chosen one with `why`.
 
-    `fraction` of the pairs is held out if there is no `validation`. With too few held-out pairs it is all pairs,
-    without a short fit.
+    `fraction` of the pairs is held out (`hold_out`) if there is no `validation`. With too few held-out pairs it is
+    all pairs, without a short fit.
     """
     train, held = interactions, validation
     if held is None:
-        parts = split_random(interactions, valid=fraction, test=0, random_state=rng)
+        parts = hold_out(interactions, fraction, rng)
         train, held = parts.train, parts.valid
     lefts = judging_lefts(held, 4000, rng)  # are ranked, at most
     if len(lefts) < DEFAULTS.fewest_lefts:

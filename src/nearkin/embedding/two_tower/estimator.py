@@ -75,7 +75,8 @@ class TwoTower(BaseEstimator):
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
         `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion; or
         `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id of `right_ids_[i]`
-    validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation
+    validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation: with timestamps
+        the latest pairs of users that have earlier ones, if they are 100 users; else drawn at random
     random_state : seed
 
     Attributes

@@ -19,7 +19,6 @@ from nearkin._fields import StrPath
 from nearkin._pairs import Features
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, IndexMaker, JointIndex, PhasedIndex, TrainableIndex
-from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.choice import DEFAULTS as OF_CHOICES
 from nearkin.embedding.two_tower.choice import (
@@ -28,6 +27,7 @@ from nearkin.embedding.two_tower.choice import (
     all_pairs_alone,
     choose_loss,
     choose_regularization,
+    hold_out,
     loss_of,
     sweep,
     validation_ranking,
@@ -340,7 +340,7 @@ def fit_towers(
     if validation is not None:
         ranking = validation_ranking(validation, interactions, rng)
     elif settings.regularization == "auto" or not solver.tables_only:
-        parts = split_random(interactions, valid=settings.validation_fraction, test=0, random_state=rng)
+        parts = hold_out(interactions, settings.validation_fraction, rng)
         ranking = validation_ranking(parts.valid, parts.train, rng)
         pairs = interactions if ranking is None else parts.train
     objective = settings.loss.objective(pairs)
