@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin import Index
+from nearkin import Index, ProductQuantizer
 from nearkin.index import searching
 from nearkin.index.searching import CodeTables, Kept
 from nearkin.index.sum_tables import table_sums
@@ -49,6 +49,14 @@ def test_rows_are_decoded_once_for_all_queries(monkeypatch):
     index = Index.build(X, MADE["lists"], n_probe=7)
     monkeypatch.setattr(faiss.IndexIVFResidualQuantizer, "search", None)
     assert index.search(X[:60], 3)[1].shape == (60, 3)
+
+
+def test_queries_of_a_fast_scan_at_a_time_change_no_result(monkeypatch):
+    index = Index.build(X, ProductQuantizer(4, 16, n_lists=7, max_iter=1, random_state=0), n_probe=3)
+    expected = index.search(X[:80], 5)
+    monkeypatch.setattr(searching, "_LISTS_TABLES", 1)
+    for one, other in zip(index.search(X[:80], 5), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_list_that_few_queries_visit_leaves_places_empty():

@@ -40,6 +40,7 @@ _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _TABLE, _DECODING = 16, 128  # cost of one table entry, and of one decoded number, in multiplications
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allowed rows of lists once
+_LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
 _QUERIES = 256  # queries rescored at a time
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
@@ -337,9 +338,12 @@ def _of_whole(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Fou
         return _decoding(scan, Q, k, kept, _visited(scan, Q))
     if scan.without_norm:
         return kept.tables(inner).search(Q, k)
-    scores, positions = inner.search(Q, k)
     if not scan.blocks:
-        return scores, positions
+        return inner.search(Q, k)
+    # FAISS has a table for each list that a query visits: many megabytes would be new memory in every call
+    step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
+    found = [inner.search(Q[first : first + step], k) for first in range(0, len(Q), step)]
+    scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
     if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
     failed = _failed(scan, Q, scores, positions)
