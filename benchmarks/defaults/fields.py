@@ -42,7 +42,6 @@ PROBLEMS_OF = {
     "embedding.two_tower.gradient.inner_steps": features("L-BFGS"),
     "embedding.two_tower.joint": pairs("joint index"),
     "embedding.two_tower.objective": pairs("all pairs"),
-    "hashing.scq": ("OgE with labels, network features", "OgE with labels, GIST"),
     "index.index": IN_LISTS,
     "index.searching": BY_PRODUCT,
     "metrics.trial.queries": (
@@ -76,7 +75,6 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "quantization.additive.column": (0.0, 0.5),
     "quantization.training.beyond": (0.0, 6.0),
     "quantization.training.space_share": (0.0, 1.0),
-    "hashing.scq.multiples": ((1.0,), (0.5, 1.0, 2.0, 4.0)),
     "embedding.two_tower.choice.temperatures": ((0.37, 0.21, 0.12), (0.37, 0.28, 0.21, 0.16, 0.12, 0.09, 0.07)),
     "embedding.two_tower.choice.strengths": ((0.25,), (0.5, 0.125)),
 }

@@ -14,12 +14,11 @@ import numpy as np
 import nearkin as nk
 from benchmarks.data import NEIGHBOURS, load, other_queries
 from benchmarks.engines.run import searched
-from benchmarks.hashing.problems import network_features
 from benchmarks.ordinal.problems import synthetic
 from benchmarks.ordinal.questions import truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
-from nearkin.metrics import hamming_histograms, ranking_metrics, recall_k_at_k, triplet_error
+from nearkin.metrics import ranking_metrics, recall_k_at_k, triplet_error
 from nearkin.quantization import (
     IndexingLayer,
     ResidualQuantizer,
@@ -28,7 +27,6 @@ from nearkin.quantization import (
 )
 from nearkin.quantization.sized import fitted_code
 
-CACHE = Path(__file__).parents[1] / ".cache"
 _LEARNED, _SEARCHED = 8_192, 10_000
 _LEFTS, _RIGHTS = 3_000, 4_000  # of Gowalla: the first people of 29,858, the most visited places of 40,981
 
@@ -106,21 +104,6 @@ def turned(name: str, data: Path, seed: int) -> float:
     rotation.fit(problem.learned, queries=other_queries(name, data))
     found, _ = searched("FAISS binary", rotation.transform(problem.searched), rotation.transform(problem.queries), data)
     return 100 * recall_k_at_k(found, problem.truth, NEIGHBOURS)
-
-
-def labelled(name: str, data: Path, seed: int) -> float:
-    """Mean average precision of labels, OgE of 32 bits with labels given."""
-    if name == "network":
-        features = network_features(data, CACHE)
-        parts = features.base, features.base_labels, features.queries, features.query_labels
-        base, labels, queries, asked = (part[:6_000] for part in parts)
-    else:
-        with np.load(data / "cifar10_gist512.npz") as z:
-            X, y, tested = z["X"].astype(np.float32), z["y"], z["test"].astype(bool)
-        base, labels, queries, asked = X[~tested][:6_000], y[~tested][:6_000], X[tested][:1_000], y[tested][:1_000]
-    hasher = nk.OgE(n_bits=32, random_state=seed).fit(base, labels)
-    histograms = hamming_histograms(hasher.encode(queries), hasher.encode(base), asked, labels)
-    return 100 * float(histograms.average_precision().mean())
 
 
 @cache
@@ -223,8 +206,6 @@ PROBLEMS = {
     "best, GIST, 8 bytes": Problem(_RECALL, partial(codes, "gist", partial(chosen, 8)), 1),
     "signs, sentences": Problem(_RECALL, partial(turned, "sentences"), 1),
     "signs, SIFT": Problem(_RECALL, partial(turned, "sift")),
-    "OgE with labels, network features": Problem("mAP of labels", partial(labelled, "network")),
-    "OgE with labels, GIST": Problem("mAP of labels", partial(labelled, "gist")),
     "by inner product, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, metric="ip"),
     "by inner product, sentences, 24 bytes": _codes("sentences", nk.ProductQuantizer, 24, metric="ip"),
     "in lists, SIFT, 8 bytes": _codes("sift", nk.ProductQuantizer, 8, n_lists=64),

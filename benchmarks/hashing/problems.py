@@ -1,4 +1,5 @@
-"""Two kinds of vectors for the hashing benchmark: raw pixels, and features of a network that never saw the classes.
+"""Vectors for the hashing benchmark: raw pixels, features of a network that never saw the classes, and, for fits with
+labels alone, GIST descriptors of CIFAR-10 and scikit-learn's digits.
 
 The network is trained here, on the digits 0 to 4 of MNIST's training half. Codes of its features are trained and judged
 on the digits 5 to 9 alone, so no label of the evaluation has leaked into the features.
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.datasets import load_digits
 from torch import nn
 
 SEEN = 5  # digits below this train the network
@@ -30,6 +32,22 @@ def raw_pixels(data: Path) -> Features:
     with np.load(data / "mnist.npz") as mnist:
         base, queries = mnist["X_train"].astype(np.float32), mnist["X_test"].astype(np.float32)
         return Features("raw", base, mnist["y_train"], queries, mnist["y_test"])
+
+
+def gist(data: Path) -> Features:
+    """512 GIST descriptors of images: 15,000 or so of the training part and about 1,000 of the test part."""
+    with np.load(data / "cifar10_gist512.npz") as z:
+        X, y, asked = z["X"].astype(np.float32), z["y"], z["test"].astype(bool)
+    return Features("gist", X[~asked], y[~asked], X[asked], y[asked])
+
+
+def digits(data: Path) -> Features:
+    """scikit-learn's images of 8 x 8 pixels: 1,297 and 500 queries."""
+    del data
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = X[order].astype(np.float32), y[order]
+    return Features("digits", X[500:], y[500:], X[:500], y[:500])
 
 
 def network_features(data: Path, cache: Path) -> Features:

@@ -1,7 +1,5 @@
 """One contract for every hasher."""
 
-from dataclasses import replace
-
 import faiss
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
-from nearkin.hashing import load, scq, unpack_signs
+from nearkin.hashing import load, unpack_signs
 
 FAMILY = {  # name -> maker; every hasher of the library stands here
     "ITQ": nk.ITQ,
@@ -42,9 +40,7 @@ def fitted(digits):
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILY if "-" not in name])  # one of each class
-def test_scikit_learn_rules(name, monkeypatch):
-    """With labels, whose scales are tried in short fits."""
-    monkeypatch.setattr(scq, "DEFAULTS", replace(scq.DEFAULTS, multiples=(0.5, 1.0), rounds=1, max_iter=2))
+def test_scikit_learn_rules(name):
     few = {"max_iter": 3} if "max_iter" in FAMILY[name]().get_params() else {}
     check_estimator(FAMILY[name](2, **few), on_skip=None)
     with pytest.raises(NotFittedError):

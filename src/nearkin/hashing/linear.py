@@ -8,6 +8,7 @@ from typing import Self
 import faiss
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.linalg import orth
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_codes, check_integer, check_vectors, validate_vectors
@@ -55,7 +56,7 @@ class AbstractLinearHasher(AbstractHasher):
         check_is_fitted(self)
         X = validate_vectors(self, X)
         spectrum = principal_axes(lambda: row_blocks(X))
-        inside = np.linalg.qr(self.projection_.astype(np.float64))[0].T @ spectrum.axes
+        inside = orth(self.projection_.astype(np.float64)).T @ spectrum.axes
         return float(((inside**2) @ spectrum.variances).sum() / spectrum.variances[: self.n_bits].sum())
 
     def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
@@ -91,8 +92,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Train on X (n, d), n > n_bits; `callback(step, record)` runs after each iteration. Labels `y` (n,) choose
-        the scale of OnE and OgE, unless it is given; others ignore them.
+        """Train on X (n, d), n > n_bits; `callback(step, record)` runs after each iteration.
+
+        With labels `y` of the vectors, classes (n,) or several a vector, the columns of OnE and OgE are a regression
+        on codes of the classes; other hashers ignore labels, and so do several processes.
 
         Among several processes X is this one's part of the vectors, and all end with the same columns. Raises
         ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
@@ -130,13 +133,14 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
-    def _scale(self, rows: CentredRows, y: object) -> float:
-        """The factor on the data; `y` are labels or None."""
+    def _scale(self, rows: CentredRows) -> float:
+        """The factor on the data."""
         return scale_of("eq25", rows.spectrum.variances, self.n_bits)
 
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
+        del y
         spectrum = rows.spectrum
-        self.scale_: float = self._scale(rows, y)
+        self.scale_: float = self._scale(rows)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, history = self._columns(rows, shared_generator(self.random_state), callback)
         return self._keep(spectrum.mean.astype(dtype), (spectrum.axes @ V).astype(dtype), self.scale_, history)

@@ -1,40 +1,24 @@
-"""SCQ's two encoders: OnE, with orthonormal columns, and OgE, with orthogonal ones.
+"""SCQ's two encoders: OnE, with orthonormal columns, and OgE, with orthogonal ones; with labels both are a regression.
 
-The scale decides what the codes are good for. A larger one flattens the spectrum, which on features of a network brings
-vectors of one class together at the price of neighbours. Neighbours cannot choose it for labels, so labels do."""
+The scale decides what the codes keep. A larger one flattens the spectrum, which on features of a network brings vectors
+of one class together at the price of neighbours. Where classes are known, codes of the classes replace that."""
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
-from sklearn.base import clone
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
-from nearkin._check import check_choice, check_labels, draw_seed
-from nearkin._types import Record, Seed
+from nearkin._check import check_choice, check_labels
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing import columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.spectrum import principal_axes, scale_of
-from nearkin.metrics.hamming import hamming_histograms
-from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
-from nearkin.metrics.trial import Trial
-from nearkin.statistics import shared_generator
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Choice of the scale by labels. Mean average precision of labels, 32 bits, eq. 25's scale and the chosen one:
-    features of a network .686 and .784, MNIST .397 and .397, GIST of CIFAR-10 .177 and .177, three seeds (2026-11)."""
-
-    multiples: tuple[float, ...] = (0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0)  # of eq. 25's scale
-    rounds: int = 2  # each with other queries, rows and starts
-    share: float = 0.2  # of fewer rows that are held out
-    rows: int = 6_000  # learned from and searched, at most
-    n_components: int = 128  # principal components, or n_bits if that is more
-    max_iter: int = 30
-
-
-DEFAULTS = Defaults()
+from nearkin.hashing.spectrum import scale_of
+from nearkin.linalg.signs import row_blocks
+from nearkin.statistics import RowMean, shared_generator
 
 
 class AbstractEncoder(AbstractSpectralHasher):
@@ -52,39 +36,24 @@ class AbstractEncoder(AbstractSpectralHasher):
     def _step(self, c: np.ndarray) -> columns.AbstractColumnStep:
         """The step of the columns for scaled data whose principal coordinates have variances c (m,)."""
 
-    def _scale(self, rows: columns.CentredRows, y: object) -> float:
-        self.trials_: list[Record] = []  # of the scales that labels compared
-        rule = "eq25" if self.scale == "auto" else self.scale
-        plain = scale_of(rule, rows.spectrum.variances, self.n_bits)
-        if self.scale != "auto" or y is None or self.get_params().get("ridge") is not None:
-            return plain
-        if rows.group.size > 1:  # several processes would have to fit each trial together
-            return plain
-        (Z,) = rows.blocks()
-        return self._scale_by_labels(Z, check_labels(y, "y", len(Z)), plain)  # pyright: ignore[reportArgumentType]
+    def _scale(self, rows: columns.CentredRows) -> float:
+        return scale_of(self.scale, rows.spectrum.variances, self.n_bits)
 
-    def _scale_by_labels(self, Z: np.ndarray, labels: np.ndarray, plain: float) -> float:
-        """The multiple of eq. 25's scale `plain` by which held-out rows of Z (n, m) find rows of their label first, in
-        mean average precision; of those that none leads by a standard error, the nearest to `plain`."""
-        generator = shared_generator(self.random_state)
-        Z = np.ascontiguousarray(Z[:, : max(DEFAULTS.n_components, self.n_bits)])
-        count = min(OF_TRIALS.queries, int(len(Z) * DEFAULTS.share))
-        found: dict[float, list[np.ndarray]] = {multiple: [] for multiple in DEFAULTS.multiples}
-        for _ in range(DEFAULTS.rounds):
-            drawn = generator.permutation(len(Z))[: count + DEFAULTS.rows]
-            asked, base = drawn[:count], drawn[count:]
-            if count < 2 or principal_axes(lambda base=base: [Z[base]], self.n_bits).rank < self.n_bits:
-                return plain
-            settings = {"max_iter": DEFAULTS.max_iter, "n_components": None, "random_state": draw_seed(generator)}
-            for multiple, values in found.items():
-                short = clone(self).set_params(scale=multiple * plain, **settings).fit(Z[base])
-                codes = short.encode(Z[asked]), short.encode(Z[base])
-                values.append(hamming_histograms(*codes, labels[asked], labels[base]).average_precision())
-        trial = Trial[float]()
-        for multiple, values in found.items():  # the farther from the paper's, the more it has to show
-            trial.add(multiple, np.concatenate(values), abs(np.log(multiple)))
-        self.trials_ = trial.table()
-        return trial.winner() * plain
+    def _learn(self, rows: columns.CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
+        """Regress on codes of the classes if labels tell vectors apart, else train without labels."""
+        if y is None or rows.group.size > 1:  # several processes number labels apart
+            return super()._learn(rows, dtype, callback)
+        (Z,) = rows.blocks()
+        marks = _marks(check_labels(y, "y", len(Z)))  # pyright: ignore[reportArgumentType]
+        if not marks.shape[1]:
+            return super()._learn(rows, dtype, callback)
+        c, generator = rows.spectrum.variances, shared_generator(self.random_state)
+        to_classes, whitened = class_regression(Z, marks, c)
+        codes = np.where(whitened.T @ generator.standard_normal((len(c), self.n_bits)) >= 0, 1.0, -1.0)
+        projection = rows.spectrum.axes @ (to_classes @ codes)
+        self._keep(rows.spectrum.mean.astype(dtype), projection.astype(dtype), 1.0, np.zeros(0))
+        self.intercept_ = (marks.mean(axis=0) @ codes).astype(dtype)
+        return self
 
     def _columns(
         self, rows: columns.CentredRows, generator: np.random.Generator, callback: Callback | None
@@ -101,6 +70,38 @@ class AbstractEncoder(AbstractSpectralHasher):
         )
 
 
+def class_regression(Z: np.ndarray, marks: sp.csr_array, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ridge regression of the `marks` (n, k) of rows' classes on centred rows Z (n, m) of variances c (m,).
+
+    Returns the coefficients (m, k) and the classes' means, whitened with the ridge. The covariance is diagonal, so
+    generalized cross-validation (Golub et al. 1979) compares all ridges without a pass over the rows.
+    """
+    moment = RowMean(Z.shape[1], marks.shape[1])
+    for start, rows in zip(range(0, len(Z), columns.BLOCK), row_blocks(Z, columns.BLOCK), strict=True):
+        moment.update((marks[start : start + len(rows)].T @ rows).T, len(rows))
+    W, share = moment.finalize(), marks.mean(axis=0)
+    squares, variance = (W**2).sum(axis=1), float((share * (1 - share)).sum())
+
+    def score(ridge: float) -> float:
+        error = variance - float((squares * (c + 2 * ridge) / (c + ridge) ** 2).sum())
+        return error / (1 - (1 + float((c / (c + ridge)).sum())) / len(Z)) ** 2
+
+    ridge = min(np.logspace(-6, 1, 29) * c.mean(), key=score)
+    return W / (c + ridge)[:, None], W / share / np.sqrt(c + ridge)[:, None]
+
+
+def _marks(labels: np.ndarray) -> sp.csr_array:
+    """Which classes each row has, (n, k) of 0 and 1, from classes (n,) or rows of several (n, c): without the classes
+    that all rows have, or none."""
+    if labels.ndim == 1:
+        classes, labels = np.unique(labels, return_inverse=True)
+        marks = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), (len(labels), len(classes)))
+    else:
+        marks = sp.csr_array(labels, dtype=np.float64)
+    counts = marks.sum(axis=0)
+    return marks[:, (counts > 0) & (counts < len(labels))]
+
+
 @dataclass(eq=False, repr=False)
 class OnE(AbstractEncoder):
     """Orthonormal Encoder: min |B - s X V|^2 / n over signs B and V^T V = I, d x L (SCQ, eq. 1 and 17).
@@ -110,9 +111,7 @@ class OnE(AbstractEncoder):
     Parameters
     ----------
     n_bits : code length L.
-    scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number. "auto" is
-        chosen by labels if `fit(X, y)` has them, 0.5 to 8 times the paper's, and is the paper's otherwise, also if
-        several processes fit. y is classes (n,), or rows of 0 and 1 (n, c): vectors that share a label are alike.
+    scale : the factor s, "eq25" as in the paper, "top-eigenvalue" as in the authors' demo, or a number.
     solver : "columns" is the paper's, one column at a time, each the global optimum given those before it. "stiefel" is
         our own, all columns at once by majorise-minimise.
     n_inner : steps of "stiefel" per update of the codes.
@@ -124,7 +123,6 @@ class OnE(AbstractEncoder):
     Attributes
     ----------
     mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
-    trials_: list, one record a scale that labels compared.
 
     Raises
     ------
@@ -137,7 +135,7 @@ class OnE(AbstractEncoder):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 32))
-    >>> nk.OnE(16, max_iter=5, random_state=0).fit(X).encode(X).shape  # fit(X, y) chooses the scale by labels
+    >>> nk.OnE(16, max_iter=5, random_state=0).fit(X).encode(X).shape
     (200, 2)
     """
 
@@ -176,7 +174,6 @@ class OgE(AbstractEncoder):
     Attributes
     ----------
     mean_, projection_, scale_, intercept_, history_: as in `ITQ`.
-    trials_: list, one record a scale that labels compared.
 
     Raises
     ------
