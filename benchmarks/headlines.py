@@ -78,7 +78,7 @@ def _bits(results: Results) -> Iterator[list[str]]:
     ours, plain, peer, usual = (shown(name) for name in ("OgE, with labels", "OgE", "ITQ", "FAISS ITQ"))
     if ours and plain and peer and usual:
         yield [
-            "digits of classes not trained on, 32 bits: mAP in % (standard deviation over splits)",
+            "features of digits that the network never saw, 32 bits: mAP in % (deviation over seeds)",
             f"**{ours}** with labels, {plain} without",
             f"ITQ, ours: {peer}",
             f"FAISS ITQ: {usual}",

@@ -45,13 +45,15 @@ class AbstractEncoder(AbstractSpectralHasher):
             return super()._learn(rows, dtype, callback)
         (Z,) = rows.blocks()
         marks = _marks(check_labels(y, "y", len(Z)))  # pyright: ignore[reportArgumentType]
-        if not marks.shape[1]:
+        if not marks.nnz:
             return super()._learn(rows, dtype, callback)
         c, generator = rows.spectrum.variances, shared_generator(self.random_state)
-        to_classes, whitened = class_regression(Z, marks, c)
+        to_classes, whitened, error = class_regression(Z, marks, c)
+        if callback is not None:
+            callback(1, {"objective": error, "total": 1})
         codes = np.where(whitened.T @ generator.standard_normal((len(c), self.n_bits)) >= 0, 1.0, -1.0)
         projection = rows.spectrum.axes @ (to_classes @ codes)
-        self._keep(rows.spectrum.mean.astype(dtype), projection.astype(dtype), 1.0, np.zeros(0))
+        self._keep(rows.spectrum.mean.astype(dtype), projection.astype(dtype), 1.0, np.array([error]))
         self.intercept_ = (marks.mean(axis=0) @ codes).astype(dtype)
         return self
 
@@ -70,16 +72,18 @@ class AbstractEncoder(AbstractSpectralHasher):
         )
 
 
-def class_regression(Z: np.ndarray, marks: sp.csr_array, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def class_regression(Z: np.ndarray, marks: sp.csr_array, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Ridge regression of the `marks` (n, k) of rows' classes on centred rows Z (n, m) of variances c (m,).
 
-    Returns the coefficients (m, k) and the classes' means, whitened with the ridge. The covariance is diagonal, so
-    generalized cross-validation (Golub et al. 1979) compares all ridges without a pass over the rows.
+    Returns the coefficients (m, k), the classes' means, whitened with the ridge, and the error by generalized
+    cross-validation (Golub et al. 1979). The covariance is diagonal, so all ridges are compared without a pass over the
+    rows.
     """
-    moment = RowMean(Z.shape[1], marks.shape[1])
+    share: np.ndarray = marks.mean(axis=0)
+    moment = RowMean(Z.shape[1], len(share))
     for start, rows in zip(range(0, len(Z), columns.BLOCK), row_blocks(Z, columns.BLOCK), strict=True):
         moment.update((marks[start : start + len(rows)].T @ rows).T, len(rows))
-    W, share = moment.finalize(), marks.mean(axis=0)
+    W = moment.finalize()
     squares, variance = (W**2).sum(axis=1), float((share * (1 - share)).sum())
 
     def score(ridge: float) -> float:
@@ -87,7 +91,7 @@ def class_regression(Z: np.ndarray, marks: sp.csr_array, c: np.ndarray) -> tuple
         return error / (1 - (1 + float((c / (c + ridge)).sum())) / len(Z)) ** 2
 
     ridge = min(np.logspace(-6, 1, 29) * c.mean(), key=score)
-    return W / (c + ridge)[:, None], W / share / np.sqrt(c + ridge)[:, None]
+    return W / (c + ridge)[:, None], W / share / np.sqrt(c + ridge)[:, None], score(ridge)
 
 
 def _marks(labels: np.ndarray) -> sp.csr_array:
