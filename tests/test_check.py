@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 
@@ -14,6 +13,8 @@ from nearkin._check import (
     numpy_generator,
     torch_generator,
 )
+
+pl = pytest.importorskip("polars", reason="needs polars")
 
 
 def test_numbers():

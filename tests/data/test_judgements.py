@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.metrics.retrieval import graded_values
 from tests.covering import covering
+
+pl = pytest.importorskip("polars", reason="needs polars")
 
 PAIRS = [(1, 10), (1, 20), (2, 10), (13, 7)]
 GRADES = [1, 0, 2, -1]

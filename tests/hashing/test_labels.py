@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.hashing.scq import class_regression
 from nearkin.metrics import hamming_histograms, hamming_radius_precision
+
+pl = pytest.importorskip("polars", reason="needs polars")
 
 
 @pytest.fixture(scope="module")
