@@ -55,7 +55,7 @@ define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-wanted = [*project["dependencies"], *extras["rl"], *extras["web"]]
+wanted = [*project["dependencies"], *(need for name in ("excel", "hdf5", "rl", "web") for need in extras[name])]
 print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswith(("torch", "nearkin"))))
 endef
 export LOWEST
