@@ -90,7 +90,6 @@ def test_one_line_names_the_winner_and_calls_a_tie_a_tie() -> None:
         (CodeSize(8), 1000, "best"),
         (CodeSize(8), 999, "product"),
         (CodeSize(8, n_centroids=16), 1000, "product"),
-        (CodeSize(n_bits=64), 1000, "product"),
         (CodeSize(8, n_lists=4), 1000, "product"),
     ],
 )

@@ -27,7 +27,7 @@ def test_the_default_is_16_bytes() -> None:
 
 
 def test_bits_and_bytes_name_the_same_size() -> None:
-    assert find_method("procrustes").make(CodeSize(n_bits=64), 0).n_subspaces == 8
+    assert find_method("procrustes").make(CodeSize(8), 0).n_subspaces == 8
     assert find_method("itq").make(CodeSize(n_bytes=8), 0).n_bits == 64
 
 
@@ -40,9 +40,6 @@ def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int)
     ("name", "size", "text"),
     [
         ("none", CodeSize(n_bytes=4, n_centroids=64), "give a multiple of 3 bytes"),
-        ("none", CodeSize(n_bits=12), "needs a multiple of 8"),
-        ("none", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
-        ("itq", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
         ("itq", CodeSize(n_lists=4), "leave lists out"),
         ("axes", CodeSize(n_lists=4), "leave lists out"),
         ("product-residual", CodeSize(5), "bytes is 5; .* give 6 bytes"),

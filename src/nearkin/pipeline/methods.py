@@ -32,7 +32,7 @@ ALIASES = {"pq": PLAIN, "opq": "procrustes", "rq": RESIDUAL, "lsq": RESIDUAL, "s
 MINUTES = 1.0  # of `best` without a method, beyond what product codes take
 _COMPARED_FROM = 1_000  # least number of rows to compare codes
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
-_DEFAULT_BITS = 128
+_DEFAULT_BYTES = 16
 _ROTATIONS = ("procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 _MOST_BYTES = 512  # of codes that `sweep` tries
 _WITH_LISTS = (PRODUCT, PLAIN, *_ROTATIONS, *SUMS, RESIDUAL)
@@ -43,15 +43,13 @@ class CodeSize:
     """The size of a code as the user gave it; each method reads what it needs."""
 
     n_bytes: int | None = None
-    n_bits: int | None = None
+    n_bits: int | None = None  # of hashing methods, in place of bytes
     n_centroids: int = 256
     n_lists: int | None = None
 
     def bytes(self) -> int:
-        """The bytes given, or those of the bits."""
-        if self.n_bits is not None and self.n_bytes is not None and self.n_bits != 8 * self.n_bytes:
-            raise ValueError(f"bits is {self.n_bits} and bytes is {self.n_bytes}; give one of them")
-        return self.n_bytes if self.n_bytes is not None else (self.n_bits or _DEFAULT_BITS) // 8
+        """The bytes given, or those of codes without a size."""
+        return _DEFAULT_BYTES if self.n_bytes is None else self.n_bytes
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,6 @@ class Method:
     def make(self, size: CodeSize, random_state: Seed, seconds: float | None = None, metric: str = "l2") -> Fittable:
         """The unfitted quantizer; `seconds` to compare codes, None without a limit. ValueError for what the method
         lacks."""
-        bits = self.metrics == _BITS
         if size.n_lists is not None and self.name not in _WITH_LISTS:
             raise ValueError(
                 f"inverted lists are for product and residual codes; leave lists out with method {self.name}"
@@ -76,23 +73,20 @@ class Method:
             raise ValueError(f"minutes are for method best, which compares codes; leave them out with {self.name}")
         if self.name in SCALARS:
             n_bits = SCALARS[self.name]
-            if size.n_bytes is not None or size.n_bits is not None:
+            if size.n_bytes is not None:
                 raise ValueError(
-                    f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
+                    f"a scalar code takes {n_bits} bits a column, whatever bytes say; leave them out, or take "
                     "product quantization for a code of any size"
                 )
             return nk.quantization.ScalarQuantizer(n_bits)
-        if bits:
-            n_bytes = size.bytes()
+        if self.metrics == _BITS:
             hasher = next(getattr(nk, public) for public, entry in HASHERS.items() if entry.method == self.name)
-            return hasher(n_bits=8 * n_bytes if size.n_bits is None else size.n_bits, random_state=random_state)
+            return hasher(n_bits=size.n_bits or 8 * size.bytes(), random_state=random_state)
         if self.name in (PRODUCT, PLAIN, *_ROTATIONS):
             return self._product(size, random_state, metric)
         return self._compared(size, random_state, metric)
 
     def _product(self, size: CodeSize, random_state: Seed, metric: str) -> Fittable:
-        if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
-            raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
         others: Record = {"n_lists": size.n_lists or 0, "random_state": random_state}
         if self.name == PRODUCT and size.n_centroids in (16, 256):
@@ -168,7 +162,7 @@ def find_method(name: str) -> Method:
 
 def default_method(size: CodeSize, n_rows: int) -> str:
     """`best`, unless the size is one of product codes, vectors are too few, or several processes work."""
-    product = size.n_bits is not None or size.n_centroids != 256 or size.n_lists is not None
+    product = size.n_centroids != 256 or size.n_lists is not None
     return PRODUCT if product or n_rows < _COMPARED_FROM or current().size > 1 else BEST
 
 
