@@ -7,6 +7,7 @@ on the digits 5 to 9 alone, so no label of the evaluation has leaked into the fe
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,9 +45,9 @@ def gist(data: Path) -> Features:
 def digits(data: Path) -> Features:
     """scikit-learn's images of 8 x 8 pixels: 1,297 and 500 queries."""
     del data
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    X, y = X[order].astype(np.float32), y[order]
+    found: Any = load_digits()
+    order = np.random.default_rng(0).permutation(len(found.data))
+    X, y = found.data[order].astype(np.float32), found.target[order]
     return Features("digits", X[500:], y[500:], X[:500], y[:500])
 
 
