@@ -42,7 +42,7 @@ def _pairs(results: Results) -> Iterator[list[str]]:
         best = max(filters, key=lambda row: row["recall@20"])
         yield [
             "Gowalla, 10^6 pairs, 64 numbers a vector: Recall@20",
-            f"**{ours['recall@20']:.3f}**, {ours['seconds']:.0f} s ({ours['seeds']} seeds)",
+            f"**{ours['recall@20']:.3f}**, {ours['seconds']:.0f} s ({ours['seeds']} seed{'s' * (ours['seeds'] != 1)})",
             f"LightGCN {graph['recall@20']:.3f}, {graph['seconds']:.0f} s; a graph filter, which has no vectors, "
             f"{best['recall@20']:.3f}, {best['seconds']:.0f} s",
             f"implicit's ALS: {usual['recall@20']:.3f}, {usual['seconds']:.0f} s",

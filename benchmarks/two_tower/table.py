@@ -22,6 +22,9 @@ def tables(results: Results) -> Iterable[Table]:
     yield from _updates(results)
     for (name,), rows in grouped(results.read("two_tower_public") or [], "set").items():
         yield _public(name, rows)
+    columns = "log |  | Recall@20 | NDCG@20 | CPU s | seeds"
+    title = "One cut in time: the past is fitted, the future ranked"
+    yield from plain(results.read("two_tower_by_time"), "two-tower-by-time", title, columns, _later)
     for (name,), rows in grouped(results.read("two_tower_bytes") or [], "set").items():
         yield _bytes(name, rows)
     columns = " | ".join(("m = n", *PARTS, "gradient / floor"))
@@ -31,6 +34,11 @@ def tables(results: Results) -> Iterable[Table]:
 
 def _scaling(row: dict[str, Any]) -> list[str]:
     return [f"{row['m']:,}", *(number(row.get(name)) for name in PARTS), f"{row['gradient'] / row['floor']:.2f}"]
+
+
+def _later(row: dict[str, Any]) -> list[str]:
+    figures = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
+    return [row["set"], row["way"], *figures, number(row.get("seconds")), str(row["seeds"])]
 
 
 def _updates(results: Results) -> Iterable[Table]:
