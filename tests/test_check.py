@@ -88,12 +88,6 @@ def test_text_among_numbers_is_not_made_text_of():
         nk.data.comparisons_from_names([("1", 1, "b")])
 
 
-def test_what_is_no_quantizer_is_named():
-    for given in ("pq", 2.0, nk.ProductQuantizer):
-        with pytest.raises(TypeError, match=r"n_bytes is 2\.0|quantizer is .*; (give|it must .* of) bytes a vector"):
-            nk.Index.build(np.eye(4), given)
-
-
 def test_columns_with_names_are_not_read_by_their_places():
     table = pd.DataFrame([(0, 1, 2), (0, 1, 3)], columns=["anchor", "far", "near"])
     with pytest.raises(TypeError, match=r"pass nk.read_comparisons\(comparisons\)"):

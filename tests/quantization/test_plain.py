@@ -111,6 +111,6 @@ def test_few_rows_and_columns_get_shorter_codes(rng: np.random.Generator, n: int
     index = nk.Index.build(X, n_bytes)
     assert index.bytes_per_vector <= min(n_bytes, 4)
     assert index.search(X[:1], 1)[1] == [[0]]
-    for wrong in (2.0, "2", [2]):
+    for wrong in (2.0, "2", [2], nk.ProductQuantizer):
         with pytest.raises(TypeError, match=r"n_bytes is 2\.0|quantizer is .*; give bytes a vector"):
             nk.Index.build(X, wrong)

@@ -67,17 +67,12 @@ def fitted(quantizer: Quantizer | int, X: np.ndarray, metric: str, *, norms: boo
 
     if isinstance(quantizer, int | Real):
         quantizer = cast(Quantizer, PlainCode(quantizer, metric=metric, random_state=0))
-    if not hasattr(quantizer, "get_params"):
+    if isinstance(quantizer, type) or not hasattr(quantizer, "get_params"):
         raise TypeError(f"quantizer is {quantizer!r}; give bytes a vector, for example 16, or nk.ProductQuantizer(8)")
     try:
         if isinstance(quantizer, SizedCode):
             raise NotFittedError
         check_is_fitted(quantizer)
-    except TypeError as error:
-        raise TypeError(
-            f"quantizer is {quantizer!r}; it must be None, a whole number of bytes a vector, or a quantizer such as "
-            "nk.ProductQuantizer(8)"
-        ) from error
     except NotFittedError:
         made = clone(quantizer)
         if norms and isinstance(made, AxisQuantizer):

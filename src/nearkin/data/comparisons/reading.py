@@ -276,7 +276,7 @@ def comparisons_from_names(
     if len(shape) != 2 or shape[1] not in (3, 4):
         raise ValueError(f"rows has shape {shape}; it must be (m, 3) or (m, 4)")
     flat = Coded(rows.codes.ravel(), rows.names) if isinstance(rows, Coded) else rows.ravel()
-    numbers, names = number_ids(flat, objects, "rows", "objects")
+    numbers, names = number_ids(flat, cast("ArrayLike | None", objects), "rows", "objects")
     return comparisons_from_array(
         numbers.reshape(shape),
         objects=names,
