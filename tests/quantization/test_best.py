@@ -92,7 +92,8 @@ def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng
 
 def test_given_queries_judge(vectors):
     X, Q = vectors[0][:900], vectors[1][:100]
-    assert best(X, 2, Q, seconds=0, random_state=0).quantizer.trials_
+    values = {best(X, 2, asked, seconds=0, random_state=0).trials[0]["value"] for asked in (None, Q, Q + 1)}
+    assert len(values) == 3
     with pytest.raises(ValueError, match="queries has 31 columns"):
         best(X, 2, Q[:, :31])
 
@@ -183,7 +184,7 @@ def test_recall_is_that_of_the_index(rng, metric):
     found = index.search(screening.held.queries, 10)[1]
     rows, asked = screening.held.rows, screening.held.queries
     kept = nk.metrics.knn_recall(found, rows, asked, "l2" if metric == "l2" else "ip")
-    assert recall == pytest.approx(kept, abs=2e-3)  # of equal codes the index finds the first
+    assert recall == pytest.approx(kept, abs=1e-2)  # of equal codes the index finds the first
     assert bool(recall > nk.metrics.knn_recall(found, rows, asked) + 0.1) is (metric == "ip")
 
 
