@@ -369,6 +369,8 @@ def test_whole_numbers_next_to_fractions_are_asked_for_under_any_name(tmp_path: 
         if isinstance(source, Path):
             shapes = [nk.read_vectors(key).shape for key in re.findall(r"type (\S+)", str(found.value))]
             assert shapes == ([(30, 3)] if values.max() == 2 else []) + [(30, 4)]
+    with pytest.raises(ValueError, match="it needs at least one row"):
+        nk.data.open_vectors(table[:0])
     called = nk.data.open_vectors(table.rename(columns={"which": "id" if values.max() > 2 else "label"}))
     assert called.shape == (30, 3)
 

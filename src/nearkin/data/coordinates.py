@@ -1,7 +1,7 @@
 """The columns of a table that are coordinates of its vectors, and the column that names its rows."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,39 +159,46 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
 
 
 def check_whole(
-    source: str, chosen: Chosen, table: list[str], whole: list[bool], values: Callable[[str], np.ndarray],
+    source: str, chosen: Chosen, table: list[str], whole: list[bool], blocks: Callable[[str], Iterator[np.ndarray]],
     *, header: bool = True,
 ) -> None:  # fmt: skip
     """ValueError where a column of whole numbers, without a name for it, may hold ids (the first of the `table`:
     another number in every row) or labels (the first or the last: a few numbers, and fractions elsewhere).
 
-    whole: whether each of the `chosen` columns has whole numbers only; values(name) reads one, (n,).
+    whole: whether each of the `chosen` columns has whole numbers only; blocks(name) reads one, (b,) at a time.
     """
-    names = chosen.names
-    if len(names) < 3 or not (whole[0] or whole[-1]):
+    names, alone = chosen.names, sum(whole) == 1
+    if len(names) < 3 or not (whole[0] or (whole[-1] and alone)):
         return
     name, place = (names[0], "first") if whole[0] else (names[-1], "last")
-    found, column = values(name), f"column {name!r}" if header else f"the {place} column"
+    parts = blocks(name)
+    head = next(parts, np.empty(0))
+    if not (alone or _counts(head)):
+        return
+    found, column = np.concatenate([head, *parts]), f"column {name!r}" if header else f"the {place} column"
     if len(found) < FEW or found.dtype.kind not in "iu":
         return
     rest = [other for other in names if other != name]
     drop, keep = f"{source}:{column_runs(rest, table)}", f"{source}:{column_runs(names, table)}"
     if source.startswith("the "):  # a DataFrame
         drop, keep = f"frame.drop(columns={[name]})", "frame.to_numpy()"
-    distinct = len(np.unique(found))
-    counts = bool((found == found[0] + np.arange(len(found))).all())
-    first = chosen.ids is None and whole[0] and names[0] == table[0]
-    if first and found.min() >= 0 and distinct == len(found) and (counts or not any(whole[1:])):
+    distinct, first = len(np.unique(found)), chosen.ids is None and whole[0] and names[0] == table[0]
+    if first and found.min() >= 0 and distinct == len(found) and (alone or _counts(found)):
         how = "call it" if header else "begin the file with a line of names and call it"
         raise ValueError(
             f"{source}: {column} is another whole number in every row: ids, or a coordinate? If they are "
             f"ids, {how} id; if not, type {keep}"
         )
-    if sum(whole) == 1 and 2 * distinct <= len(found):
+    if alone and 2 * distinct <= len(found):
         raise ValueError(
             f"{source}: {column} of numbers is whole, the others have fractions: labels, or a coordinate? If "
             f"labels, type {drop} to leave them out; otherwise type {keep}"
         )
+
+
+def _counts(numbers: np.ndarray) -> bool:
+    """Whether the numbers (n,) go up by 1."""
+    return numbers.dtype.kind in "iu" and bool((np.diff(numbers) == 1).all())
 
 
 def rival_ids(source: str, rivals: list[str]) -> ValueError:

@@ -18,6 +18,7 @@ from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 
 Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
+_ROWS = 65_536  # of one column that are read at a time
 _LOOK = 50  # rows that show what columns of text hold
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
@@ -157,11 +158,11 @@ def _chosen_rows(source: str, kinds: dict[str, str], key: str | None, n: int, ba
     """The rows of the columns that `key` names, or that `choose_columns` finds."""
     chosen = choose_columns(kinds, source, key)
 
-    def values(name: str) -> np.ndarray:
-        return np.concatenate([column.to_numpy(zero_copy_only=False) for (column,) in batches([name], max(1, n))])
+    def blocks(name: str) -> Iterator[np.ndarray]:
+        return (column.to_numpy(zero_copy_only=False) for (column,) in batches([name], _ROWS))
 
     if key is None:
-        check_whole(source, chosen, list(kinds), [kinds[name] == "integer" for name in chosen.names], values)
+        check_whole(source, chosen, list(kinds), [kinds[name] == "integer" for name in chosen.names], blocks)
     return table_rows(source, kinds, chosen, n, batches)
 
 

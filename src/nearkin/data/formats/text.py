@@ -72,8 +72,9 @@ class _Text:
             except pa.ArrowInvalid:
                 raise ValueError(self.fault(piece, number, places)) from None
 
-    def column(self, name: str) -> Column:
-        return Column(name, pa.concat_arrays([cells for (cells,) in self.cells([name], text=True)]))
+    def column(self, name: str) -> Iterator[np.ndarray]:
+        """The values of a column a piece at a time, as numbers if all of a piece are."""
+        return (Column(name, cells).values for (cells,) in self.cells([name], text=True))
 
     def fault(self, piece: bytes, number: int, places: list[int]) -> str:
         """Name the line, and the cell, that is no row of numbers."""
@@ -126,7 +127,7 @@ def open_text(where: Locator) -> FileRows:
     text, n = text.counted()
     if where.key is None and len(seen[found.names[0]]) >= FEW:
         whole = [all(map(WHOLE.fullmatch, seen[name])) for name in found.names]
-        check_whole(str(where), found, text.names, whole, lambda name: text.column(name).values, header=text.header)
+        check_whole(str(where), found, text.names, whole, text.column, header=text.header)
     if found.ids is not None and (cells := seen[found.ids]) and all(map(whole_float, cells)):
         found = replace(found, written=f" ({cells[0]} is read as {whole_float(cells[0])})")
     if found.ids is not None and not text.header:  # a first column without a name
