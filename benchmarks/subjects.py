@@ -56,7 +56,6 @@ _SUBJECTS = (
         "Bridges between encoders",
         part="bridge",
     ),
-    Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(
         "orthogonal",
         "Orthogonal matrices",

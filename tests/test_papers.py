@@ -88,13 +88,10 @@ def test_signs_are_words() -> None:
     assert told(Gap(0.0, 0.0, 9)) == "equal"
 
 
-def test_every_result_names_its_commit_and_the_modules_that_made_it() -> None:
+def test_every_result_names_its_commit() -> None:
     for source in made.sources():
         assert all(source.commits()), f"{source.name} has rows without a commit"
     assert {row[0] for row in made.table().rows} == {source.name for source in made.sources()}
-    names = {file.name for file in made.modules_of("benchmarks.papers.gcd_figure_2")}
-    assert names == {"gcd_figure_2.py", "matching.py", "codebooks.py"}
-    assert made.changed_since("", ["src"]) is None
 
 
 @pytest.mark.parametrize("module", PAPERS.values(), ids=PAPERS)

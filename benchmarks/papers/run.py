@@ -7,7 +7,6 @@ python -m benchmarks.papers --run --minutes 30        the same, for half an hour
 python -m benchmarks.papers --run --again             measure all of it anew (a night)
 python -m benchmarks.papers --run --own               only what no other benchmark does (three hours)
 python -m benchmarks.papers --run flows_mlp eurodist  some experiments (the list: a wrong name)
-python -m benchmarks.papers --stale                   rows that are older than the code that they judge
 python -m benchmarks.papers --run --small             everything at a toy size, into benchmarks/results/quick (minutes)
 
 Nothing but the data folder is needed. NEARKIN_RESULTS=FOLDER measures into another folder, an empty one all of it.
@@ -33,7 +32,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--run", nargs="*", metavar="EXPERIMENT", help="measure these first; without a name, all, in other subjects too"
     )
-    parser.add_argument("--stale", action="store_true", help="list the rows that are older than the code they judge")
     parser.add_argument("--own", action="store_true", help="with --run: not the other subjects' part")
     parser.add_argument("--again", action="store_true", help="with --run: what is finished as well")
     parser.add_argument("--small", action="store_true", help="with --run: toy sizes, into benchmarks/results/quick")
@@ -64,12 +62,6 @@ def run(options: argparse.Namespace) -> bool:
 
 def main() -> None:
     options = parse()
-    if options.stale:
-        from benchmarks.papers.made import stale  # imports what measures, to find its files
-
-        lines = list(stale())
-        print("\n".join(lines or ["No row is older than the modules that made it."]))
-        return
     if options.small and "NEARKIN_RESULTS" not in os.environ:  # the pages' figures stay as they are
         sys.exit(start(["papers.run", *sys.argv[1:]], {"NEARKIN_RESULTS": str(RESULTS / "quick")}))
     done = options.run is None or run(options)
