@@ -113,6 +113,7 @@ def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path
     ("name", "text", "options", "message"),
     [
         ("a.csv", "alpha,beta,gamma\n1,2,3\n", {}, "has no column with a usual left name; its columns are alpha, beta"),
+        ("a.csv", "user_id,anime_id,rating\n1,2,3\n", {}, "no column with a usual right name.*right='anime_id'"),
         ("a.csv", "user,item\n1,2\n", {"left": "who"}, "left is 'who', which .* lacks; its columns are user, item"),
         ("a.csv", "user,item\n1,2\n3\n", {}, "line 3: 1 cell where other lines have 2"),
         ("a.csv", "", {}, "is an empty file"),
@@ -130,6 +131,23 @@ def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path
 def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_interactions(write(tmp_path, name, text), **options)
+
+
+@pytest.mark.parametrize(
+    ("line", "held"),
+    [
+        ("2010-10-{day:02}T19:44:40Z,u{user},i{item}", "column '0' .* left ids .* times .*timestamp='0'"),  # a log
+        ("{user},2010-10-{day:02}T19:44:40Z,30.23,-97.79,{item}", "column '1' .* right ids .* times"),  # check-ins
+        ("{user},10/{day}/2019 9:05", "column '1' .* right ids .* times"),
+        ("{time},{user},{item}", "column '0' .* left ids .* times"),
+        ("{row},{user},{item},3", "column '0' .* left ids .* row numbers"),  # pandas' index without a header
+    ],
+)
+def test_what_is_no_id_by_its_place_is_asked_about(tmp_path: Path, line: str, held: str) -> None:
+    rows = [{"row": n, "day": n % 28 + 1, "time": 10**9 + n, "user": n % 4, "item": 7 * n % 9} for n in range(30)]
+    path = write(tmp_path, "a.csv", "".join(line.format(**row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=f"{held}.*left=... and right=..."):
+        read_interactions(path)
 
 
 def test_rows_with_a_missing_cell_are_left_out_if_asked(tmp_path: Path) -> None:

@@ -271,10 +271,10 @@ class Column:
             )
         return np.array(times, dtype="datetime64[us]")[codes]
 
-    def date_forms(self) -> list[str]:
-        """The forms of dates, other than ISO, that all cells of a text column have."""
+    def date_forms(self) -> list[str | None]:
+        """The forms of dates that all cells of a text column have, None for ISO; empty if they are no dates."""
         cells = self.distinct.tolist() if self.is_text else []
-        return [form for form in _FORMS if cells and not isinstance(_parsed(cells, form), str)]
+        return [form for form in (None, *_FORMS) if cells and not isinstance(_parsed(cells, form), str)]
 
     def doubts(self) -> list[str]:
         """How ids were written; words for a missing value that occur among text, since they may be names."""

@@ -13,10 +13,8 @@ from nearkin.data.columns import described_features
 from nearkin.data.files import TextOptions
 from nearkin.data.names import PAIRS as SYNONYMS
 from nearkin.data.names import normal, usual
-from nearkin.data.tables import POSITIONS, Table, asks_comparisons, check_lines, lists_items, read_table
+from nearkin.data.tables import POSITIONS, UNIX, Table, asks_comparisons, check_lines, lists_items, no_ids, read_table
 from nearkin.records import Interactions, Reading
-
-_UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
 def read_interactions(
@@ -241,9 +239,11 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
             "them: delimiter=... (on the command line --delimiter)"
         )
     if role in ("left", "right"):
+        taken = named.union(*(usual(places, SYNONYMS[other]) for other in asked if other != role))
+        free = next((column for column in places if column not in taken), "...")
         raise ValueError(
             f"{table.name} has no column with a usual {role} name; its columns are {', '.join(places)}. "
-            f"Say which one it is: {role}={next(iter(places), '...')!r} (on the command line {_option(role)})"
+            f"Say which one it is: {role}={free!r} (on the command line {_option(role)})"
         )
     return None
 
@@ -253,6 +253,14 @@ def _option(role: str) -> str:
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
+    """The column, unless it plainly holds something else than its place has: ValueError with what to type."""
+    first = role == "left" and len(table.columns) > 2
+    if role in ("left", "right") and (held := no_ids(column, first=first)):
+        time = f"timestamp={column.name!r} (--read timestamp={column.name}), " if held == "times" else ""
+        raise ValueError(
+            f"{table.name}: column {column.name!r} would be the {role} ids by its place, but seems to hold {held} "
+            f"({column.cell(0)}, ...). Type {time}left=... and right=... (--left and --right) with the columns of ids"
+        )
     if role != "weight":
         return column
     numbers = column.maybe_numbers
@@ -263,7 +271,7 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
             "form=triplet) if rows are comparisons (i, j, k), or weight=... (--read weight=...)"
         )
     known = numbers[~np.isnan(numbers)]
-    if len(known) and known.min() >= _UNIX:
+    if len(known) and known.min() >= UNIX:
         raise ValueError(
             f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
             "weight='2' or timestamp='2' (on the command line --read weight=2 or --read timestamp=2)"

@@ -190,6 +190,8 @@ def _named(columns: list[Column], source: str) -> tuple[list[Column], list[str]]
 _ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
 
 
+UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
+_COUNTED = 10  # whole numbers in a row that are the numbers of rows
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
 _WIDE = 12  # columns: long tables have fewer
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
@@ -289,3 +291,16 @@ def asks_comparisons(table: Table) -> bool:
         or (names & set(COMPARISONS["rating"]) and not {"left", "right"} <= names)
     )
     return bool(options and answered and len(names) > 2)
+
+
+def no_ids(column: Column, *, first: bool) -> str:
+    """What a column that would be ids by its place plainly holds, "times" or "row numbers"; "" if it may hold ids. The
+    first one may count rows, as pandas writes its index, or hold seconds since 1970, most of them different."""
+    if column.date_forms():
+        return "times"
+    numbers = column.values if first and not column.is_text else np.zeros(0)
+    if len(numbers) < _COUNTED or numbers.dtype.kind not in "iu":
+        return ""
+    if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+        return "row numbers"
+    return "times" if numbers.min() >= UNIX and 2 * len(column.distinct) > len(numbers) else ""

@@ -327,7 +327,8 @@ def _comments(
     return lines, names if is_head else None
 
 
-_SPARSE = re.compile(r"\S+( (\d+|qid):[-+.\deE]+)+(\s*#.*)?\s*")  # a row of svmlight
+_LABEL = r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?"
+_SPARSE = re.compile(rf"{_LABEL}(,{_LABEL})*( (\d+|qid):[-+.\deE]+)+(\s*#.*)?\s*")  # a row of svmlight
 Row = tuple[int, int, int, list[str]]  # number, start and end of a line, and its cells
 
 

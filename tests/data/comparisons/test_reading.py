@@ -119,6 +119,10 @@ def test_columns_of_other_things_are_no_objects(tmp_path):
     rows = [[*NAMED[n % 3][:2], n % 5] for n in range(12)]
     with pytest.raises(ValueError, match="column '2' shares no value with 0, 1; are these comparisons"):
         nk.read_comparisons(write(tmp_path / "a.csv", rows), header=False)
+    for held, first in {"row numbers": "{}", "times": "2019-03-{:02}"}.items():  # of matches between two
+        rows = [[first.format(n + 1), *NAMED[n % 3][:2]] for n in range(12)]
+        with pytest.raises(ValueError, match=f"column '0' would be objects by its place, but seems to hold {held}"):
+            nk.read_comparisons(write(tmp_path / "a.csv", rows), header=False)
 
 
 def _empty(path):

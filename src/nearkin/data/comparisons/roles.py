@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nearkin._fields import counted
 from nearkin.data.column import Column
 from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal, usual
-from nearkin.data.tables import Table, has_pairs
+from nearkin.data.tables import Table, has_pairs, no_ids
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
 _SHARED_ROWS = 10  # rows from which on columns of objects must share some of them
@@ -115,17 +115,24 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
 
 
 def _check_shared(table: Table, objects: list[Column]) -> None:
-    """ValueError for a column of objects, but the first, that shares no value with another: it holds something else."""
+    """ValueError for a column of objects that holds something else: times, row numbers, or values of which it shares
+    none with another. Anchors of triplets may be other objects."""
+    typed = "Type anchor=..., near=..., far=... (--read anchor=...,near=...,far=...)"
+    for place, column in enumerate(objects):
+        if held := no_ids(column, first=place == 0):
+            raise ValueError(
+                f"{table.name}: column {column.name!r} would be objects by its place, but seems to hold {held} "
+                f"({column.cell(0)}, ...). {typed} with the columns of objects"
+            )
     if len(objects[0]) < _SHARED_ROWS:
         return
     values = [set(map(str, column.distinct.tolist())) for column in objects]
-    for place, column in enumerate(objects[1:], 1):
+    for place, column in list(enumerate(objects))[len(objects) == 3 :]:
         if not any(values[place] & other for at, other in enumerate(values) if at != place):
             others = ", ".join(other.name for other in objects if other is not column)
             raise ValueError(
-                f"{table.name}: column {column.name!r} shares no value with {others}; are these "
-                "comparisons? Type anchor=..., near=..., far=... (--read anchor=...,near=...,far=...), or for pairs "
-                "read_interactions (--left and --right)"
+                f"{table.name}: column {column.name!r} shares no value with {others}; are these comparisons? {typed}, "
+                "or for pairs read_interactions (--left and --right)"
             )
 
 
