@@ -20,12 +20,9 @@ from tests.processes import Program
 
 SECONDS, BYTES = 10, 2 * 2**30
 PATIENCE = 10  # times as long by the clock: a case that waits for a core is no hang
-LIFE = 50_000  # cases of one child, then a new one comes
-ROOT = Path(__file__).parents[2]
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # in memory, where there is such a place
 CLEAN = (ValueError, FileNotFoundError, PermissionError)  # these types exactly, not what inherits from them
 
-Tell = Callable[[str], None]
 Case = Callable[[int, int, Path], str]  # case(number, seed, folder): "same" or "other"; a clean error; Fault
 
 
@@ -44,64 +41,36 @@ def refused(call: Callable[[], object], name: str = "a call") -> None:
     raise Fault(f"{name} took what it must refuse")
 
 
-class Worker:
-    """A child that does `module.case(number, seed, folder)` for the numbers it is told; after its death, another.
-
-    "module:other" does `module.other(number, seed, folder)`.
-    """
-
-    def __init__(self, module: str, seed: int) -> None:
-        self.module, self.seed = module, seed
-        self._folder = tempfile.TemporaryDirectory(dir=SCRATCH)
-        self._child: _Child | None = None
-        self._done = 0
-
-    def __enter__(self) -> "Worker":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-        self._folder.cleanup()
-
-    def part(self, first: int, stop: int, tell: Tell = lambda outcome: None) -> Row:
-        """The cases from `first` to before `stop`; tell(outcome) after each."""
-        row = Row("", stop - first)
+def run_cases(module: str, first: int, stop: int, seed: int) -> Row:
+    """Let a child do `module.case(number, seed, folder)` for the numbers from `first` to before `stop`, and another
+    after its death; "module:other" does `module.other(number, seed, folder)`."""
+    row = Row(module, stop - first)
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         while first < stop:
-            for number, outcome, text in self._cases(first, stop):
+            for number, outcome, text in _cases((module, str(seed), folder), first, stop):
                 first = number + 1
                 row.outcomes[outcome] += 1
                 if outcome == "fault":
-                    row.faults.append(f"case {number} of seed {self.seed}: {text}")
-                tell(outcome)
-        return row
+                    row.faults.append(f"case {number} of seed {seed}: {text}")
+    return row
 
-    def _cases(self, first: int, stop: int) -> Iterator[tuple[int, str, str]]:
-        """Number, outcome and text of each case, until the last one or the child's end, which is a fault too."""
-        child = self._started()
+
+def _cases(words: tuple[str, ...], first: int, stop: int) -> Iterator[tuple[int, str, str]]:
+    """Number, outcome and text of each case, until the last one or the child's end, which is a fault too."""
+    child = _Child(*words)
+    try:
+        if child.line(120) != "ready":
+            raise RuntimeError(f"python -m tests.faults.child {words[0]} does not get ready")
         child.tell(f"{first} {stop}\n")
         for number in range(first, stop):
             line = child.line(SECONDS)
             if not line:
-                how = "hangs" if line is None else f"ends the process ({child.process.wait()})"
-                self._end()
-                yield number, "fault", how
+                yield number, "fault", "hangs" if line is None else f"ends the process ({child.process.wait()})"
                 return
-            self._done += 1
             outcome, text = line.split("\t", 1)
             yield number, outcome, text
-
-    def _started(self) -> "_Child":
-        if self._child is None or self._done >= LIFE:
-            self._end()
-            self._child = _Child(self.module, str(self.seed), self._folder.name)
-            if self._child.line(120) != "ready":
-                raise RuntimeError(f"python -m tests.faults.child {self.module} does not get ready")
-        return self._child
-
-    def _end(self) -> None:
-        if self._child is not None:
-            self._child.end()
-        self._child, self._done = None, 0
+    finally:
+        child.process.close()
 
 
 class _Child:
@@ -129,21 +98,10 @@ class _Child:
                 return None
         return self._lines.popleft()
 
-    def end(self) -> None:
-        self.process.close()
-
 
 def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def run_cases(name: str, module: str, count: int, seed: int) -> Row:
-    """Run `module.case(number, seed, folder)` for `count` numbers, one after another."""
-    with Worker(module, seed) as worker:
-        row = worker.part(0, count)
-    row.suite = name
-    return row
 
 
 def main(module: str, seed: str, folder: str) -> None:

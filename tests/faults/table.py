@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 HEADER = ("suite", "inputs", "clean error", "same answer", "other answer", "faults")
 
@@ -22,15 +21,6 @@ class Row:
         self.inputs += part.inputs
         self.outcomes += part.outcomes
         self.faults += part.faults
-
-    def record(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {"inputs": self.inputs, "outcomes": dict(self.outcomes), "faults": self.faults}
-
-    @classmethod
-    def of_record(cls, record: dict[str, Any]) -> "Row":
-        """What `record` gave."""
-        return cls("", record["inputs"], Counter(record["outcomes"]), record["faults"])
 
     def cells(self) -> tuple[str, ...]:
         numbers = (self.inputs, *(self.outcomes[name] for name in ("error", "same", "other")), len(self.faults))

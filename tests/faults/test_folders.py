@@ -12,7 +12,7 @@ def case(number, seed, folder) -> str:
 
 
 def test_damaged_folders_answer_as_before_or_are_refused() -> None:
-    row = run_cases("both", "tests.faults.test_folders", 100, 3)
+    row = run_cases("tests.faults.test_folders", 0, 100, 3)
     assert not row.faults
     assert sum(row.outcomes.values()) == row.inputs == 100
     assert row.outcomes["error"] > row.outcomes["same"] > row.outcomes["other"] > 0

@@ -13,7 +13,7 @@ from tests.faults.child import run_cases
 
 
 def test_damaged_files_are_refused_or_read_rightly() -> None:
-    row = run_cases("readers", "tests.faults.readers", 300, 3)
+    row = run_cases("tests.faults.readers", 0, 300, 3)
     assert not row.faults
     assert sum(row.outcomes.values()) == row.inputs == 300
     assert row.outcomes["error"] > row.outcomes["other"] > 0
@@ -58,7 +58,7 @@ def case(number: int, seed: int, folder: Path) -> str:
 def test_the_harness_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "SECONDS", 2)
     monkeypatch.setattr(child, "PATIENCE", 1)
-    row = run_cases("harness", "tests.faults.test_readers", 7, 0)
+    row = run_cases("tests.faults.test_readers", 0, 7, 0)
     texts = "\n".join(row.faults)
     assert "case 1 of seed 0: ends the process (-6)" in texts
     assert "case 2 of seed 0: hangs" in texts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faults import commands, learners, sequences, writers
+from tests.faults import campaign, commands, learners, sequences, writers
 from tests.faults.child import Fault, run_cases
 from tests.faults.table import Row, markdown, write_table
 
@@ -40,7 +40,7 @@ def test_every_kind_of_model_takes_a_sequence(tmp_path, monkeypatch) -> None:
 
 
 def test_commands_end_with_an_answer_or_one_line() -> None:
-    row = run_cases("command line", "tests.faults.commands", 30, 3)
+    row = run_cases("tests.faults.commands", 0, 30, 3)
     assert not row.faults
     assert sum(row.outcomes.values()) == row.inputs == 30
     assert row.outcomes["error"] > row.outcomes["other"] > 0
@@ -65,6 +65,16 @@ def test_a_traceback_and_leftovers_are_noticed(tmp_path, monkeypatch) -> None:
 def test_no_acknowledged_change_is_lost(way, tmp_path):
     """Before, the last save won: rows that another process had added meanwhile were gone."""
     assert writers.case(writers.WAYS.index(way), 0, tmp_path) == "same"
+
+
+def test_parts_add_up(monkeypatch) -> None:
+    def part(first, stop, seed) -> Row:
+        return Row("", stop - first, Counter(error=stop - first - 1, fault=1), [f"case {first + seed}"])
+
+    monkeypatch.setattr(campaign, "SUITES", {"counting": campaign.Suite("counting", part, 95, 20)})
+    row = campaign.run("counting", workers=2, seed=3)
+    assert row.cells() == ("counting", "95", "90", "0", "0", "5")
+    assert row.faults == [f"case {first}" for first in range(3, 95, 20)]
 
 
 def test_the_table_of_a_page_is_replaced(tmp_path) -> None:
