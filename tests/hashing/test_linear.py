@@ -109,7 +109,7 @@ def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
         (
             {"n_bits": 4, "scale": "eq26"},
             ValueError,
-            "scale is 'eq26'; it must be one of 'auto', 'eq25', 'top-eigenvalue'",
+            "scale is 'eq26'; it must be one of 'eq25', 'top-eigenvalue'",
         ),
         ({"n_bits": 4, "scale": -1.0}, ValueError, "scale is -1.0"),
         ({"n_bits": 4, "n_components": 0}, ValueError, "n_components is 0"),

@@ -145,7 +145,7 @@ class OnE(AbstractEncoder):
 
     n_bits: int = 32
     _: KW_ONLY
-    scale: str | float = "auto"
+    scale: str | float = "eq25"
     solver: str = "columns"
     n_inner: int = 1
     n_components: int | None = 512
@@ -198,7 +198,7 @@ class OgE(AbstractEncoder):
 
     n_bits: int = 32
     _: KW_ONLY
-    scale: str | float = "auto"
+    scale: str | float = "eq25"
     mu: float = 0.02
     ridge: float | None = None
     n_components: int | None = 512

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from nearkin._distributed import ALONE, Group
 from nearkin.statistics import RowMean, row_mean
 
-SCALES = ("auto", "eq25", "top-eigenvalue")
+SCALES = ("eq25", "top-eigenvalue")
 Blocks = Callable[[], Iterable[np.ndarray]]
 
 
@@ -84,10 +84,10 @@ def _sums(blocks: Blocks) -> tuple[RowMean, float]:
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
     """Return the factor s that scales the data before binarization (SCQ, eq. 25); a number is returned unchanged.
-    "eq25" and "auto": s = sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X,
+    "eq25": s = sqrt(L / sum of the L largest eigenvalues of the covariance), printed as those of X^T X,
     which grow with n.
     "top-eigenvalue": s = sqrt(L / lambda_1), as in the authors' OgE demo."""
-    if rule in ("auto", "eq25"):
+    if rule == "eq25":
         return float(np.sqrt(n_bits / variances[:n_bits].sum()))
     if rule == "top-eigenvalue":
         return float(np.sqrt(n_bits / variances[0]))
