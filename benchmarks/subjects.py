@@ -52,11 +52,6 @@ _SUBJECTS = (
     Subject("ids", "Semantic ids", ("--quick",), ("--seeds 5",)),
     Subject("engines", "A rotation for engines' own codes"),
     Subject(
-        "answers",
-        "Bridges between encoders",
-        part="bridge",
-    ),
-    Subject(
         "orthogonal",
         "Orthogonal matrices",
         (

@@ -26,15 +26,6 @@ def tables(results: Results) -> Iterable[Table]:
         yield tasks(found)
     for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
         yield from language_model(name, results.read(name) or [])
-    found = results.read("orthogonal_rotation")
-    if found:
-        title = "Block rotations, d = 512, 256 vectors: CPU ms of forward and backward (error of R)"
-        columns = list(dict.fromkeys(row["block"] for row in found))
-        cell = lambda row: f"{number(row['ms'])} ({row['error']:.0e})"  # noqa: E731
-        yield crossed("orthogonal-rotation", title, "orthogonal_rotation", found, columns, "block", cell)
-    found = results.read("orthogonal_adapters")
-    if found:
-        yield adapters(found)
 
 
 def layouts(found: list[Row]) -> Table:
@@ -134,15 +125,3 @@ def _mean_curve(runs: list[dict[str, Any]]) -> list[list[float]]:
 def time_to(curve: list[list[float]], target: float) -> float:
     """When the curve first is at the target; infinite if never."""
     return next((spent for spent, loss in curve if loss <= target), math.inf)
-
-
-def adapters(found: list[Row]) -> Table:
-    """Orthogonal fine-tuning of a small transformer."""
-    title = "Orthogonal fine-tuning of a small transformer, 2,000 steps"
-    columns = ["method", "lr", "loss before", "loss after", "CPU s", "MB kept for backward", "error of R"]
-    table = Table("orthogonal-adapters", title, columns, "orthogonal_adapters", "Means over fresh seeds.")
-    for row in found:
-        mean = {key: statistics.mean(run[key] for run in row["runs"]) for key in row["runs"][0]}
-        cells = [number(row["lr"]), f"{mean['before']:.3f}", f"{mean['loss']:.3f}", number(mean["seconds"])]
-        table.rows.append([row["method"], *cells, f"{mean['kept'] / 1e6:.2f}", f"{mean['drift']:.0e}"])
-    return table
