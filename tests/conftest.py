@@ -160,7 +160,7 @@ def quick_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
             first.niter, first.pq = 2, faiss.ProductQuantizer(first.d_out, first.M, 4)
             first.own_fields = False
         codes = innermost(index)
-        if isinstance(codes, faiss.IndexPQ):
+        if isinstance(codes, faiss.IndexPQ | faiss.IndexIVFPQ):
             codes.do_polysemous_training = False
         return index
 

@@ -1,12 +1,8 @@
 """Short, seeded parts of the campaign's suites; the long ones: `python -m tests.faults --sequences --learners ...`."""
 
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.faults import campaign, commands, learners, sequences, writers
 from tests.faults.child import Fault, run_cases
@@ -15,20 +11,8 @@ from tests.faults.table import Row, markdown, write_table
 pytestmark = pytest.mark.usefixtures("few_rounds")
 
 
-@settings(max_examples=len(sequences.KINDS), deadline=None, derandomize=True)
-@given(
-    st.integers(0, len(sequences.KINDS) - 1),
-    st.sampled_from(sequences.NAMES),
-    st.booleans(),
-    st.lists(st.tuples(st.sampled_from(sequences.OPERATIONS), st.integers(0, 2**32 - 1)), max_size=12),
-)
-def test_an_index_answers_as_its_model_after_every_operation(kind, names, keep, operations) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        sequences.play(kind, names, keep, operations, Path(folder) / "sequence")
-
-
 def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sequences, "STEPS", 6)
+    monkeypatch.setattr(sequences, "STEPS", 8)
     for number in range(len(sequences.KINDS)):
         assert sequences.case(number, 0, tmp_path) == "same"
 
@@ -40,9 +24,9 @@ def test_every_kind_of_model_takes_a_sequence(tmp_path, monkeypatch) -> None:
 
 
 def test_commands_end_with_an_answer_or_one_line() -> None:
-    row = run_cases("tests.faults.commands", 0, 30, 3)
+    row = run_cases("tests.faults.commands", 0, 15, 3)
     assert not row.faults
-    assert sum(row.outcomes.values()) == row.inputs == 30
+    assert sum(row.outcomes.values()) == row.inputs == 15
     assert row.outcomes["error"] > row.outcomes["other"] > 0
 
 

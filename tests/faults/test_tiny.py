@@ -13,7 +13,7 @@ import pytest
 import nearkin as nk
 from nearkin import quantization
 
-DRAWS = 12
+DRAWS = 8
 CODECS: dict[str, Callable[[int], Any]] = {
     "product": lambda n: nk.ProductQuantizer(n, 4, max_iter=3, random_state=0),
     "product, Givens": lambda n: nk.ProductQuantizer(n, 4, rotation="givens-greedy", max_iter=3, random_state=0),
