@@ -2,12 +2,14 @@
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 
 import numpy as np
 import pytest
 
+import nearkin as nk
 from nearkin._types import Record
 from nearkin.pipeline.change import check_folder
 from nearkin.pipeline.demo import METHODS, RECALL, digits, save_demo
@@ -17,10 +19,12 @@ from tests.cli.conftest import run
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record], str]:
-    """A demo of two sizes, its trials, and the command that it names."""
+    """A demo of two sizes in few rounds, its trials, and the command that it names."""
     out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
+        few = partial(nk.ProductQuantizer, max_iter=8)
+        patch.setattr("nearkin.pipeline.demo._quantizer", lambda n, way, seed: few(2 * n, 16, way, random_state=seed))
         return out, *save_demo(out)
 
 
