@@ -85,7 +85,7 @@ def codes() -> Arrays:
         "random": {"rotation": "givens-random", "init": "identity"},
         "procrustes": {"init": "random"},
         "coarse": {"n_lists": 5, "init": "pca"},
-        "few": {"max_points_per_centroid": 20},
+        "few": {"max_points_per_centroid": 20, "init": "identity"},
     }.items():
         pq = nk.ProductQuantizer(2, 16, max_iter=3, random_state=0, **options).fit(own(X))
         found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
@@ -162,7 +162,7 @@ def all_jobs() -> Arrays:
 
 def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
     """The files of parts/ as one array, by a quantizer and by a hasher."""
-    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
+    quantizer = nk.ProductQuantizer(4, 256, init="pca", max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
     work = None if checkpoint is None else folder / checkpoint
     compress_file(file, quantizer, folder / out, random_state=0, checkpoint=work)
@@ -182,7 +182,7 @@ def interrupt(folder: Path) -> None:
             raise Interrupted
 
     watch = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
-    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
+    quantizer = nk.ProductQuantizer(4, 256, init="pca", max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
     with pytest.raises(Interrupted):
         compress_file(file, quantizer, folder / "no", random_state=0, checkpoint=folder / "work", steps=watch)

@@ -10,7 +10,7 @@ from tests.faults.jobs import JOBS
 
 @pytest.mark.parametrize(
     ("job", "way", "step", "least"),
-    [("save", "exchange", 4, 8), ("save", "renames", 4, 9), ("encode", "exchange", 12, 4), ("ask", "exchange", 5, 5)],
+    [("save", "exchange", 6, 5), ("save", "renames", 6, 5), ("encode", "exchange", 16, 3), ("ask", "exchange", 5, 5)],
 )
 def test_killed_at_any_moment_old_or_new_stands(job, way, step, least):
     """Before, 8 of 172 kills of a save, and 74 of 88 of `encode --overwrite`, left neither."""

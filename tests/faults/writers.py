@@ -24,7 +24,7 @@ from tests.faults.child import Fault
 from tests.processes import Program
 
 WAYS = ("threads", "fork", "spawn")
-WRITERS, ROUNDS, D = 3, 3, 4
+WRITERS, ROUNDS, D = 3, 2, 4
 
 
 def row_of(number: int) -> np.ndarray:

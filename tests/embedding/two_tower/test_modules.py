@@ -96,8 +96,8 @@ def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: 
 @pytest.mark.parametrize(
     "way",
     [
-        {"solver": Auto(max_iter=12)},
-        {"solver": SubBlocks(max_iter=6)},
+        {"solver": Auto(max_iter=6)},
+        {"solver": SubBlocks(max_iter=4)},
         {"loss": "in-batch-softmax", "solver": Adam(max_iter=8, batch_size=256)},
     ],
 )
