@@ -49,7 +49,7 @@ def nearest(X: np.ndarray, points: np.ndarray) -> np.ndarray:
     reach = float(np.sqrt(2 * half_norms.max()))
     found = np.empty(len(X), np.int64)
     for first in range(0, len(X), _CHUNK):
-        rows = np.ascontiguousarray(X[first : first + _CHUNK])
+        rows = np.require(X[first : first + _CHUNK], requirements=["C", "W"])  # one layout to compile
         centred = (rows - middle).astype(np.float32)
         lengths = np.sqrt(np.einsum("nw,nw->n", centred, centred)).astype(np.float64)
         doubt = 4.0 * (X.shape[1] + 8) * np.finfo(np.float32).eps * reach * (lengths + reach)

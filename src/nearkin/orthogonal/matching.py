@@ -251,7 +251,9 @@ def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray, lanes: np.ndarray)
     for j in range(n - n % LANES, n):
         lanes[j % LANES] = max(lanes[j % LANES], row[j] + bar[j])
     bar[i] = 0.0
-    best, found = lanes.max(), n - 1
+    best, found = lanes[0], n - 1
+    for c in range(1, LANES):
+        best = max(best, lanes[c])
     for c in range(LANES):
         if lanes[c] == best:
             for j in range(c, found, LANES):
@@ -264,12 +266,14 @@ def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray, lanes: np.ndarray)
 @cached_njit()
 def greedy_pairs(W: np.ndarray) -> np.ndarray:
     """`greedy_matching` of W (n, n), its pairs in no order; fewer than n // 2 pairs if W is not symmetric."""
-    n = W.shape[0]
-    pairs, count = np.empty((n // 2, 2), np.int64), 0
-    bar, lanes = np.zeros(n, W.dtype), np.empty(LANES, W.dtype)
-    pointer = np.full(n, -1)
-    first, after = pointer.copy(), pointer.copy()  # lists of the axes that point at j: first[j], after[first[j]], ...
-    waiting, top = np.arange(n), n  # axes that look for a partner
+    n, count = W.shape[0], 0
+    pairs, work = np.empty((n // 2, 2), np.int64), np.empty((4, n), np.int64)
+    bars = np.empty((2, max(n, LANES)), W.dtype)
+    bar, lanes, pointer = bars[0, :n], bars[1, :LANES], work[0]
+    first, after = work[1], work[2]  # lists of the axes that point at j: first[j], after[first[j]], ...
+    waiting, top = work[3], n  # axes that look for a partner
+    for i in range(n):
+        bar[i], pointer[i], first[i], after[i], waiting[i] = 0, -1, -1, -1, i
     while top > 0 and count < n // 2:
         top -= 1
         i = waiting[top]

@@ -332,7 +332,10 @@ def solve_rows(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge
             q, h = Q[indices[e]], curvature[e]
             for c in range(k):
                 inverse[c] += h * q[c] * q[c]
-        rs, noise = Q.dtype.type(0), smallest * max(cost[i] * top, inverse.max())
+        rs, largest = Q.dtype.type(0), Q.dtype.type(cost[i] * top)
+        for c in range(k):
+            largest = max(largest, inverse[c])
+        noise = smallest * largest
         for c in range(k):  # a column of rounding errors stays, since nothing determines its step, without ridge
             inverse[c] = one / inverse[c] if inverse[c] > noise else Q.dtype.type(0)
             x[c], r[c] = 0, -gradient[i, c]
