@@ -5,13 +5,17 @@ STAMP  := .venv/.installed
 DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check matrix faults bench peers kits lowest docs referees release clean
+.PHONY: demo test suite check matrix faults bench peers kits lowest docs referees release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo --overwrite
 
+# Side by side: the type checker alone would leave a core idle for a minute.
+test: $(DEV)
+	$(MAKE) --jobs 2 check suite
+
 # Compiled tests are kept whatever the environment says: else every process compiles all of them again.
-test: check
+suite: $(DEV)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 
 check: $(DEV)
@@ -23,7 +27,7 @@ check: $(DEV)
 matrix: $(DEV)
 	.ci/matrix
 
-# A million damaged inputs and every kill point (45 minutes of one core; interrupted, it goes on from there); its table
+# A million damaged inputs and every kill point (45 minutes of one core); its table
 # goes into docs/reliability.md.
 faults: $(DEV)
 	$(BIN)/python -m tests.faults --write docs/reliability.md
