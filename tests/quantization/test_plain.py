@@ -26,7 +26,7 @@ def fitted(monkeypatch: pytest.MonkeyPatch, made: PlainCode, X: np.ndarray, reca
         heard.append(one.name)
         return Short(np.full(len(screening.held.queries), recalls.get(one.name, 0.0)), 8, 0.0)
 
-    monkeypatch.setattr(plain, "_SHORT", 300)  # else it takes 5,000 rows
+    monkeypatch.setattr(plain, "_SHORT", 300)  # else it takes 3,072 rows
     monkeypatch.setattr(Screening, "run", run)
     monkeypatch.setattr(
         plain, "fitted_code", lambda quantizer, X, **_: seen.append((quantizer, len(X))) or (None, None)
@@ -38,20 +38,16 @@ def fitted(monkeypatch: pytest.MonkeyPatch, made: PlainCode, X: np.ndarray, reca
 @pytest.mark.parametrize(
     ("recalls", "n_bytes", "norms"),
     [
-        ({"product": 0.5, "product-norms": 0.4, "product-residual": 0.5}, None, False),  # the cheaper of equals
+        ({"product": 0.5, "product-norms": 0.4, "residual": 0.5}, None, False),  # the cheaper of equals
         ({"product": 0.5, "product-norms": 0.6, "residual-norms": 0.6}, None, True),
-        ({"product": 0.5, "product-norms": 0.4, "product-residual": 0.6}, (2, 4), False),
-        (
-            {"product": 0.5, "product-norms": 0.6, "residual-norms": 0.7},
-            (1, 7),
-            True,
-        ),  # 7 bytes in two parts leave one,
+        ({"product": 0.5, "product-norms": 0.4, "residual": 0.6}, (1, 8), False),
+        ({"product": 0.5, "product-norms": 0.6, "residual-norms": 0.7}, (1, 7), True),
     ],
 )
 def test_the_short_fits_decide(monkeypatch, X, recalls, n_bytes, norms) -> None:
     code, rows, heard = fitted(monkeypatch, PlainCode(8, random_state=0), X, recalls)
     assert heard[:2] == ["product", "product-norms"]
-    assert len(heard) == 3
+    assert len(heard) == 3 + (recalls["product-norms"] > 0.5)  # sums with the norm, and without
     assert isinstance(code, WithNorms) is norms
     code = code.quantizer if norms else code
     if n_bytes is None:
@@ -61,23 +57,18 @@ def test_the_short_fits_decide(monkeypatch, X, recalls, n_bytes, norms) -> None:
         assert rows <= N
 
 
-def test_where_a_norm_leaves_a_byte_over_a_sum_without_it_is_tried_too(monkeypatch, X) -> None:
-    heard = fitted(monkeypatch, PlainCode(12), X, {"product-norms": 0.6})[2]
-    assert heard[2:] == ["product-residual-norms", "product-residual"]
-
-
 def test_rows_of_one_norm_need_no_byte(monkeypatch, X) -> None:
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for metric in ("cosine", "l2"):
         assert fitted(monkeypatch, PlainCode(8, metric=metric, random_state=0), unit, {})[2] == [
             "product",
-            "product-residual",
+            "residual",
         ]
 
 
 def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> None:
     for made, rows in (
-        (PlainCode(8, metric="ip"), X), (PlainCode(1), X), (PlainCode(8), X[:600])
+        (PlainCode(8, metric="ip"), X), (PlainCode(1), X), (PlainCode(8), X[:400])
     ):  # fmt: skip
         code, _, heard = fitted(monkeypatch, made, rows, {})
         assert (type(code), heard) == (ProductCode, []), made
@@ -85,11 +76,17 @@ def test_what_cannot_be_compared_in_time_is_a_product_code(monkeypatch, X) -> No
 
 def test_sums_learn_from_what_time_allows() -> None:
     """The work is predicted from numbers of rows and columns alone, and grows beyond product codes' with all rows."""
-    one = plain._sum_of(16)
+    one = plain._sum_of(16, 10_000, 128)
     rows = {n: plain._rows_left(one, n, 128) for n in (1_000, 10_000, 60_000, 10**6)}
     assert rows[1_000] < 0 > rows[10**6]
     assert plain._SHORT < rows[10_000] < 10_000 < rows[60_000] < 60_000
     assert plain._rows_left(one, 10_000, 784) > rows[10_000]  # a rotation of many columns takes product codes longer
+
+
+def test_sums_over_all_columns_must_not_learn_from_fewer_rows() -> None:
+    assert plain._sum_of(1, 5_000, 64) is None
+    assert [plain._sum_of(size, 5_000, 128).chain for size in (8, 10, 16, 33)] == [8, 10, 4, 3]
+    assert plain._sum_of(8, 60_000, 128).name == "product-residual"
 
 
 def test_an_index_keeps_within_its_bytes(monkeypatch, X) -> None:

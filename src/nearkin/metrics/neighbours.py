@@ -111,6 +111,16 @@ class ExactNeighbours:
         return (numbers[start : start + step] for start in range(0, len(numbers), step))
 
 
+def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of (m, d), in the order of their first, and the numbers (m,) of those that make up `rows`."""
+    rows = np.ascontiguousarray(rows)
+    _, first, again = np.unique(
+        rows.view((np.void, rows.itemsize * rows.shape[1])), return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    return rows[first[order]], np.argsort(order)[again.ravel()]
+
+
 def _expected_hits(far: np.ndarray, own: np.ndarray, depth: int, scores: np.ndarray | None) -> np.ndarray:
     """How many of the exact neighbours at distances `own` (q, n), sorted, are expected among the first `depth` of
     answers at distances `far` (q, c).

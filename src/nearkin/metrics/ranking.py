@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
-from nearkin.metrics.neighbours import ROUNDING
+from nearkin.metrics.neighbours import ROUNDING, distinct
 from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_rank, tie_groups
 from nearkin.records import Interactions
 
@@ -81,7 +81,7 @@ def recommend(
     for start in range(0, len(rows), BLOCK):
         block = order[start : start + BLOCK]
         wanted = min(k + int(counts[block].max()), index.ntotal)
-        asked, again = _distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
+        asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
         near, found = (of[again] for of in index.search(asked, wanted))
         near[found < 0] = -np.inf
         found = np.where(found < 0, -1, numbered[found])
@@ -209,7 +209,7 @@ def _expected(
     size, good = (np.bincount(group.ravel(), weights, b * c) for weights in (None, hits.ravel()))
     on = np.flatnonzero(~new[:, -1] & np.isfinite(scores[:, -1]))  # the last group may go on behind the ranking
     last, limits = group[on, -1], np.column_stack([P[on], scores[on, -1], near[on]])
-    alike, again = _distinct(limits)  # rows of one vector often end in one group
+    alike, again = distinct(limits)  # rows of one vector often end in one group
     size[last] = (np.abs(alike[:, :-2] @ Q.T - alike[:, -2:-1]) <= alike[:, -1:]).sum(axis=1)[again]
     wanted = relevant[on]
     if seen is not None:
@@ -226,15 +226,6 @@ def _equal(limits: np.ndarray, right: np.ndarray, pairs: sp.csr_matrix) -> np.nd
     own = limits[row]
     equal = np.abs(np.einsum("pd,pd->p", own[:, :-2], right[of]) - own[:, -2]) <= own[:, -1]
     return np.bincount(row[equal], minlength=len(limits))
-
-
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows of (m, d), and the numbers (m,) of those among them that make up `rows`."""
-    rows = np.ascontiguousarray(rows)
-    _, first, again = np.unique(
-        rows.view((np.void, rows.itemsize * rows.shape[1])), return_index=True, return_inverse=True
-    )
-    return rows[first], again.ravel()
 
 
 def list_metrics(

@@ -116,7 +116,7 @@ class Screening:
         found = min(_SCREENED, len(order) if known == 1 else round(unseen / (1 - known)))
         train = order[unseen : unseen + _SCREENED]
         rows = X[np.concatenate([order[:unseen], train[: found - unseen]])]
-        return cls(X[train], HeldOut.of(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
+        return cls(X[train], HeldOut.among(rows, asked, "l2" if metric == "l2" else "ip"), given, known)
 
     def run(self, candidate: Candidate, **settings: object) -> Short:
         """Fit on the training vectors, with `settings` of a short fit, and find the neighbours of the held-out queries

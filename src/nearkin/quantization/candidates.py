@@ -22,7 +22,7 @@ SUMS = {"product-residual": 4, "product-residual-long": 8}  # codebooks of a par
 NORMS = "-norms"  # ending of the names of codes with a byte for the norm of each row
 NAMES = (PRODUCT, PLAIN, AXES, *SCALARS, *(n + e for e in ("", NORMS) for n in (*SUMS, RESIDUAL)))
 
-_LONGEST = 32  # most codebooks of a residual code: longer ones are searched too slowly
+LONGEST = 32  # most codebooks of a residual code: longer ones are searched too slowly
 # Seconds of two cores for each column of a row and of a centroid that it is compared with. Predicted seconds of 22 fits
 # of 64 to 512 columns in 8 to 16 bytes were within a factor of 2.5 of those of an AMD EPYC (2026-11-26).
 _LEARNING, _ENCODING = 6e-10, 6e-11
@@ -118,7 +118,7 @@ def sums(units: int) -> dict[str, tuple[int, int]]:
         chain = _chain(units, target, used)
         if chain not in used and (splits := units // chain) > 1:
             found[name] = splits, chain
-    return found | ({RESIDUAL: (1, units)} if 1 < units <= _LONGEST else {})
+    return found | ({RESIDUAL: (1, units)} if 1 < units <= LONGEST else {})
 
 
 def _chain(units: int, target: int, used: Container[int]) -> int:

@@ -16,7 +16,7 @@ from nearkin.linalg.norms import Norms
 from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import ROWS, HeldOut, Trial, held_out
 from nearkin.quantization.best import Screening
-from nearkin.quantization.candidates import NORMS, PRODUCT, Candidate, candidate, sums
+from nearkin.quantization.candidates import LONGEST, NORMS, PRODUCT, RESIDUAL, Candidate, candidate, sums
 from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
 from nearkin.statistics import shared_generator, whole_rows
 
@@ -33,11 +33,11 @@ class PlainCode(SizedCode):
     """A code of `n_bytes` bytes a row, one a column at most: a product code or a sum of centroids, with the norm of
     each row in one of the bytes or not. `metric` is the index's; `random_state`.
 
-    Short fits are compared by the recall of held-out rows (`Trial`): product codes first, of which the better form
-    decides about the norm; then a sum of centroids, if learning it from a quarter of the vectors at least and encoding
-    all of them is predicted to end within three times the time of product codes. It learns from as many as that leaves
-    time for. Else, of fewer than about 5,000 vectors or more than some 100,000, among several processes, and by "ip",
-    where queries are seldom like vectors, it is a product code.
+    Short fits are compared by the recall of held-out rows (`Trial`): product codes first, then a sum of centroids, both
+    without the norm and with it where product codes gain by it. Learning the sum from a quarter of the vectors at least
+    and encoding all of them must be predicted to end within three times the time of product codes; it learns from as
+    many as that leaves time for. Else, of fewer than 3,072 vectors or more than some 100,000, among several processes,
+    and by "ip", where queries are seldom like vectors, it is a product code.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
     >>> PlainCode(4, random_state=0).fit(X).encode(X).shape
@@ -59,7 +59,8 @@ class PlainCode(SizedCode):
         n, d = np.asarray(X).shape
         n_bytes = min(self.n_bytes, d)
         product = ProductCode(n_bytes, metric=self.metric, random_state=self.random_state)
-        long = None if current().size > 1 or self.metric == "ip" else _sum_of(n_bytes)
+        alone = current().size == 1 and self.metric != "ip" and 2 * n >= 3 * _SHORT
+        long = _sum_of(n_bytes, n, d) if alone else None
         if long is None or _rows_left(long, n, d) < max(_SHORT, min(n, _ROWS) // 4):
             found, self.norms_ = fitted_code(product, X, queries=queries, callback=callback)
             return cast(VectorCodes, found)
@@ -80,7 +81,7 @@ class PlainCode(SizedCode):
         asked, rows = held_out(sample, queries)
         share = _SHORT / min(n, _ROWS)
         learned = int(min(_SHORT, share / (1 - share) * (len(rows) - _SHORT)))
-        held = HeldOut.of(rows[_SHORT - learned :], asked, "l2" if self.metric == "l2" else "ip")
+        held = HeldOut.among(rows[_SHORT - learned :], asked, "l2" if self.metric == "l2" else "ip")
         screening, trial, made = Screening(rows[:_SHORT], held, None, share), Trial[str](), dict[str, Candidate]()
 
         def judged(name: str) -> None:
@@ -92,25 +93,27 @@ class PlainCode(SizedCode):
         for name in (PRODUCT, PRODUCT + NORMS)[: 1 + norms]:
             judged(name)
         for ending in (NORMS, "") if trial.winner().endswith(NORMS) else ("",):
-            size = n_bytes - bool(ending)
-            if (long := _sum_of(size)) is not None:
+            if (long := _sum_of(n_bytes - bool(ending), n, sample.shape[1])) is not None:
                 judged(long.name + ending)
-                if not size % long.chain:
-                    break  # else a byte is left over, and may not be with the other ending
         return made[trial.winner()]
 
 
-def _sum_of(n_bytes: int) -> Candidate | None:
-    """The shortest sum of centroids that leaves the fewest of the bytes over, of those that are short enough; None
-    for one byte."""
+def _sum_of(n_bytes: int, n: int, d: int) -> Candidate | None:
+    """The sum of centroids over all columns, if it may learn from about as many of n rows of d columns as shorter sums,
+    else the shortest of those that leave the fewest of the bytes over; None for one byte."""
     short = {name: n_bytes % chain for name, (_, chain) in sums(n_bytes).items() if chain <= _LONGEST}
-    return candidate(min(short, key=lambda name: short[name]), n_bytes) if short else None
+    if not short:
+        return None
+    parts = candidate(min(short, key=lambda name: short[name]), n_bytes)
+    whole = candidate(RESIDUAL, n_bytes)
+    enough = 0.9 * min(n, _ROWS, _rows_left(parts, n, d))
+    return whole if n_bytes <= LONGEST and _rows_left(whole, n, d) >= enough else parts
 
 
 def _rows_left(one: Candidate, n: int, d: int) -> int:
     """From how many of n rows of d columns, all of which are encoded, a sum of centroids may learn."""
-    rounds = min(n, _ROWS) + min(3 * n, 30_000) + 0.2 * n  # of product codes: of the fit, its starts, and encoding
+    rounds = min(n, _ROWS) + min(7 * n, 30_000) + 0.2 * n  # of product codes: of the fit, its starts, and encoding
     fast, slow = d + 400, d + 1_000  # what a row costs in a round of product codes, and of a sum
-    spare = _TIMES * rounds * fast - _SHORT * (11 * fast + 7 * slow)
-    each, encoding = 3.6 + 0.6 * one.chain, 0.4 + 0.08 * one.chain
-    return int((spare / slow - encoding * n) / each)
+    spare = _TIMES * rounds * fast - _SHORT * (11 * fast + 5 * slow)
+    each = 1 + 0.4 * one.chain + 2 * (not one.name.startswith(RESIDUAL))  # parts learn a rotation first
+    return int((spare / slow - (0.4 + 0.08 * one.chain) * n) / each)
