@@ -27,7 +27,8 @@ def distortion(vectors):
 
     def one(name):
         rotation = None if name == "none" else name
-        return ProductQuantizer(8, 16, rotation=rotation, init="identity", random_state=0).fit(X).distortion(test)
+        pq = ProductQuantizer(8, 16, rotation=rotation, init="identity", max_iter=25, random_state=0)
+        return pq.fit(X).distortion(test)
 
     return {name: one(name) for name in ROTATIONS}
 

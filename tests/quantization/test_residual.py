@@ -33,7 +33,7 @@ def refit(X, codes, C, shrink):
 
 @pytest.fixture(scope="module", params=MADE)
 def fitted(request, vectors):
-    return MADE[request.param](max_iter=2).fit(vectors[0][:1500])
+    return MADE[request.param](max_iter=2).fit(vectors[0][:900])
 
 
 def test_codes_decode_to_what_distortion_says(fitted, vectors):
