@@ -30,7 +30,7 @@ def few() -> Parts:
 def model(way: dict, **options) -> nk.TwoTower:
     """A quick fit of one way; `options` go to its solver."""
     solver = as_object(way.get("solver", "adam"), "solver", SOLVERS)
-    rounds = 60 if way.get("solver") == "adam" else 6
+    rounds = {"adam": 60, "gauss-newton": 3, "gauss-newton-joint": 3}.get(way.get("solver"), 6)
     fast = {"max_iter": rounds, "learning_rate": 0.01, "start": "random"}
     if "loss" in way:
         fast |= {"batch_size": 128, "learning_rate": 0.02}
@@ -69,7 +69,8 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     """A quarter of the rights lose their pairs; their embeddings come from their features alone."""
     cold = np.arange(0, 100, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
-    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(max_iter=6)
+    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS)
+    solver.set_params(max_iter=3 if solver.name.startswith("gauss") else 6)
     if solver.name == "adam":
         solver.set_params(learning_rate=0.01)
     if "loss" in way:
