@@ -27,9 +27,9 @@ SMALL = {  # options of the longer ones, whose --out is a figure
 }
 FEWER = {  # constants of the longer ones without options
     "how_many_bytes": {"QUERIES": (0,)},
-    "index_in_your_model": {"STEPS": 120},
+    "index_in_your_model": {"STEPS": 60},
     "one_optimizer": {"STEPS": 30},
-    "rotate_before_rounding": {"STEPS": 60},
+    "rotate_before_rounding": {"STEPS": 30},
 }
 EXTRAS = {"evolution_strategies": "gymnasium", "langchain_store": "langchain_core"}  # beyond nearkin itself
 
