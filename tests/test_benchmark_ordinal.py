@@ -21,12 +21,12 @@ def test_published_steps_are_in_our_units():
     assert svrg_draws.published_step("svrg", "t-ste") == pytest.approx(2.0)
 
 
-def test_questions_are_measured(monkeypatch):
-    monkeypatch.setattr(questions, "BUDGETS", (4, 6))
+def test_questions_are_measured():
     truth = questions.Truth("line", np.abs(np.arange(8.0)[:, None] - np.arange(8.0)) ** 1.1, 1)
     clean = truth.random(500, np.random.default_rng(0), 0.0).quadruplets()
     assert (truth.distances[clean[:, 0], clean[:, 1]] <= truth.distances[clean[:, 2], clean[:, 3]]).all()
-    assert set(questions.active(truth, "ste", "information-gain", 0)) == {"4", "6"}
+    for rule in questions.RULES:
+        assert set(questions.active(truth, "ste", rule, 0, last=6)) == {"4", "6"}
     assert questions.needed({"4": 0.3, "6": 0.2}, {"4": 0.25, "6": 0.1}, 6) == 1.0
     assert questions.needed({"4": 0.3, "6": 0.2}, {"4": 0.25, "6": 0.2}, 6) is None
 

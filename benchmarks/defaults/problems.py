@@ -4,7 +4,6 @@ Higher is better. Each runs in seconds on one thread; the figures of docs/benchm
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import nearkin as nk
 from benchmarks.data import NEIGHBOURS, load, other_queries
 from benchmarks.engines.run import searched
 from benchmarks.ordinal.problems import synthetic
-from benchmarks.ordinal.questions import truths
+from benchmarks.ordinal.questions import active, truths
 from nearkin import Rotation
 from nearkin._faiss import nearest_rows
 from nearkin.metrics import ranking_metrics, recall_k_at_k, triplet_error
@@ -158,13 +157,7 @@ def ordered(noise: float, settings: dict[str, Any], p: int, data: Path, seed: in
 def questioned(name: str, data: Path, seed: int) -> float:
     """The same of an embedding after 14 answers an object, a part of them wrong, to questions it chose."""
     truth = next(truth for truth in truths(data, seed) if truth.name == name)
-    n, rng = len(truth.distances), np.random.default_rng([seed, 2])
-    answers, test = truth.random(4 * n, rng), truth.random(5_000, np.random.default_rng([seed, 1]), 0.0)
-    for _ in range(6):
-        model = nk.OrdinalEmbedding(truth.p, loss="t-ste", random_state=seed).fit(answers)
-        more = truth.answers(model.next_queries(2 * n, rule="information-gain"), rng)
-        answers = replace(answers, indices=np.concatenate([answers.indices, more.indices]))
-    return 100 - 100 * triplet_error(model.embedding_, test)
+    return 100 - 100 * active(truth, "t-ste", "next_queries", seed, last=14)["14"]
 
 
 _RECALL, _RIGHT, _PAIRS = "recall 10@10", "comparisons right", "recall@20"

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
-from benchmarks.ordinal.questions import BUDGETS, RULES, needed
+import numpy as np
+from scipy.stats import t
+
+from benchmarks.ordinal.questions import BUDGETS, needed
 from benchmarks.table import Results, Table, number, ratio
 
 
@@ -26,15 +29,18 @@ def tables(results: Results) -> Iterable[Table]:
         yield table
     found = results.read("ordinal_questions")
     if found:
-        seeds = f"(mean of {found[0]['seeds']} seeds)"
-        title = f"error after 16, 24, 30 and 40 answers an object, a fifth of them wrong {seeds}"
-        columns = ["data", "loss", *("random", "chosen"), "answers for random's error at 30", "at 40"]
-        table = Table("ordinal-questions", title, columns, "ordinal_questions")
-        errors = {(row["data"], row["loss"], row["rule"]): row["error"] for row in found}
-        for data, loss in dict.fromkeys(key[:2] for key in errors):
-            random, chosen = (errors[data, loss, rule] for rule in RULES)
-            cells = [", ".join(f"{by[n]:.3f}" for n in ("16", "24", "30", "40")) for by in (random, chosen)]
-            shares = [needed(random, chosen, budget) for budget in BUDGETS]
-            cells += ["not reached" if share is None else f"{100 * share:.0f} %" for share in shares]
-            table.rows.append([data, loss, *cells])
+        title = f"Error after 16, 24, 30 and 40 answers an object, a fifth of them wrong; {found[0]['seeds']} seeds"
+        columns = ["data", "loss", "rule", "error", "mean less than random's", "answers for random's error at 30, %"]
+        table = Table("ordinal-questions", title, [*columns, "at 40, %"], "ordinal_questions")
+        table.note = "Means from 10 answers on, with 95 % intervals over the seeds, paired."
+        random = {(row["data"], row["loss"]): row for row in found if row["rule"] == "random"}
+        for row in found:
+            beside = random[row["data"], row["loss"]]
+            less = np.subtract(beside["means"], row["means"])
+            width = t.ppf(0.975, len(less) - 1) * less.std(ddof=1) / np.sqrt(len(less)) if len(less) > 1 else np.nan
+            shares = [None if row is beside else needed(beside["error"], row["error"], budget) for budget in BUDGETS]
+            cells = [", ".join(f"{row['error'][n]:.3f}" for n in ("16", "24", "30", "40"))]
+            cells += ["-" if row is beside else f"{less.mean():.3f} ± {width:.3f}"]
+            cells += ["-" if share is None else f"{100 * share:.0f}" for share in shares]
+            table.rows.append([row["data"], row["loss"], row["rule"], *cells])
         yield table

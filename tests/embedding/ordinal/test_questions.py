@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_vectors
-from nearkin.embedding.ordinal.questions import DEFAULTS, information_gain, informative_queries, random_queries
+from nearkin.embedding.ordinal.questions import information, informative_queries, random_queries
 from nearkin.records import Comparisons
 
 X = np.random.default_rng(0).normal(0, 1, (8, 2))
-
-
-def coin(near, far):
-    return 1 / (1 + np.exp(near - far))
 
 
 def test_triplets_written_as_quadruplets_are_the_same_answers():
@@ -19,9 +15,9 @@ def test_triplets_written_as_quadruplets_are_the_same_answers():
     triplets = comparisons_from_vectors(X, 60, random_state=0)
     i, j, k = triplets.indices.T
     forms = [np.stack(columns, axis=1) for columns in ((i, j, i, k), (j, i, i, k), (i, j, k, i), (j, i, k, i))]
-    wanted = informative_queries(X, triplets, coin, 10, np.random.default_rng(1))
+    wanted = informative_queries(X, triplets, 10, np.random.default_rng(1))
     for rows in forms:
-        found = informative_queries(X, Comparisons(rows, np.arange(8)), coin, 10, np.random.default_rng(1))
+        found = informative_queries(X, Comparisons(rows, np.arange(8)), 10, np.random.default_rng(1))
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -38,16 +34,25 @@ def test_asked_quadruplets_are_not_asked_again():
 def test_the_last_open_questions_are_found_and_then_none(missing):
     every = [(i, j, k) for i in range(4) for j in range(4) for k in range(j + 1, 4) if i not in (j, k)]
     asked = Comparisons(np.array([row for row in every if row not in missing]), np.arange(4))
-    found = informative_queries(X[:4], asked, coin, 10, np.random.default_rng(0)).tolist()
+    found = informative_queries(X[:4], asked, 10, np.random.default_rng(0)).tolist()
     assert sorted((i, *sorted((j, k))) for i, j, k in found) == sorted(missing)
 
 
-def test_information_of_a_sure_answer_and_of_one_that_is_known():
-    """Two places of the head, each sure of its answer but for lapses; a question of which both answer alike tells 0."""
-    X = np.array([[0.0], [-1.0], [1.0], [3.0]])
-    places, nothing = np.array([[-0.5], [0.5]]), np.empty((0, 3), np.int64)
-    rows = np.array([[0, 1, 2], [0, 1, 3]])
-    found = information_gain(places, X, nothing, rows, lambda near, far: (near < far).astype(float))
-    wrong = DEFAULTS.lapse / 2
-    entropy = -wrong * np.log(wrong) - (1 - wrong) * np.log(1 - wrong)
-    np.testing.assert_allclose(found, [np.log(2) - entropy, 0], atol=1e-12)
+def test_information_of_two_places_and_of_answers_about_an_object_in_each_role():
+    """Two places, each sure of its answer: variance 1/4; a question of which both answer alike tells 0. An answer with
+    the object in whichever role makes one of the places likelier, by (1 - lapse / 2) to lapse / 2 = 4."""
+    X = np.array([[0.0], [-40.0], [40.0], [90.0], [-90.0]])
+    places, rows = np.array([[-9.0], [9.0]]), np.array([[0, 1, 2], [0, 1, 3]])
+    nothing = np.empty((0, 3), np.int64)
+    np.testing.assert_allclose(information(places, X, nothing, rows)[:, 0], [1 / 4, 0], atol=1e-6)
+    X[4] = -36.0
+    for answer in ([0, 1, 2], [2, 3, 0], [1, 0, 4]):
+        found = information(np.array([[-40.0], [9.0]]), X, np.array([answer]), rows)[0, 0]
+        assert found == pytest.approx(4 / 25, abs=1e-6)
+
+
+def test_questions_spread_over_the_objects():
+    """The greatest gains alone were all about the few objects of which least was known."""
+    answers = comparisons_from_vectors(X, 60, random_state=0)
+    found = informative_queries(X, answers, 12, np.random.default_rng(0))
+    assert np.bincount(found.ravel(), minlength=8).min() >= 2

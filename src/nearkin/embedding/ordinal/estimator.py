@@ -253,9 +253,8 @@ class OrdinalEmbedding(BaseEstimator):
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the most useful next questions "is i more like j or more like l?".
 
-        rule: "information-gain" (the crowd kernel's) or "random", for an unbiased sample to evaluate on. The gain is
-        computed with STE's model for every loss: embeddings improved fastest with it, t-STE's too. Answered questions
-        are left out.
+        rule: "information-gain", or "random" for an unbiased sample to evaluate on. The gain is computed with STE's
+        model for every loss: embeddings improved fastest with it, t-STE's too. Answered questions are left out.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)
@@ -264,9 +263,7 @@ class OrdinalEmbedding(BaseEstimator):
         rng = np.random.default_rng([seed, len(self.comparisons_)])  # new candidates after every round of answers
         if rule == "random":
             return self.objects_[questions.random_queries(len(self.objects_), self.comparisons_, k, rng)]
-        probability = partial(answer_probability, get_loss("ste", self.n_components_))
-        X = self.embedding_.astype(np.float64)
-        return self.objects_[questions.informative_queries(X, self.comparisons_, probability, k, rng)]
+        return self.objects_[questions.informative_queries(self.embedding_.astype(float), self.comparisons_, k, rng)]
 
     def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each rotated, scaled and shifted onto `embedding_`.

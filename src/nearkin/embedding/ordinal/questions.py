@@ -1,10 +1,12 @@
 """The choice of the next questions."""
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.spatial.distance import cdist
+from scipy.special import expit
 
 from nearkin.data.comparisons.votes import distinct_rows
 from nearkin.records import Comparisons
@@ -14,14 +16,12 @@ from nearkin.records import Comparisons
 class Defaults:
     """Tuned numbers of the choice of questions, measured 2026-11 by `python -m benchmarks ordinal questions`."""
 
-    # Share of answers modelled as random, half of them wrong. With a fifth of the answers wrong, held-out error in the
-    # plane after 30 answers an object is .148, without it .191, with random questions .179; equal with clean answers.
-    lapse: float = 0.4
-    n_pairs: int = 100  # questions tried for a head
+    lapse: float = 0.4  # share of answers modelled as random: a wrong answer cannot rule out an object's true place
+    n_pairs: int = 25  # questions tried for an object
 
 
 DEFAULTS = Defaults()
-Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
+_OBJECTS, _PLACES, _BLOCK = 100, 150, 1000  # least objects to choose from, most places of them, rows of a block
 
 
 def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -29,68 +29,66 @@ def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Gene
     return _fresh(distinct_rows(n, 4 * k, 3, rng), _triplets(comparisons), n)[:k]
 
 
-def informative_queries(
-    X: np.ndarray, comparisons: Comparisons, probability: Probability, k: int, rng: np.random.Generator
-) -> np.ndarray:
-    """(k, 3) questions of the greatest expected information gain (the crowd kernel's rule, Tamuz et al. 2011).
+def informative_queries(X: np.ndarray, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
+    """(at most k, 3) questions whose answers say most about the places of their three objects.
 
-    The place of a head i is uncertain: its posterior is over 300 of the objects' own places, given all answers
-    with head i. The gain of the question (i, j, k) is H(tau) - p H(tau | j) - (1 - p) H(tau | k), equal to the mutual
-    information of place and answer, computed as h(p) - E_tau h(p(place)), h the entropy of a coin. Heads come in random
-    order, those with few answers first, and each contributes its best question of `n_pairs` until there are k.
+    The crowd kernel's rule (Tamuz et al. 2011) looks at the head's place alone, among the other objects' places, and at
+    the answers with this head. Here every answer about an object counts, and places around those of the objects. What
+    was chosen about an object divides its part in the gain of the next question, so that questions spread.
     """
-    n = len(X)
-    triplets = _triplets(comparisons)
-    by_head = np.argsort(triplets[:, 0], kind="stable")
-    heads_of = triplets[by_head, 0]
-    known = np.bincount(triplets[:, 0], minlength=n)
+    n, triplets = len(X), _triplets(comparisons).astype(np.int64)
     order = rng.permutation(n)
-    order = order[np.argsort(known[order], kind="stable")]
-    places = X[rng.permutation(n)[:300]]  # places at which a head's posterior is known
-    found: list[np.ndarray] = []  # (1, 3) questions
-    gains: list[float] = []
-    rounds = -(-k // n)  # heads come again if k > n
-    for head in np.tile(order[: min(n, 4 * k)], rounds):
-        answers = triplets[by_head[slice(*np.searchsorted(heads_of, [head, head + 1]))]]
-        rows = distinct_rows(n, DEFAULTS.n_pairs, 3, rng)
-        rows[:, 0] = head
-        rows = rows[(rows[:, 1] != head) & (rows[:, 2] != head)]
-        rows = _fresh(rows, np.concatenate([answers, *(found if rounds > 1 else [])]), n)
-        if len(rows):
-            gain = information_gain(places, X, answers, rows, probability)
-            best = int(gain.argmax())
-            found.append(rows[best : best + 1])
-            gains.append(float(gain[best]))
-    top = np.argsort(-np.asarray(gains), kind="stable")[:k]
-    return np.concatenate([np.empty((0, 3), np.int64), *found])[top]
+    order = order[np.argsort(np.bincount(triplets.ravel(), minlength=n)[order], kind="stable")]
+    objects = order[: max(4 * k, _OBJECTS)]  # those with few answers first
+    rows = _fresh(objects[distinct_rows(len(objects), DEFAULTS.n_pairs * len(objects), 3, rng)], triplets, n)
+    places = X[rng.permutation(n)[:_PLACES]]
+    width = np.sqrt(X.var(axis=0).mean()) * n ** (-1 / (X.shape[1] + 4))  # of a kernel density, by Scott's rule
+    places = np.concatenate([places, places + width * rng.normal(size=places.shape)])
+    gains = information(places, X, triplets, rows)
+    heap = [(-gain, question) for question, gain in enumerate(gains.sum(axis=1).tolist())]
+    heapq.heapify(heap)
+    times, chosen = np.ones(n), []
+    while heap and len(chosen) < k:  # gains only fall: the greatest stays so if the next one's old gain is smaller
+        question = heapq.heappop(heap)[1]
+        gain = -float((gains[question] / times[rows[question]]).sum())
+        if heap and gain > heap[0][0]:
+            heapq.heappush(heap, (gain, question))
+            continue
+        chosen.append(question)
+        times[rows[question]] += 1
+    return rows[chosen]
 
 
-def information_gain(
-    places: np.ndarray,  # (r, p) where the head may be
-    X: np.ndarray,  # (n, p)
-    answers: np.ndarray,  # (a, 3) triplets with the head first
-    rows: np.ndarray,  # (q, 3) questions with the head first
-    probability: Probability,
-) -> np.ndarray:
-    """(q,) the mutual information, in nats, of the answer to each question and the head's place. With the chance
-    `lapse` an answer is random, so that one wrong answer cannot rule out the true place."""
-    lapse = DEFAULTS.lapse
+def information(places: np.ndarray, X: np.ndarray, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(q, 3) what the answers to questions `rows` say about the place of each of their objects, the others fixed.
 
-    def chance(near: np.ndarray, far: np.ndarray) -> np.ndarray:  # (q or a, r)
-        to_near = ((X[near][:, None] - places) ** 2).sum(-1)
-        to_far = ((X[far][:, None] - places) ** 2).sum(-1)
-        return (1.0 - lapse) * probability(to_near, to_far) + 0.5 * lapse
+    places (r, p), X (n, p), answers (a, 3), rows (q, 3). It is the variance of P(answer | place) over the posterior
+    of the place: half the mutual information in nats, to second order in P - 1/2, and without logarithms.
+    """
+    lapse, objects = DEFAULTS.lapse, np.unique(rows)
+    number = np.full(len(X), len(objects))  # the last row of `posterior` is of all other objects
+    number[objects] = np.arange(len(objects))
+    posterior = np.zeros((len(objects) + 1, len(places)), np.float32)
+    for block, chances in _chances(places, X, answers[(number[answers] < len(objects)).any(axis=1)]):
+        for role, chance in enumerate(chances):
+            np.add.at(posterior, number[block[:, role]], np.log((1 - lapse) * chance + lapse / 2))
+    posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    found = [np.empty((0, 3))]
+    for block, chances in _chances(places, X, rows):
+        weights = posterior[number[block.T]]  # (3, b, r)
+        mean = np.einsum("kbr,kbr->bk", weights, chances)
+        found.append(np.einsum("kbr,kbr,kbr->bk", weights, chances, chances) - mean**2)
+    return np.concatenate(found)
 
-    likelihood = np.log(chance(answers[:, 1], answers[:, 2])).sum(axis=0)
-    tau = np.exp(likelihood - likelihood.max())
-    tau /= tau.sum()
-    p = chance(rows[:, 1], rows[:, 2])
-    return _coin_entropy(p @ tau) - _coin_entropy(p) @ tau
 
-
-def _coin_entropy(p: np.ndarray) -> np.ndarray:
-    """Entropy in nats of a coin with probability p."""
-    return -(xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
+def _chances(places: np.ndarray, X: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Blocks (b, 3) of `rows`, and (3, b, r) P(d_ij < d_ik) by STE with i, with j and with k at each place."""
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        i, j, k = (cdist(X[objects], places, "sqeuclidean") for objects in block.T)
+        ij, ik = (((X[block[:, 0]] - X[block[:, other]]) ** 2).sum(axis=1, keepdims=True) for other in (1, 2))
+        yield block, expit(np.stack([k - j, ik - i, i - ij]).astype(np.float32))
 
 
 def _triplets(comparisons: Comparisons) -> np.ndarray:
