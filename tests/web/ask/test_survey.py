@@ -309,7 +309,7 @@ def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurve
     survey = open_survey(Plan(random_share=0.3, repeat_share=0.0, seed=1), [str(number) for number in range(12)])
     key = survey.join().key
     X = np.random.default_rng(0).normal(size=(12, 2))
-    for _ in range(120):
+    for _ in range(150):
         question = survey.ask(key)
         near, far = (np.linalg.norm(X[question.shown[0]] - X[item]) for item in question.shown[1:])
         survey.answer(key, question.number, int(near > far))
