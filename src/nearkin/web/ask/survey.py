@@ -275,7 +275,6 @@ class Survey:
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
         self.form: Form = FORMS[self.plan.form]
         self.table: AnswerTable = AnswerTable(self.out, self.items, self.form, self.raters)
-        self._table_is_whole = False
         path = journal_path(self.out)
         if self.out.exists() and not (path.exists() and path.stat().st_size):
             raise FileNotFoundError(
