@@ -48,7 +48,7 @@ _SUBJECTS = (
         "Rotations and product quantization",
         part="rotation",
     ),
-    Subject("codecs", "The best code at every size"),
+    Subject("codecs", "The best code at every size", full=("", "plain")),
     Subject("ids", "Semantic ids", ("--quick",), ("--seeds 5",)),
     Subject("engines", "A rotation for engines' own codes"),
     Subject(

@@ -1,7 +1,6 @@
 """Codes of every kind at every size, ours beside FAISS's and ScaNN's."""
 
 from collections.abc import Iterable
-from operator import itemgetter
 from statistics import mean
 from typing import Any
 
@@ -37,11 +36,12 @@ def leaders(rows: list[Row]) -> dict[str, Row]:
 
 
 def tables(results: Results) -> Iterable[Table]:
-    found = grouped(results.read("codecs_plain") or [], "data").values()
+    sets = grouped(results.read("codecs_plain") or [], "data").values()
+    compared = [{"rows": rows} for rows in sets if len({row["codec"] for row in rows}) > 1]
     columns = "data | bytes | seeds | Index.build | FAISS | its recall@10 | difference | CPU s | its CPU s"
     title = "The plain call and FAISS's strongest code of as many bytes (recall@10 without rescoring; means of seeds)"
-    note = "OPQ from two starts; residual codes by beams of 5 and 32, with a byte for norms that differ."
-    yield from plain([*found], "codecs-plain", title, columns, _plain_call, note=note)
+    note = "The strongest of those measured: OPQ, and residual codes by beams of 5 and 32, norms that differ in a byte."
+    yield from plain(compared, "codecs-plain", title, columns, _plain_call, note=note)
     found = measured(results)
     if not found:
         return
@@ -110,21 +110,23 @@ def _kind(row: Row) -> str:
     return row["codec"].rpartition(": ")[2].removeprefix("FAISS ")
 
 
-def _plain_call(rows: list[Row]) -> list[str]:
-    """A line of one set: of FAISS's codes that ran with each seed, the one with the highest mean recall."""
-    runs = {name: found for (name,), found in grouped(rows, "codec").items()}
+def _plain_call(found: Row) -> list[str]:
+    """A line of one set: of FAISS's codes that ran with the most seeds, the one with the highest mean recall."""
+    rows: list[Row] = found["rows"]
+    runs = {name: {row["seed"]: row for row in own} for (name,), own in grouped(rows, "codec").items()}
     ours = runs.pop(_OURS)
-    rivals = (found for found in runs.values() if {row["seed"] for row in found} == {row["seed"] for row in ours})
-    rival = max(rivals, key=lambda found: mean(map(_most, found)))
-    recalls, theirs = (
-        np.array([_most(row) for row in sorted(found, key=itemgetter("seed"))]) for found in (ours, rival)
-    )
-    low, high = ttest_rel(recalls, theirs).confidence_interval()
-    times = (mean(map(_seconds, found)) for found in (ours, rival))
+    rival = max(runs.values(), key=lambda own: (len(own), mean(map(_most, own.values()))))
+    pairs = [(ours[seed], row) for seed, row in rival.items() if seed in ours]
+    own, theirs = (np.array([_most(row) for row in side]) for side in zip(*pairs, strict=True))
+    spread = ""
+    if len(pairs) > 1:
+        low, high = ttest_rel(own, theirs).confidence_interval()
+        spread = f" ± {50 * (high - low):.1f}"
+    times = (mean(map(_seconds, side)) for side in zip(*pairs, strict=True))
     data, n_bytes = rows[0]["data"].rsplit(", ", 1)
     return [
-        data, n_bytes, str(len(ours)), number(recalls.mean()), _kind(rival[0]), number(theirs.mean()),
-        f"{100 * (recalls - theirs).mean():+.1f} ± {50 * (high - low):.1f} points", *map(number, times),
+        data, n_bytes, str(len(pairs)), number(own.mean()), _kind(pairs[0][1]), number(theirs.mean()),
+        f"{100 * (own - theirs).mean():+.1f}{spread} points", *map(number, times),
     ]  # fmt: skip
 
 
