@@ -18,7 +18,7 @@ import nearkin as nk
 from benchmarks.jobs import Job, command
 from benchmarks.options import peer_python
 from benchmarks.two_tower.peers import with_implicit
-from benchmarks.two_tower.public import FITS, Setup, Way, _ease, _fitted, _listed, _peer
+from benchmarks.two_tower.public import FITS, Setup, Way, ease_way, fitted, listed, peer_way
 from nearkin.data import Parts
 from nearkin.embedding import item_knn, popularity
 
@@ -63,13 +63,13 @@ class OverTime(Setup):
 
     def ways(self) -> dict[str, Way]:
         found: dict[str, Way] = {
-            "popularity": partial(_listed, lambda pairs, k: popularity(pairs, k)[1]),
-            "popularity in the last tenth": partial(_listed, _lately_popular),
-            "item-kNN, 100 neighbours": partial(_listed, lambda pairs, k: item_knn(pairs, k)[1]),
-            "EASE": _ease(self, None),
-            "the default, k = 64": partial(_fitted, *FITS["the default, k = 64"]),
+            "popularity": partial(listed, lambda pairs, k: popularity(pairs, k)[1]),
+            "popularity in the last tenth": partial(listed, _lately_popular),
+            "item-kNN, 100 neighbours": partial(listed, lambda pairs, k: item_knn(pairs, k)[1]),
+            "EASE": ease_way(self, None),
+            "the default, k = 64": partial(fitted, *FITS["the default, k = 64"]),
         }
-        return found | {f"implicit {method}": _peer(self, method, None) for method in ("als", "bpr") if self.python}
+        return found | {f"implicit {method}": peer_way(self, method, None) for method in ("als", "bpr") if self.python}
 
 
 def _lately_popular(pairs: nk.Interactions, k: int) -> np.ndarray:

@@ -93,7 +93,8 @@ def read_public(name: str, folder: Path, seed: int, lefts: int | None = None) ->
     if (folder / name / "train.txt").exists():
         pairs = _read_lists(folder / name)
     else:
-        pairs = nk.read_interactions(folder / f"{name}.npz", min_weight=4 if name == "ml100k" else None)
+        options = {"ml100k": {"min_weight": 4}, "yelp2018": {"split": "test"}}.get(name, {})
+        pairs = nk.read_interactions(folder / f"{name}.npz", **options)
     if lefts is not None:
         few = pairs.select(pairs.rows < lefts)
         pairs = nk.Interactions.from_pairs(few.rows, few.indices, split=few.split)
@@ -135,15 +136,15 @@ class Setup:
     def ways(self) -> dict[str, Way]:
         """The rows of the table; what a rival chooses, it chooses once, for the first seed."""
         epochs = QUICK_EPOCHS if self.quick else EPOCHS.get(self.name, MOST_EPOCHS)
-        found: dict[str, Way] = {label: partial(_listed, lists) for label, lists in LISTS.items()}
-        found |= {label: partial(_fitted, *setting) for label, setting in FITS.items()}
+        found: dict[str, Way] = {label: partial(listed, lists) for label, lists in LISTS.items()}
+        found |= {label: partial(fitted, *setting) for label, setting in FITS.items()}
         for label, (k, options) in SOFTMAXES.items():
             found[label] = _softmax(self, k, options)
-        found["EASE, dense or sparse"] = _ease(self, self.known.get("EASE, dense or sparse"))
+        found["EASE, dense or sparse"] = ease_way(self, self.known.get("EASE, dense or sparse"))
         for label in RIVALS:
             found[label] = _sampled(self, label, epochs, self.known.get(label))
         for method in ("als", "bpr") if self.python else ():
-            found[f"implicit {method}"] = _peer(self, method, self.known.get(f"implicit {method}"))
+            found[f"implicit {method}"] = peer_way(self, method, self.known.get(f"implicit {method}"))
         return found | ({"LightGCN": partial(_light_gcn, self.seconds)} if self.seconds else {})
 
     def measured(self, way: Way, seeds: int) -> Row:
@@ -159,13 +160,13 @@ class Setup:
         return means | spread | ({} if settings is None else {"settings": settings})
 
 
-def _listed(lists: Callable, parts: Parts, _seed: int) -> Found:
+def listed(lists: Callable, parts: Parts, _seed: int) -> Found:
     start = time.process_time()
     ranked = lists(parts.train, DEPTH)
     return Found(time.process_time() - start, lists=ranked)
 
 
-def _fitted(k: int, loss: Any, parts: Parts, seed: int) -> Found:
+def fitted(k: int, loss: Any, parts: Parts, seed: int) -> Found:
     start = time.process_time()
     model = nk.TwoTower(k, loss=loss, random_state=seed).fit(parts.train)
     seconds, chosen = time.process_time() - start, repr(model.loss_) if loss == "auto" else None
@@ -180,7 +181,7 @@ def _softmax(setup: Setup, k: int, options: dict[str, float]) -> Way:
         return known_temperature(setup.name, options) or _chosen_temperature(setup.inner, options)
 
     def way(parts: Parts, seed: int) -> Found:
-        found = _fitted(k, CosineSoftmax(temperature=temperature(), **options), parts, seed)
+        found = fitted(k, CosineSoftmax(temperature=temperature(), **options), parts, seed)
         return replace(found, settings={"temperature": temperature()})
 
     return way
@@ -195,17 +196,17 @@ def _chosen_temperature(inner: Parts, options: dict[str, float]) -> float:
     """The one of largest NDCG@20 of the validation pairs of a few lefts, with 64 numbers a row."""
     check, judged = judged_by(inner), {}
     for temperature in TRIED:
-        fitted = _fitted(64, CosineSoftmax(temperature=temperature, **options), inner, 0).tables
-        judged[temperature] = 0.0 if fitted is None else check(*fitted)
+        tables = fitted(64, CosineSoftmax(temperature=temperature, **options), inner, 0).tables
+        judged[temperature] = 0.0 if tables is None else check(*tables)
     return max(judged, key=lambda temperature: judged[temperature])
 
 
-def _ease(setup: Setup, known: dict[str, Any] | None) -> Way:
+def ease_way(setup: Setup, known: dict[str, Any] | None) -> Way:
     ridge = cache(lambda: known["ridge"] if known else chosen_ridge(setup.inner, DEPTH))
 
     def way(parts: Parts, seed: int) -> Found:
         fit = ease if parts.train.shape[1] <= MOST_OF_EASE else of_neighbours
-        found = _listed(partial(fit, ridge=ridge()), parts, seed)
+        found = listed(partial(fit, ridge=ridge()), parts, seed)
         return replace(found, settings={"ridge": ridge(), "form": fit.__name__})
 
     return way
@@ -221,7 +222,7 @@ def _sampled(setup: Setup, label: str, epochs: Epochs, known: dict[str, Any] | N
     return way
 
 
-def _peer(setup: Setup, method: str, known: list[float] | None) -> Way:
+def peer_way(setup: Setup, method: str, known: list[float] | None) -> Way:
     python = setup.python
     assert python is not None
     settings = cache(lambda: known or fit_peer(python, method, setup.inner, 0)["settings"])

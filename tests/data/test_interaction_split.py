@@ -1,5 +1,6 @@
 """Splits part every pair once; the k-core keeps what it promises."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -74,7 +75,9 @@ def test_bad_splits_are_named(pairs: Interactions) -> None:
 
 def test_planted_affinities_rank_held_out_pairs_best() -> None:
     planted = planted_interactions(200, 100, random_state=1)
-    parts = split_random(planted.interactions, random_state=0)
+    planted_at = replace(planted.interactions, timestamps=np.arange(len(planted.interactions)))
+    parts = split_random(planted_at, random_state=0)
+    assert parts.train.timestamps is None  # of a random part no pair is the latest
     best = ranking_metrics(planted.affinities, np.eye(100), parts.test, seen=parts.train, k=20)["ndcg@20"]
     popularity = np.tile(planted.interactions.matrix().sum(axis=0), (200, 1)).astype(np.float64)
     popular = ranking_metrics(popularity, np.eye(100), parts.test, seen=parts.train, k=20)["ndcg@20"]

@@ -362,7 +362,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
 def split_random(
     interactions: Interactions, *, valid: float = 0.1, test: float = 0.1, random_state: Seed = None
 ) -> Parts:
-    """Part at random, each pair alike.
+    """Part at random, each pair alike. The parts have no timestamps: no later pairs than the fitted ones are held out.
 
     Parameters
     ----------
@@ -389,7 +389,7 @@ def split_random(
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     draws = numpy_generator(random_state).random(len(interactions))
-    return _split_parts(interactions, (draws < valid + test).astype(np.int8) + (draws < test))
+    return _split_parts(replace(interactions, timestamps=None), (draws < valid + test).astype(np.int8) + (draws < test))
 
 
 def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float = 0.1) -> Parts:

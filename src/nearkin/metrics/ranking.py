@@ -77,9 +77,9 @@ def recommend(
     scores = np.full((len(rows), k), -np.inf, dtype=left.dtype)
     numbers = np.full((len(rows), k), -1, dtype=np.int64)
     counts = np.zeros(len(rows), np.int64) if pairs is None else np.diff(pairs.indptr)[rows]
-    order = np.argsort(counts, kind="stable")  # rows with as many seen rights are searched together
-    for start in range(0, len(rows), BLOCK):
-        block = order[start : start + BLOCK]
+    order = np.argsort(counts, kind="stable")  # rows with about as many seen rights are searched together
+    depth = np.log2(k + counts[order]).astype(int)
+    for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
         wanted = min(k + int(counts[block].max()), index.ntotal)
         asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
         near, found = (of[again] for of in index.search(asked, wanted))

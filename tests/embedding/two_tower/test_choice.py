@@ -69,6 +69,18 @@ def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | 
     np.testing.assert_array_equal(held.indices, drawn.indices)
 
 
+def test_late_pairs_weigh_most_where_items_go_out_of_fashion(rng: np.random.Generator) -> None:
+    times, users = rng.random(3000), rng.integers(0, 140, 3000)
+    rights = (60 * np.clip(times + 0.15 * rng.standard_normal(3000), 0, 0.999)).astype(int)
+    log = nk.Interactions.from_pairs(users, rights, timestamps=times)
+    model = nk.TwoTower(K, random_state=0).fit(log)
+    recalls = {"weights falling" in trial["candidate"]: trial["recall@20"] for trial in model.trials_[1:3]}
+    assert recalls[True] > 1.2 * recalls[False], recalls  # all pairs with powers, with falling weights and without
+    assert "weights falling over" in why(model)
+    oldest, newest = np.split(model.seen_.weights[np.argsort(log.timestamps)], [len(log) - 100])
+    assert oldest[:100].max() < newest.min()
+
+
 @pytest.fixture(scope="module")
 def watched() -> Watched:
     records: list[dict] = []

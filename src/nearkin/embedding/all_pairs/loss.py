@@ -198,9 +198,6 @@ class AllPairsLoss:
     regularization : lambda, at least 0
     ridge : (r (m,), s (n,)), factors of lambda for each row; default 1
 
-    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
-    gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
-
     Attributes
     ----------
     shape: (m, n).

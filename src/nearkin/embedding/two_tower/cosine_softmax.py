@@ -186,15 +186,23 @@ class Sums(NamedTuple):
 def summed(
     X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor, outside: sp.csr_matrix, shifted: bool = False
 ) -> Sums:
-    """The sums without the pairs (x, y) stored in `outside`; top is the largest exponent if `shifted`, else 0. One more
-    column in both products adds the weights and sums the mass: a fifth of the time."""
+    """The sums without the pairs (x, y) stored in `outside`; top is 0, or if `shifted` at least the largest exponent:
+    one bound for all rows where no product can underflow below it. One more column in both products adds the weights
+    and sums the mass: a fifth of the time."""
     top, sums = X.new_zeros(len(X), 1), X.new_empty(len(X), X.shape[1] + 1)
+    reach = float(X.norm(dim=1).amax() * Y.norm(dim=1).amax()) / temperature if shifted else 0.0
+    bounded = reach <= 1 / LOWEST
+    if shifted and bounded:
+        top += log_weights.amax() + reach
+        log_weights = log_weights - top[0]
     right, target = torch.cat([Y / temperature, log_weights[:, None]], 1).T, pad(Y, (0, 1), value=1.0)
+    hidden = torch.from_numpy(_numbers(outside))
     for at in range(0, len(X), BLOCK):
         rows = slice(at, at + BLOCK)
         S = pad(X[rows], (0, 1), value=1.0) @ right
-        S.view(-1).index_fill_(0, torch.from_numpy(_numbers(outside[at : at + BLOCK])).to(S.device), -torch.inf)
-        if shifted:
+        ends = outside.indptr[[at, min(at + BLOCK, len(X))]]
+        S.view(-1).index_fill_(0, (hidden[slice(*ends)] - at * len(Y)).to(S.device), -torch.inf)
+        if not bounded:
             top[rows] = S.amax(1, keepdim=True).clamp(min=torch.finfo(S.dtype).min)
             S -= top[rows]
         torch.mm(S.exp_(), target, out=sums[rows])
@@ -230,7 +238,7 @@ class CosineSoftmax(BaseEstimator):
     A score far below the best adds almost nothing to the loss, unlike the squared loss, so few dimensions rank many
     items. It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.two_tower.cosine_softmax`.
 
-    With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
+    With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the weight of the right's pairs:
     cosines need not encode popularity. The bias is one of the n_components: the last number of a row is 1 on the left
     and temperature times the bias on the right, and the n_components - 1 before it have norm 1.
 
@@ -284,8 +292,8 @@ class CosineSoftmax(BaseEstimator):
     def softmax_loss(self, objective: Objective, lists: np.ndarray | None = None) -> SoftmaxLoss:
         """The loss of these pairs, which their users' sums leave out, and items without a pair. `lists` are the imputed
         items."""
-        pairs = objective.interactions
-        degrees, counts = np.diff(pairs.columns.indptr), 0.0
+        pairs, counts = objective.interactions, 0.0
+        degrees = np.bincount(pairs.indices, objective.weights, minlength=pairs.shape[1])
         labels = sp.csr_matrix((objective.weights, pairs.indices, pairs.indptr), pairs.shape)
         if check_real(self.imputed, "imputed", low=0, high=1):
             lists = sparse_ease(pairs, DEFAULTS.imputed, ridge=self.ridge)[1] if lists is None else lists
@@ -297,7 +305,7 @@ class CosineSoftmax(BaseEstimator):
         )  # fmt: skip
 
     def bias(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-        """c_j of items with these numbers of pairs, `fitted` those of the fit, over which the mean is 0."""
+        """c_j of items whose pairs have these weights in all, `fitted` those of the fit, over which the mean is 0."""
         known = np.log(np.maximum(fitted, 1))
         return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
 
@@ -465,7 +473,7 @@ def fold_in_softmax(
         last, X = np.ones(len(share)), _new_lefts(pairs, share, of_fit, cosines)
     else:
         degrees, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
-        bias = loss.bias(degrees, of_others)
+        bias = loss.bias(share, of_fit.right_weights.numpy())
         last = of_fit.temperature * bias
         Q = torch.from_numpy(others[:, : cosines.shape[1]])
         scale = popularity_costs(degrees, of_others, loss.cost_power) * np.exp(bias) / np.maximum(share, 1e-12)

@@ -85,8 +85,8 @@ class TwoTower(BaseEstimator):
     left_ids_, right_ids_: (m,) and (n,).
     history_: one record a step: `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs.
     loss_: the loss as an object.
-    trials_: one record a short fit of loss "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and
-        `why` in that of the chosen loss.
+    trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the share of the pairs over which
+        weights fall with age, or None), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.
     solver_: the name of the solver that "auto" chose.
     regularization_, omega_: lambda, and the weight of unobserved pairs.
     index_: the trained copy of `index`.
@@ -150,7 +150,7 @@ class TwoTower(BaseEstimator):
         """
         settings = check_settings(self, interactions, validation)
         options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
-        return self._keep(interactions, fit_towers(settings, interactions, validation, **options))
+        return self._keep(fit_towers(settings, interactions, validation, **options))
 
     def partial_fit(
         self,
@@ -176,10 +176,10 @@ class TwoTower(BaseEstimator):
         if settings.auto_loss:
             settings = settings.with_loss(self.loss_)
         fitted = continue_fit(settings, pairs, self, max_iter, callback=callback, group=current())
-        return self._keep(pairs, fitted._replace(trials=self.trials_))
+        return self._keep(fitted._replace(trials=self.trials_))
 
-    def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":
-        pair, solver = fitted.pair, fitted.solver
+    def _keep(self, fitted: Fitted) -> "TwoTower":
+        pair, solver, interactions = fitted.pair, fitted.solver, fitted.interactions
         self.left_ids_: np.ndarray = interactions.left_ids
         self.right_ids_: np.ndarray = interactions.right_ids
         self.seen_: Interactions = interactions

@@ -29,6 +29,8 @@ from nearkin.embedding.two_tower.choice import (
     choose_regularization,
     hold_out,
     loss_of,
+    recency_of,
+    recent,
     sweep,
     validation_ranking,
 )
@@ -299,13 +301,15 @@ DEFAULTS = Defaults()
 
 
 class Fitted(NamedTuple):
-    """A trained solver, its towers, one record a step, and the loss with the records of its choice, if it was one."""
+    """A trained solver, its towers, one record a step, the loss with the records of its choice, if it was one, and the
+    pairs with their weights in the fit."""
 
     solver: AbstractSolver
     pair: TowerPair
     history: list[Record]
     loss: Loss
     trials: list[Record]
+    interactions: Interactions
 
 
 def fit_towers(
@@ -332,7 +336,7 @@ def fit_towers(
             )  # fmt: skip
         if saved is not None:
             saved.chosen = trials
-        settings = settings.with_loss(loss_of(trials))
+        settings, interactions = settings.with_loss(loss_of(trials)), recent(interactions, recency_of(trials))
     rng, solver = shared_generator(seed, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
@@ -355,7 +359,7 @@ def fit_towers(
     history = train(
         solver, evaluate=None if ranking is None else ranking.metric, callback=callback, checkpoint=saved, group=group
     )
-    return Fitted(solver, pair, history, settings.loss, trials)
+    return Fitted(solver, pair, history, settings.loss, trials, interactions)
 
 
 def _strength_and_start(
@@ -472,7 +476,7 @@ def continue_fit(
         max_iter = max(1, round(0.25 * (solver.max_iter or 1)))
     solver.begin(pair, settings.loss)
     history = train(solver, callback=callback, group=group, max_iter=max_iter)
-    return Fitted(solver, pair, history, settings.loss, [])
+    return Fitted(solver, pair, history, settings.loss, [], interactions)
 
 
 def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
