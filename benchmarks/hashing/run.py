@@ -1,15 +1,15 @@
 """Every hasher on MNIST: raw pixels, and features of a network that never saw the classes it is judged on.
 
-    python -m benchmarks hashing [--parts table labels] [--sets raw network gist digits] [--seeds 5]
+    python -m benchmarks hashing [--parts table labels bits] [--sets raw network gist digits] [--seeds 5]
 
 table: the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; labels: fits that
-know the labels of their rows, and the same without, on GIST and digits too. Methods learn from 10,000 rows of the
-database.
+know the labels of their rows, and the same without, on GIST and digits too; bits: fits without labels to 128 bits,
+on GIST. Methods learn from 10,000 rows of the database.
 """
 
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -30,7 +30,7 @@ from benchmarks.options import RESULTS
 from benchmarks.table import Results
 
 CACHE = Path(__file__).parents[1] / ".cache"
-BITS, ROWS = (8, 16, 24, 32), 10_000
+ROWS = 10_000
 SETS: dict[str, Callable[[Path], Features]] = {
     "raw": raw_pixels,
     "network": partial(network_features, cache=CACHE),
@@ -52,7 +52,11 @@ METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> 
     "OgE": nk.OgE,
     "OgE, demo's scale": lambda n, **kw: nk.OgE(n, scale="top-eigenvalue", **kw),
 }
-SEEN = ("raw", "network")  # the sets on which methods without labels are compared
+PARTS: dict[str, tuple[Collection[str], Collection[str], tuple[int, ...], tuple[str, ...]]] = {
+    "table": (("raw", "network"), METHODS, (8, 16, 24, 32), PEERS),
+    "labels": (("raw", "network", "gist", "digits"), ("ITQ", "OnE", "OgE"), (16, 32), PEERS[:1]),
+    "bits": (("gist",), ("spherical", "ITQ", "OnE", "OgE"), (16, 32, 64, 128), PEERS[:1]),
+}  # part -> sets, methods without labels, bits, FAISS's methods
 
 
 def kernel_features(hasher: Any, X: np.ndarray, seed: int) -> Any:
@@ -71,14 +75,14 @@ def measured(hasher: Any, train: np.ndarray, judge: Judge, labels: np.ndarray | 
     return row | {"fit seconds": fitted}
 
 
-def cells(judge: Judge, part: str, bits: tuple[int, ...], seeds: int) -> Iterator[tuple[Row, Callable[[], Row]]]:
+def cells(judge: Judge, part: str, quick: bool, seeds: int) -> Iterator[tuple[Row, Callable[[], Row]]]:
     """The key of every row of a part but for the set, and what measures it."""
     f = judge.features
     rows = np.random.default_rng(1).permutation(len(f.base))[:ROWS]
-    train = f.base[rows]
-    for seed, n_bits in product(range(seeds), bits if part == "table" else (16, 32)):
+    train, (_, methods, bits, peers) = f.base[rows], PARTS[part]
+    for seed, n_bits in product(range(1 if quick else seeds), (32,) if quick else bits):
         found: dict[str, tuple[Any, np.ndarray | None]] = {}
-        for name in METHODS if part == "table" else ("ITQ", "OnE", "OgE"):
+        for name in methods:
             found[name] = METHODS[name](n_bits, random_state=seed), None
         if part == "labels":
             y, made, rival = f.base_labels[rows], nk.OgE(n_bits, random_state=seed), DiscreteHashing(n_bits, seed)
@@ -87,7 +91,7 @@ def cells(judge: Judge, part: str, bits: tuple[int, ...], seeds: int) -> Iterato
             found["SDH on kernel features, with labels"] = kernel_features(rival, train, seed), y
         for way, (hasher, y) in found.items():
             yield {"method": way, "bits": n_bits, "seed": seed}, partial(measured, hasher, train, judge, y)
-        for name in PEERS if part == "table" else PEERS[:1]:
+        for name in peers:
             key = {"method": name, "bits": n_bits, "seed": seed}
             yield key, partial(run_peer, name, n_bits, seed, train, judge)
 
@@ -97,14 +101,14 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
         f = SETS[name](given.data)
         if given.quick:
             f = Features(name, f.base[:12_000], f.base_labels[:12_000], f.queries[:2000], f.query_labels[:2000])
-        judge, bits = Judge(f), (32,) if given.quick else BITS
-        for part in given.parts if name in SEEN else {*given.parts} - {"table"}:
-            for key, work in cells(judge, part, bits, 1 if given.quick else given.seeds):
+        judge = Judge(f)
+        for part in (part for part in given.parts if name in PARTS[part][0]):
+            for key, work in cells(judge, part, given.quick, given.seeds):
                 yield f"hashing_{part}", Job({"set": name, **key}, work)
 
 
 def main() -> None:
-    command(__doc__, jobs, {"train rows": ROWS}, parts=("table", "labels"), sets=tuple(SETS), seeds=5)
+    command(__doc__, jobs, {"train rows": ROWS}, parts=tuple(PARTS), sets=tuple(SETS), seeds=5)
     found = Results(RESULTS).read("hashing_table")
     if found:
         draw_bits(found)
