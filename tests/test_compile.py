@@ -17,7 +17,7 @@ from nearkin._compile import cached_njit
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 USE = """
 import numpy as np
-from nearkin.index.sum_tables import table_sums
+from nearkin.index.compiled import table_sums
 from nearkin.embedding.ordinal import losses  # stamps its cache
 codes, tables = np.array([[0], [1], [1]], np.uint8), np.array([[1, 2]], np.float32)
 scores = table_sums(codes, 8, tables, np.full(3, 5, np.float32), 0.0)

@@ -51,17 +51,21 @@ def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
 @pytest.mark.parametrize("parts", [0, 1, 3])
-def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, tmp_path):
-    """FAISS reads the rows of one array where they lie, in memory or mapped (0); of several they are gathered first."""
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8"])
+def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, kind, tmp_path):
+    """Rows of one array are read where they lie, in memory or mapped (0); of several they are gathered first."""
     X, Q = (rng.normal(size=(n, 7)).astype(np.float32) for n in (90, 300))
     Q = normalised(Q) if metric == "cosine" else Q
     candidates = rng.permuted(np.tile(np.arange(90), (300, 1)), axis=1)[:, :12]
     candidates[:, -1] = -1
-    kept = KeptVectors(np.split(X, parts or 1))
+    kept = KeptVectors.wanted(kind, 7)
+    for part in np.split(X, parts or 1):
+        kept = kept.with_rows(part)
+    X = kept.rows(np.arange(90))
     if not parts:
         kept.save(tmp_path / "vectors.npy")
         kept = KeptVectors.load(tmp_path / "vectors.npy", *X.shape)
-    assert (kept.in_one_piece(candidates) is None) == (parts == 3)
+    assert len(kept.lying(np.maximum(candidates, 0))[0]) == (300 * 12 if parts == 3 else 90)
     rows = (normalised(X) if metric == "cosine" else X)[candidates].astype(float)
     exact = ((rows - Q[:, None]) ** 2).sum(-1) if metric == "l2" else -np.einsum("qcd,qd->qc", rows, Q)
     exact[:, -1] = np.inf
@@ -81,9 +85,9 @@ def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
         file.write(b"\xff\xff\xff\x7f")
     kept = nk.Index.load(tmp_path / "idx").kept
     assert kept is not None
-    np.testing.assert_array_equal(kept.in_one_piece(np.array([[3]]))[3], X[3])
+    np.testing.assert_array_equal(kept.lying(np.array([[3]]))[0][3], X[3])
     with pytest.raises(ValueError, match="is damaged"):
-        kept.in_one_piece(np.array([[3], [39_999]]))
+        kept.lying(np.array([[3], [39_999]]))
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip"])

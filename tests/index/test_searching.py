@@ -6,8 +6,8 @@ import pytest
 
 from nearkin import Index, ProductQuantizer
 from nearkin.index import searching
+from nearkin.index.compiled import table_sums
 from nearkin.index.searching import CodeTables, Kept
-from nearkin.index.sum_tables import table_sums
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
 X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)

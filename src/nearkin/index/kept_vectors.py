@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from nearkin._check import check_choice, check_instance
 from nearkin._storage import MappedRows, write_rows
-from nearkin.index.searching import Found, best_of, compared, normalised
+from nearkin.index.searching import Found, best_of, compared, in_threads, normalised
 
 KEPT_TYPES = ("float32", "float16", "int8")  # of kept vectors
 _STEP, _MOST = 4, 127  # bytes of the step of an int8 row, and its steps on either side of 0
@@ -97,14 +97,15 @@ class KeptVectors:
             raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
         return out
 
-    def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
-        """All vectors (n, d) float32 where they lie as one array, None where they do not; of a mapped file the vectors
-        at `positions`, of any shape, are verified."""
-        if self.order is not None or len(self.blocks) != 1:
-            return None
-        block = self.blocks[0]
-        rows = block.verified(positions) if isinstance(block, MappedRows) else block
-        return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else None
+    def lying(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in the form that is kept, and the numbers among them of those at `positions`, of any shape: all rows
+        where they lie as one array, of a mapped file those at `positions` verified; else a copy of these."""
+        if self.order is None and len(self.blocks) == 1:
+            block = self.blocks[0]
+            rows = block.verified(positions) if isinstance(block, MappedRows) else block
+            if rows.flags.c_contiguous:
+                return rows, positions
+        return self._raw(positions.ravel()), np.arange(positions.size).reshape(positions.shape)
 
     def save(self, path: Path) -> None:
         """Write one .npy file."""
@@ -145,10 +146,26 @@ def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, me
     for first in range(0, len(Q), step):
         some = slice(first, first + step)
         numbers = np.maximum(candidates[some], 0)
-        rows = kept.in_one_piece(numbers) if metric != "cosine" else None
-        if rows is None:
-            rows = kept.rows(numbers.ravel())
-            rows = normalised(rows) if metric == "cosine" else rows
-            numbers = np.arange(numbers.size).reshape(numbers.shape)
-        scores[some] = compared(Q[some], rows, numbers, metric == "l2")
+        if metric == "cosine":
+            rows, numbers = normalised(kept.rows(numbers.ravel())), np.arange(numbers.size).reshape(numbers.shape)
+        else:
+            rows, numbers = kept.lying(numbers)
+        measure = compared if rows.dtype == np.float32 else _compared
+        scores[some] = measure(Q[some], rows, numbers, metric == "l2")
     return best_of(scores, candidates, k, metric == "l2")
+
+
+def _compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
+    """`compared` for rows of float16 or int8, which are not copied."""
+    from nearkin.index.compiled import kept_scores  # numba: other searches need none
+
+    steps, floats = np.empty(0, np.float32), np.empty(0, np.float32)
+    if rows.dtype == np.int8:
+        steps = rows[:, -_STEP:].view("<f4")[:, 0]
+    else:
+        rows, floats = rows.view(np.uint16), np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    rows = rows.view()
+    rows.flags.writeable = False  # as a mapped file's: one type is compiled
+    queries, of = np.ascontiguousarray(Q, np.float32), np.asarray(rows)
+    scores = in_threads(lambda some: kept_scores(of, steps, floats, queries[some], numbers[some], by_distance), len(Q))
+    return np.concatenate(scores)

@@ -134,7 +134,7 @@ class CodeTables:
     def compare(self, Q: np.ndarray, k: int, candidates: np.ndarray, visited: np.ndarray) -> Found:
         """Scores and positions (q, k), best first, of candidates (q, c) in the lists (q, p) that queries Q (q, d)
         visit, by their whole codes; -1 for none."""
-        from nearkin.index.sum_tables import candidate_sums  # numba: product codes without lists need none
+        from nearkin.index.compiled import candidate_sums  # numba: product codes without lists need none
 
         asked, tables = self._of(Q)
         away = compared(asked, self._centres, visited, self._by_distance)
@@ -150,7 +150,7 @@ class CodeTables:
             own = tables[some], self._rest, visited[some], away[some], candidates[some]
             return candidate_sums(codes, lists, self._inner.code_size, self._bits, places, *own)
 
-        scores = np.concatenate(_in_threads(sums, len(Q)))
+        scores = np.concatenate(in_threads(sums, len(Q)))
         if self._by_distance:
             return best_of(np.maximum(scores, 0), candidates, k, True)
         return best_of(-scores, candidates, k, False)
@@ -158,7 +158,7 @@ class CodeTables:
     def search(self, Q: np.ndarray, k: int) -> Found:
         """Squared distances and positions (q, k) of the nearest vectors to queries (q, d), nearest first; -1 for
         none."""
-        from nearkin.index.sum_tables import table_sums
+        from nearkin.index.compiled import table_sums
 
         asked, tables = self._of(Q)
         visited = np.zeros((len(Q), 1), np.int64)
@@ -178,7 +178,7 @@ class CodeTables:
             best.finalize()
             return best
 
-        found = _in_threads(answer, len(Q))
+        found = in_threads(answer, len(Q))
         return np.concatenate([best.D for best in found]), np.concatenate([best.I for best in found])
 
     def _list(self, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -212,7 +212,7 @@ class CodeTables:
         return memory, np.column_stack([at - low, self._begins[:-1]])
 
 
-def _in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
+def in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]:
     """What `work` makes of the numbers of the queries, shared among FAISS's threads; the compiled loops release
     Python's lock."""
     threads, queries = min(n_queries, faiss.omp_get_max_threads()), np.arange(n_queries)
@@ -300,7 +300,7 @@ def nearest(
     inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
     scan, asked = Scan(index), np.ascontiguousarray(Q, np.float32)
     ranking = None if norms is None else Ranking.of(scan, norms, kept)
-    if rescored and scan.rounds_norms:
+    if rescored and norms is not None and (scan.rounds_norms or not norms.n_bytes):
         ranking = None  # decoding the candidates would take longer than comparing more exact vectors
     wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
     if isinstance(index, faiss.IndexPreTransform):

@@ -1,4 +1,4 @@
-"""Entries of queries' tables, added up for vectors by compiled loops."""
+"""Scores of vectors by compiled loops: sums of entries of queries' tables, and kept vectors in fewer bytes."""
 
 import numpy as np
 
@@ -60,4 +60,23 @@ def candidate_sums(
             scores[query, i] = rest[lists[number, 1] + place] + near[number]
         for i in range(len(begins)):
             scores[query, i] -= 2 * _sum(codes, begins[i], bits, tables[query])
+    return scores
+
+
+@cached_njit(nogil=True, fastmath=True)
+def kept_scores(
+    rows: np.ndarray, steps: np.ndarray, floats: np.ndarray, Q: np.ndarray, numbers: np.ndarray, by_distance: bool
+) -> np.ndarray:
+    """Squared distances, or inner products, of queries (q, d) to the rows that `numbers` (q, c) names: to whole
+    `steps` (n,) as int8 (n, d + 4), or to float16 (n, d) as uint16, the values of which are `floats`."""
+    scores = np.empty(numbers.shape, np.float32)
+    for query in range(len(numbers)):
+        asked = Q[query]
+        for i in range(numbers.shape[1]):
+            row, total = rows[numbers[query, i]], np.float32(0)
+            step = np.float32(1) if rows.itemsize > 1 else steps[numbers[query, i]]
+            for j in range(len(asked)):
+                value = floats[row[j]] if rows.itemsize > 1 else step * np.float32(row[j])
+                total += (asked[j] - value) ** 2 if by_distance else asked[j] * value
+            scores[query, i] = total
     return scores
