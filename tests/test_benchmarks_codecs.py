@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from benchmarks.codecs import fastest
 from benchmarks.codecs.run import size
 from benchmarks.codecs.table import tables
 from benchmarks.engines.table import tables as engine_tables
@@ -86,11 +87,20 @@ def test_engines_that_could_not_run_say_why(tmp_path):
     assert table.rows[1][-1] == "not installed"
 
 
-def test_queries_a_second_lie_between_two_points(tmp_path):
-    points = [{"recall": 0.4, "per_second": 400.0}, {"recall": 0.6, "per_second": 100.0}]
-    rows = [{"codec": "some", "points": points}, {"codec": "none", "note": "not installed"}]
-    row = {"data": "sift", "bits": 1.0, "codec": "x", "note": ""}
-    (tmp_path / "codecs_sift.json").write_text(json.dumps({"results": [row]}), encoding="utf-8")
-    (tmp_path / "codecs_speed_million_2t.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
-    table = [*tables(Results(tmp_path))][-1]
-    assert table.rows == [["10^6", "2", "some", "200", "100", "-", "-", "-", "-"]]
+def test_the_fastest_at_a_recall_is_compared_within_equal_bytes(tmp_path):
+    def row(codec: str, *points: tuple[list[int], float, float, int]) -> dict[str, object]:
+        names = "effort", "recall", "per_second", "bytes"
+        return {"codec": codec, "threads": 2, "points": [dict(zip(names, point, strict=True)) for point in points]}
+
+    rows = [
+        row("ours, 8 bytes", ([1, 0], 0.4, 400.0, 8), ([2, 0], 0.6, 100.0, 8), ([1, 3], 0.45, 5.0, 136)),
+        row("FAISS PQ16x4fs", ([0, 0], 0.5, 100.0, 8), ([0, 3], 0.95, 30.0, 136)),
+        {"codec": "usearch int8", "note": "not installed"},
+    ]
+    (tmp_path / "codecs_speed_6.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    found = {(line[2], line[3]): line[4:] for line in fastest.table(Results(tmp_path)).rows}
+    assert found["16", "ours"] == ["400", "200", "100", *["-"] * 6]  # between two points by their logarithms
+    assert found["16", "FAISS's codes"] == ["100", "100", *["-"] * 7]
+    assert found["16", "ours / the best other"][:4] == ["4", "2", "alone", "-"]
+    assert found["160", "FAISS's codes"][2:] == ["30", "30", "30", "30", "30", "-", "-"]
+    assert ("160", "usearch, bytes") not in found

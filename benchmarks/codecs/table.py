@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_rel
 
+from benchmarks.codecs import fastest
 from benchmarks.data import SETS
 from benchmarks.table import Results, Table, grouped, number, plain
 
@@ -54,7 +55,7 @@ def tables(results: Results) -> Iterable[Table]:
     columns = "data | bits a column | code | bytes | recall | fit: s | search: s"
     title = "Codes of 1 to 4 bits a column (recall 10@10, CPU seconds of one thread: the fit, and 1,000 queries)"
     yield from plain(results.read("codecs_axes"), "codecs-axes", title, columns, _axis_code)
-    speed = _speed(results)
+    speed = fastest.table(results)
     if speed.rows:
         yield speed
 
@@ -137,30 +138,3 @@ def _most(row: Row) -> float:
 def _seconds(row: Row) -> float:
     """Of training, and of encoding all vectors that are found."""
     return row["train_seconds"] + 1e-6 * row["vectors"] * row["encode_microseconds"]
-
-
-_RECALLS = (0.5, 0.6, 0.8, 0.9, 0.95, 0.98)
-
-
-def _speed(results: Results) -> Table:
-    """Queries a second at given recalls, between two measured points by their logarithms."""
-    table = Table(
-        "codecs-speed",
-        "Queries a second at a recall 10@10, SIFT; one thread by CPU seconds, two by the clock; '-': not reached",
-        ["rows", "threads", "codes of 16 bytes", *(f"at {recall}" for recall in _RECALLS)],
-        "codecs_speed",
-    )
-    for name, rows in (("codecs_speed", "10^5"), ("codecs_speed_million", "10^6")):
-        for threads in (1, 2):
-            for row in results.read(name if threads == 1 else f"{name}_{threads}t") or []:
-                points = row.get("points", [])
-                if not points:
-                    continue
-                recalls, speeds = [point["recall"] for point in points], [point["per_second"] for point in points]
-                cells = [
-                    number(float(np.exp(np.interp(recall, recalls, np.log(speeds)))), 3)
-                    if recalls[0] <= recall <= recalls[-1] else ("-" if recall > recalls[-1] else number(speeds[0], 3))
-                    for recall in _RECALLS
-                ]  # fmt: skip
-                table.rows.append([rows, str(threads), row["codec"], *cells])
-    return table
