@@ -53,7 +53,7 @@ def table(results: Results) -> Table:
         "Queries a second at a recall 10@10 within some bytes a vector, SIFT, the fastest of each kind",
         ["rows", "threads", "bytes, at most", "kind", *(f"at {recall}" for recall in RECALLS)],
         "codecs_speed_5",
-        "'-': not reached.",
+        "'-': not reached; 0: not by ours.",
     )
     for source, size in SOURCES.items():
         measured = grouped([row for row in results.read(source) or [] if "points" in row], "threads")
@@ -67,7 +67,7 @@ def table(results: Results) -> Table:
                 ours / best if best else np.inf if ours else np.nan
                 for ours, best in zip(kinds["ours"], others, strict=True)
             ]
-            if np.isfinite(ratios).any():
+            if any(kinds["ours"]) and np.isfinite(ratios).any():
                 cells = ["alone" if ratio == np.inf else number(float(ratio)) for ratio in ratios]
                 found.rows.append([*before, "ours / the best other", *cells])
             for name, speeds in kinds.items():

@@ -61,7 +61,7 @@ class Ours:
             self._index = nk.Index.build(rows.read(0, _FIRST), int(kind.split()[0]), keep_vectors="int8")
         for block in rows.blocks(_FIRST):
             self._index.add(block)
-        self._kept = rows.d + 4
+        self._kept, self._number = rows.d + 4, lists * -(-(lists_of(rows.n) - 1).bit_length() // 8)
         self.efforts = _efforts(lists_of(rows.n) * lists, again=True)
 
     def threads(self, count: int) -> None:
@@ -74,7 +74,7 @@ class Ours:
         return lambda Q: self._index.search(Q, 10, oversample=again or None)[1]
 
     def size(self, effort: tuple[int, int]) -> float:
-        return self._index.bytes_per_vector + self._kept * (effort[1] > 0)
+        return self._index.bytes_per_vector - self._number + self._kept * (effort[1] > 0)
 
 
 class Faiss:

@@ -99,7 +99,8 @@ class Engine:
         self.key = {"codec": name, "rows": rows}
         peer = name in PEERS
         python = peer_python(given.peers) if peer else Path(sys.executable)
-        self._process, self._error, self.ready = None, folder / f"error-{name}-{rows}", False
+        self._process: Any = None  # a Popen with pipes
+        self._error, self.ready = folder / f"error-{name}-{rows}", False
         if python is None:
             return
         words = [str(Path(__file__).with_name("curve.py"))] if peer else ["-m", "benchmarks.codecs.curve"]
