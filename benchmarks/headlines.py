@@ -1,11 +1,11 @@
 """The README's table: one row an area, the plain call beside the strongest rival and that rival's default or the usual
 choice, from the JSON."""
 
-import math
 import statistics
 from collections.abc import Iterator
 
 from benchmarks.codecs.table import leaders, measured
+from benchmarks.orthogonal.table import times_faster
 from benchmarks.table import Results, Table
 
 
@@ -89,20 +89,18 @@ def _bits(results: Results) -> Iterator[list[str]]:
 def _orthogonal(results: Results) -> Iterator[list[str]]:
     """Our default's time over that of the strongest rival's rule, task by task; a tie where seeds disagree."""
     rows = {(row["task"], row["method"]): row for row in results.read("orthogonal_tasks") or []}
-    ranges, shares = list[tuple[float, float]](), list[float]()
+    faster = list[list[float]]()  # than POGO's rule, by task and seed
     for task in dict.fromkeys(task for task, _ in rows):
         ours, peer = (rows.get((task, name)) for name in ("riemannian auto", "POGO's rule"))
         if ours and peer:
-            pairs = zip(ours["all"], peer["all"], strict=False)
-            ratios = [own / theirs for own, theirs in pairs if math.isfinite(own) or math.isfinite(theirs)]
-            ranges.append((min(ratios), max(ratios)))
-            shares.append(ours["seconds"] / peer["seconds"])
-    if shares:
-        sooner, later = sum(high < 1 for _, high in ranges), sum(low > 1 for low, _ in ranges)
+            faster.append(times_faster(ours["all"], peer["all"]))
+    if faster:
+        sooner, later = sum(min(times) > 1 for times in faster), sum(max(times) < 1 for times in faster)
+        medians = [statistics.median(times) for times in faster]
         yield [
-            f"{len(shares)} tasks on O(d) and Stiefel: time to the same loss",
-            f"**sooner on {sooner}**, tied on {len(shares) - sooner - later}, later on {later}",
-            f"POGO's rule, tuned alike: takes {1 / max(shares):.2f} to {1 / min(shares):.1f} times as long",
+            f"{len(faster)} tasks on O(d) and Stiefel: time to the same loss",
+            f"**sooner on {sooner}**, tied on {len(faster) - sooner - later}, later on {later}",
+            f"POGO's rule, tuned alike: takes {min(medians):.2f} to {max(medians):.1f} times as long",
             "-",
             "`nk.orthogonal.orthogonal_optimizer(params, lr)`",
         ]

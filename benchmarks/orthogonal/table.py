@@ -55,33 +55,33 @@ def crossed(
 
 
 def tasks(found: list[Row]) -> Table:
-    """CPU ms to the target of all tasks and, in brackets, how many times faster than POGO's rule, with the lowest and
-    highest ratio of five seeds or more."""
+    """CPU ms to the target of all tasks and, in brackets, how many times faster than POGO's rule: median, lowest and
+    highest of the seeds, at which methods took turns."""
     names = list(dict.fromkeys(row["task"] for row in found))
     title, note = (
         "Loss against time: CPU ms to the target (times POGO's rule)",
         '"no": not within the time; a dash: not run.',
     )
     table = Table("orthogonal-tasks", title, ["method", *names], "orthogonal_tasks", note)
-    pogo = {row["task"]: row for row in found if row["method"] == "POGO's rule"}
+    pogo = {row["task"]: row["all"] for row in found if row["method"] == "POGO's rule"}
     wins: dict[str, float] = {}
     cells: dict[tuple[str, str], str] = {}
     for row in found:
-        peer = pogo.get(row["task"], {})
-        seconds, theirs = row.get("seconds") or math.inf, peer.get("seconds") or math.inf
-        reached = math.isfinite(seconds)
-        faster = f" ({theirs / seconds:.2f}{_span(row, peer)})" if reached and math.isfinite(theirs) else ""
-        cells[row["method"], row["task"]] = f"{number(1e3 * seconds)}{faster}" if reached else "no"
-        wins[row["method"]] = wins.get(row["method"], 0) + (theirs / seconds if faster else 0)
+        times = times_faster(row["all"], pogo.get(row["task"], []))
+        reached = math.isfinite(row["seconds"] or math.inf)
+        low, high = min(times, default=1.0), max(times, default=1.0)
+        faster = f" ({statistics.median(times):.2f}{f', {low:.2f}-{high:.2f}' * (low < high)})" if times else ""
+        cells[row["method"], row["task"]] = f"{number(1e3 * row['seconds'])}{faster}" if reached else "no"
+        wins[row["method"]] = wins.get(row["method"], 0) + (statistics.median(times) if times and reached else 0)
     for method in sorted(wins, key=lambda method: -wins[method]):
         table.rows.append([method, *(cells.get((method, name), "-") for name in names)])
     return table
 
 
-def _span(row: Row, peer: Row) -> str:
-    """Lowest and highest ratio of POGO's time to the row's, seed by seed."""
-    ratios = [p / own if math.isfinite(own) else 0.0 for p, own in zip(peer["all"], row["all"], strict=False)]
-    return "" if len(ratios) < 5 or row is peer else f", {min(ratios):.2f}-{max(ratios):.2f}"
+def times_faster(own: list[float], theirs: list[float]) -> list[float]:
+    """The ratio of their time to the own, seed by seed; seeds at which neither arrived have none."""
+    pairs = [pair for pair in zip(own, theirs, strict=False) if math.isfinite(min(pair))]
+    return [their / mine if math.isfinite(mine) else 0.0 for mine, their in pairs]
 
 
 def language_model(name: str, found: list[Row]) -> Iterable[Table]:

@@ -1,7 +1,8 @@
 """Loss against time: how long every method and every peer takes to one target, on ten tasks.
 
     python -m benchmarks orthogonal tasks
-    python -m benchmarks orthogonal tasks --tasks ica sorting --methods "riemannian qr,POGO"     # replaces these rows
+    python -m benchmarks orthogonal tasks --tasks ica sorting --methods "riemannian auto,POGO"   # replaces their rows
+    python -m benchmarks orthogonal tasks --again                # the settings of stored rows, measured again
 
 Every method gets the same budget on two seeds, of which the later time counts (with one, the choice was luck): without
 momentum, with 0.5 and 0.9, a walk over step lengths in factors of 4 from the task's starting value, then factors of 2
@@ -11,13 +12,13 @@ lengthens. A point off the manifold (by more than 1e-2) ends the run. Who
 chooses a default anew chooses it on `CHOSEN_ON` and reports `HELD_OUT`. Steps of Adam and VAdam are lr / 16 long.
 """
 
+import math
 import statistics
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import torch
@@ -156,8 +157,11 @@ def score(curve: list[tuple[float, float]], target: float) -> tuple[float, float
     return time_to(curve, target), curve[-1][1] if curve and curve[-1][1] == curve[-1][1] else float("inf")
 
 
-def choose(task: Callable[[int], Problem], method: Method, share: float) -> tuple[float, float, tuple[float, float]]:
-    """Return (lr, momentum, score) of the best of at most 17 settings, each by the later of two seeds."""
+Setting = tuple[float, float, bool]  # lr, momentum, and whether it arrives at the target
+
+
+def choose(task: Callable[[int], Problem], method: Method, share: float) -> Setting:
+    """Return lr and momentum of the best of at most 17 settings, each by the later of two seeds, and if they arrive."""
     problem = task(0)
     tried: dict[tuple[int, float], tuple[float, float]] = {}  # (power of two, momentum): score
     limit = share * problem.seconds
@@ -181,24 +185,34 @@ def choose(task: Callable[[int], Problem], method: Method, share: float) -> tupl
     for neighbour in (power - 1, power + 1):
         attempt(neighbour, momentum)
     power, momentum = min(tried, key=lambda key: tried[key])
-    return problem.lr * 2.0**power * (1 - momentum), momentum, tried[power, momentum]
+    return problem.lr * 2.0**power * (1 - momentum), momentum, math.isfinite(tried[power, momentum][0])
 
 
-def compete(task: Callable[[int], Problem], method: Method, share: float, seeds: int) -> dict:
-    lr, momentum, (first, _) = choose(task, method, share)
-    problem = task(0)
-    fresh = range(1, seeds + 1) if first < float("inf") else range(1, 2)  # what never arrives need not fail thrice
-    curves = [run(task(seed), method, lr, momentum, 1.5 * share * problem.seconds) for seed in fresh]
-    times = [time_to(curve, problem.target) for curve in curves]
-    return {
-        "ours": method.ours,
-        "lr": lr,
-        "momentum": momentum,
-        "seconds": statistics.median(times),
-        "all": times,
-        "last_loss": statistics.median(curve[-1][1] if curve else float("nan") for curve in curves),
-        "curve": curves[0],
-    }
+def compete(
+    task: Callable[[int], Problem], chosen: list[tuple[Method, Setting]], seeds: int, seconds: float
+) -> Iterator[Row]:
+    """A row a method, of fresh seeds. Methods take turns seed by seed, so that what else the machine does favours
+    none; what never arrives runs once."""
+    curves: dict[str, list[list[tuple[float, float]]]] = {method.name: [] for method, _ in chosen}
+    for seed in range(1, seeds + 1):
+        for method, (lr, momentum, arrives) in chosen:
+            if seed == 1 or arrives:
+                curves[method.name].append(run(task(seed), method, lr, momentum, seconds))
+    target = task(0).target
+    for method, (lr, momentum, _) in chosen:
+        found = curves[method.name]
+        times = [time_to(curve, target) for curve in found]
+        yield {
+            "method": method.name,
+            "target": target,
+            "ours": method.ours,
+            "lr": lr,
+            "momentum": momentum,
+            "seconds": statistics.median(times),
+            "all": times,
+            "last_loss": statistics.median(curve[-1][1] if curve else float("nan") for curve in found),
+            "curve": found[0],
+        }
 
 
 def possible(method: Method, problem: Problem) -> bool:
@@ -208,22 +222,28 @@ def possible(method: Method, problem: Problem) -> bool:
     return method.parametrized is None or all(X.shape[0] <= 512 or X.shape[0] == X.shape[1] for X in problem.starts)
 
 
-def measured(name: str, method: Method, given: Namespace) -> Row:
+def measured(name: str, tried: list[Method], given: Namespace) -> Iterator[Row]:
+    """The task's rows; with `--again` each method keeps the setting of its stored row."""
     share, seeds = (1 / 3, 1) if given.quick else (given.share, given.seeds)
 
     def task(seed: int) -> Problem:
         return TASKS[name](seed, given.data)
 
-    return {"target": task(0).target, **compete(task, method, share, seeds)}
+    stored = [row for row in Results(RESULTS).read("orthogonal_tasks") or [] if given.again and row["task"] == name]
+    known = {row["method"]: (row["lr"], row["momentum"], math.isfinite(row["seconds"])) for row in stored}
+    chosen = [(method, known.get(method.name) or choose(task, method, share)) for method in tried]
+    return compete(task, chosen, seeds, 1.5 * share * task(0).seconds)
 
 
 def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
     words = given.methods.split(",")
-    for name, method in product(given.tasks, methods(add_peers(peer_packages(given.peers)))):
-        if any(word in method.name for word in words) and possible(method, TASKS[name](0, given.data)):
-            yield "orthogonal_tasks", Job({"task": name, "method": method.name}, partial(measured, name, method, given))
+    found = methods(add_peers(peer_packages(given.peers)))
+    for name in given.tasks:
+        problem = TASKS[name](0, given.data)
+        tried = [method for method in found if any(word in method.name for word in words) and possible(method, problem)]
+        yield "orthogonal_tasks", Job({"task": name}, partial(measured, name, tried, given))
 
 
 def main() -> None:
-    command(__doc__, jobs, {}, tasks=tuple(TASKS), methods="", share=0.4, seeds=3)
+    command(__doc__, jobs, {}, tasks=tuple(TASKS), methods="", share=0.4, seeds=5, again=False)
     draw_tasks(Results(RESULTS).read("orthogonal_tasks"))
