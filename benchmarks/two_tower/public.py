@@ -250,4 +250,4 @@ def jobs(given: Namespace) -> Iterator[tuple[str, Job]]:
 
 
 def main() -> None:
-    command(__doc__, jobs, {}, sets=("gowalla", "ml100k"), ways="", seeds=3, seconds=450.0, again=False)
+    command(__doc__, jobs, {}, sets=("gowalla", "ml100k", "yelp2018"), ways="", seeds=3, seconds=450.0, again=False)

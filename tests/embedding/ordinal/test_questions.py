@@ -30,11 +30,14 @@ def test_asked_quadruplets_are_not_asked_again():
     assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
 
 
-@pytest.mark.parametrize("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2)]], ids=len)
-def test_the_last_open_questions_are_found_and_then_none(missing):
-    every = [(i, j, k) for i in range(4) for j in range(4) for k in range(j + 1, 4) if i not in (j, k)]
-    asked = Comparisons(np.array([row for row in every if row not in missing]), np.arange(4))
-    found = informative_queries(X[:4], asked, 10, np.random.default_rng(0)).tolist()
+@pytest.mark.parametrize("choose", [informative_queries, lambda X, *given: random_queries(len(X), *given)])
+@pytest.mark.parametrize("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2), (3, 1, 2)]], ids=len)
+@pytest.mark.parametrize("n", [4, 12])
+def test_the_last_open_questions_are_found_and_then_none(n, missing, choose):
+    points = np.random.default_rng(1).normal(size=(n, 2))
+    every = [(i, j, k) for i in range(n) for j in range(n) for k in range(j + 1, n) if i not in (j, k)]
+    asked = Comparisons(np.array([row for row in every if row not in missing]), np.arange(n))
+    found = choose(points, asked, 10, np.random.default_rng(0)).tolist()
     assert sorted((i, *sorted((j, k))) for i, j, k in found) == sorted(missing)
 
 

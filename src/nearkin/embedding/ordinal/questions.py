@@ -26,7 +26,7 @@ _OBJECTS, _PLACES, _BLOCK = 100, 150, 1000  # least objects to choose from, most
 
 def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
     """(at most k, 3) questions drawn at random among those about n objects that were not asked yet."""
-    return _fresh(distinct_rows(n, 4 * k, 3, rng), _triplets(comparisons), n)[:k]
+    return _open(np.arange(n), 4 * k, k, _triplets(comparisons), n, rng)[:k]
 
 
 def informative_queries(X: np.ndarray, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -40,7 +40,7 @@ def informative_queries(X: np.ndarray, comparisons: Comparisons, k: int, rng: np
     order = rng.permutation(n)
     order = order[np.argsort(np.bincount(triplets.ravel(), minlength=n)[order], kind="stable")]
     objects = order[: max(4 * k, _OBJECTS)]  # those with few answers first
-    rows = _fresh(objects[distinct_rows(len(objects), DEFAULTS.n_pairs * len(objects), 3, rng)], triplets, n)
+    rows = _open(objects, DEFAULTS.n_pairs * len(objects), k, triplets, n, rng)
     places = X[rng.permutation(n)[:_PLACES]]
     width = np.sqrt(X.var(axis=0).mean()) * n ** (-1 / (X.shape[1] + 4))  # of a kernel density, by Scott's rule
     places = np.concatenate([places, places + width * rng.normal(size=places.shape)])
@@ -98,6 +98,18 @@ def _triplets(comparisons: Comparisons) -> np.ndarray:
     q = comparisons.indices
     shared = [(q[q[:, a] == q[:, b]])[:, [a, 1 - a, 5 - b]] for a in (0, 1) for b in (2, 3)]
     return np.concatenate(shared)
+
+
+def _open(objects: np.ndarray, draws: int, k: int, asked: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Questions (q, 3) about some of n objects that were not asked yet: drawn ones, or where these are fewer than k and
+    the objects few, all that are left."""
+    m = len(objects)
+    rows = _fresh(objects[distinct_rows(m, draws, 3, rng)], asked, n)
+    if len(rows) >= k or m > _OBJECTS:
+        return rows
+    heads, (one, other) = np.repeat(np.arange(m), m * (m - 1) // 2), np.tile(np.triu_indices(m, 1), m)
+    rows = objects[np.stack([heads, one, other], axis=1)[(heads != one) & (heads != other)]]
+    return _fresh(rng.permutation(rows), asked, n)
 
 
 def _fresh(rows: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:

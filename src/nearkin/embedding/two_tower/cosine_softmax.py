@@ -193,7 +193,7 @@ def summed(
     reach = float(X.norm(dim=1).amax() * Y.norm(dim=1).amax()) / temperature if shifted else 0.0
     bounded = reach <= 1 / LOWEST
     if shifted and bounded:
-        top += log_weights.amax() + reach
+        top += (log_weights.amax() + reach).clamp(min=torch.finfo(X.dtype).min)
         log_weights = log_weights - top[0]
     right, target = torch.cat([Y / temperature, log_weights[:, None]], 1).T, pad(Y, (0, 1), value=1.0)
     hidden = torch.from_numpy(_numbers(outside))
