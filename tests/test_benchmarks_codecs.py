@@ -61,9 +61,9 @@ def test_plain_calls_and_the_best_of_faiss_share_a_row(tmp_path):
     assert best.rows == [[*ours, "RQ, beam 5", "0.55", "1", "0.56", "+2.0 points"]]
 
 
-def test_the_plain_call_is_compared_with_the_rival_of_the_most_seeds_and_recall(tmp_path):
+def test_the_plain_call_is_compared_with_the_rival_of_the_highest_mean_recall(tmp_path):
     common = {"data": "photo patches, 12", "bytes": 12, "train_seconds": 1.0, "encode_microseconds": 10.0}
-    found = {"ours, Index.build": (0.5, 0.6), "FAISS OPQ": (0.45, 0.45), "FAISS RQ": (0.4, 0.46), "FAISS PQ": (0.9,)}
+    found = {"ours, Index.build": (0.5, 0.6), "FAISS OPQ": (0.45, 0.45), "FAISS RQ": (0.4, 0.46), "FAISS PQ": (0.44,)}
     rows = [
         common
         | {"vectors": 10**5, "codec": codec, "seed": seed, "at_length" if codec == "FAISS RQ" else "recall": recall}
