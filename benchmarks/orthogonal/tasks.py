@@ -194,6 +194,8 @@ def compete(
     """A row a method, of fresh seeds. Methods take turns seed by seed, so that what else the machine does favours
     none; what never arrives runs once."""
     curves: dict[str, list[list[tuple[float, float]]]] = {method.name: [] for method, _ in chosen}
+    for method, (lr, momentum, _) in chosen:
+        run(task(0), method, lr, momentum, 1e-9)  # compiles
     for seed in range(1, seeds + 1):
         for method, (lr, momentum, arrives) in chosen:
             if seed == 1 or arrives:
