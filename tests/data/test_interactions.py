@@ -120,6 +120,12 @@ def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path
         ("a.xls", "x", {}, "ends in '.xls'; it must be one of .csv"),
         ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing id, the first in row 0"),
         ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: row 0 holds 'x'"),
+        (
+            "a.csv",
+            "user,item,at\n1,2,2020-01-05\n",
+            {"timestamp": "at=%d.%m.%Y"},
+            "'2020-01-05', which is not of the form '%d.%m.%Y'; name the form of its dates, timestamp='at' ",
+        ),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
         ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "'rating' of .* is below min_weight=3"),

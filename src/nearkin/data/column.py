@@ -263,7 +263,8 @@ class Column:
                     return names.cast(kind).to_numpy(zero_copy_only=False)[codes]
         times = _parsed(list(map(str, names.tolist())), pattern)
         if isinstance(times, str):
-            typed = " or ".join(f"'{self.name}={form}'" for form in self.date_forms() or ["%d.%m.%Y"])
+            forms = self.date_forms() or ["%d.%m.%Y"]
+            typed = " or ".join(f"'{self.name}={form}'" if form else f"'{self.name}'" for form in forms)
             fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
             raise ValueError(
                 f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "

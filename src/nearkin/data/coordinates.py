@@ -173,7 +173,7 @@ def check_whole(
     name, place = (names[0], "first") if whole[0] else (names[-1], "last")
     parts = blocks(name)
     head = next(parts, np.empty(0))
-    if not (alone or _counts(head)):
+    if not (alone or goes_up_by_one(head)):
         return
     found, column = np.concatenate([head, *parts]), f"column {name!r}" if header else f"the {place} column"
     if len(found) < FEW or found.dtype.kind not in "iu":
@@ -183,7 +183,7 @@ def check_whole(
     if source.startswith("the "):  # a DataFrame
         drop, keep = f"frame.drop(columns={[name]})", "frame.to_numpy()"
     distinct, first = len(np.unique(found)), chosen.ids is None and whole[0] and names[0] == table[0]
-    if first and found.min() >= 0 and distinct == len(found) and (alone or _counts(found)):
+    if first and found.min() >= 0 and distinct == len(found) and (alone or goes_up_by_one(found)):
         how = "call it" if header else "begin the file with a line of names and call it"
         raise ValueError(
             f"{source}: {column} is another whole number in every row: ids, or a coordinate? If they are "
@@ -196,7 +196,7 @@ def check_whole(
         )
 
 
-def _counts(numbers: np.ndarray) -> bool:
+def goes_up_by_one(numbers: np.ndarray) -> bool:
     """Whether the numbers (n,) go up by 1."""
     return numbers.dtype.kind in "iu" and bool((np.diff(numbers) == 1).all())
 

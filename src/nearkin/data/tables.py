@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import MatrixLike, matrix_entries
 from nearkin.data.column import Column, arrow_cells, by_name, frame_columns, is_frame
-from nearkin.data.coordinates import pick_columns
+from nearkin.data.coordinates import goes_up_by_one, pick_columns
 from nearkin.data.files import FRAMES, TEXT, Locator, TextOptions, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, is_sparse, read_npz, read_sparse
 from nearkin.data.formats.parquet import read_frame
@@ -301,6 +301,6 @@ def no_ids(column: Column, *, first: bool) -> str:
     numbers = column.values if first and not column.is_text else np.zeros(0)
     if len(numbers) < _COUNTED or numbers.dtype.kind not in "iu":
         return ""
-    if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
+    if numbers[0] in (0, 1) and goes_up_by_one(numbers):
         return "row numbers"
     return "times" if numbers.min() >= UNIX and 2 * len(column.distinct) > len(numbers) else ""

@@ -96,7 +96,7 @@ def _objects(
     if len(objects) == 3 and "response" in given and not in_order:
         return objects, True
     if len(objects) in (3, 4):
-        _check_shared(table, objects)
+        _check_objects(table, objects)
     return objects, False
 
 
@@ -114,7 +114,7 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
     return objects
 
 
-def _check_shared(table: Table, objects: list[Column]) -> None:
+def _check_objects(table: Table, objects: list[Column]) -> None:
     """ValueError for a column of objects that holds something else: times, row numbers, or values of which it shares
     none with another. Anchors of triplets may be other objects."""
     typed = "Type anchor=..., near=..., far=... (--read anchor=...,near=...,far=...)"
@@ -127,7 +127,8 @@ def _check_shared(table: Table, objects: list[Column]) -> None:
     if len(objects[0]) < _SHARED_ROWS:
         return
     values = [set(map(str, column.distinct.tolist())) for column in objects]
-    for place, column in list(enumerate(objects))[len(objects) == 3 :]:
+    for place in range(len(objects) == 3, len(objects)):
+        column = objects[place]
         if not any(values[place] & other for at, other in enumerate(values) if at != place):
             others = ", ".join(other.name for other in objects if other is not column)
             raise ValueError(
