@@ -314,9 +314,11 @@ def check_vectors(
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {X.dtype}; it must be numeric, pass np.asarray({name}, dtype=np.float32)")
+        way = f"np.stack({name})" if X.dtype.kind == "O" and X.ndim == 1 else f"np.asarray({name}, dtype=np.float32)"
+        raise TypeError(f"{name} has dtype {X.dtype}; it must be numeric, pass {way}")
     if X.ndim != 2:
-        raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). {name}.reshape(1, -1) makes it one row")
+        way = "(1, -1) makes it one row" if X.ndim < 2 else f"({len(X)}, -1) makes a row of each entry"
+        raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). {name}.reshape{way}")
     n, d = X.shape
     if d == 0 or n < min_rows:
         raise ValueError(f"{name} has shape {X.shape}; it needs at least {counted(min_rows, 'row')} and 1 column")

@@ -70,8 +70,7 @@ def number_ids(
         return unique_ids(values)
     listed = listed or f"{name}_ids"
     ids = as_ids(catalogue, listed)
-    text = isinstance(values, Coded) or values.dtype.kind in "OU"
-    if len(ids) and (ids.dtype.kind in "OU") != text:
+    if len(ids) and _kind(ids) != _kind(values) and (isinstance(values, Coded) or len(values)):
         raise TypeError(f"{name} has ids of type {_type(values)} and {listed} of {_type(ids)}; use one type for both")
     place, own = unique_ids(ids)
     if len(own) < len(ids):
@@ -83,7 +82,8 @@ def number_ids(
         unknown = met[found < 0]
         raise ValueError(
             f"{name} has {counted(len(unknown), 'id')} that {listed} lacks, the first is {unknown[0].item()!r} "
-            f"({int((found[numbers] < 0).sum())} of {counted(len(numbers), 'entry', 'entries')}); add them to it"
+            f"({int((found[numbers] < 0).sum())} of {counted(len(numbers), 'entry', 'entries')}); add them to it, or "
+            "leave these entries out"
         )
     return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 
@@ -146,8 +146,13 @@ def check_exact(values: np.ndarray, title: str) -> np.ndarray:
     return values
 
 
+def _kind(ids: "np.ndarray | Coded") -> str:
+    """ "text", "b" of bools, which are a mask rather than ids among numbers, or "" of numbers."""
+    return "text" if isinstance(ids, Coded) or ids.dtype.kind in "OU" else "b" * (ids.dtype.kind == "b")
+
+
 def _type(ids: "np.ndarray | Coded") -> str:
-    return "text" if isinstance(ids, Coded) or ids.dtype.kind in "OU" else str(ids.dtype)
+    return "text" if isinstance(ids, Coded) or _kind(ids) == "text" else str(ids.dtype)
 
 
 def as_ids(values: ArrayLike, name: str) -> np.ndarray:

@@ -23,7 +23,7 @@ QUANTIZERS = {
     "4 bits, fast scan": ProductQuantizer(8, 16, random_state=0, max_iter=3),
     "ivf": ProductQuantizer(8, 16, n_lists=8, random_state=0, max_iter=3),
 }
-IDS = {"none": None, "integers": np.arange(600) * 7 - 50, "strings": np.array([f"row-é{i}" for i in range(600)])}
+IDS = {"none": None, "integers": np.arange(600) * 7 - 53, "strings": np.array([f"row-é{i}" for i in range(600)])}
 
 
 @pytest.fixture(params=QUANTIZERS)
@@ -214,6 +214,7 @@ BAD = [
     (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
     (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its vectors"),
     (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "1 id occurs more than once, the first is 0"),
+    (lambda i: Index.build(X, ids=np.arange(600) - 1), ValueError, "ids hold -1, which marks a place without a result"),
     (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
     (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
     (lambda i: Index.build(X, metric="euclid"), ValueError, "metric is 'euclid'; it must be one of 'l2'"),
@@ -248,7 +249,9 @@ BAD = [
     (lambda i: i.remove([3, 3]), ValueError, "1 id occurs more than once, the first is 3"),
     (lambda i: i.update([3], X[:2]), ValueError, r"ids have shape \(1,\); they must be \(2,\)"),
     (lambda i: i.update([3, -1], X[:2]), ValueError, "1 id is not in the index, the first is -1"),
-    (lambda i: Index.build(X.astype(object)), TypeError, "dtype object"),
+    (lambda i: Index.build(X.astype(object)), TypeError, r"dtype object; .* pass np.asarray\(X"),
+    (lambda i: Index.build(np.array([*X, None], object)[:-1]), TypeError, r"numeric, pass np.stack\(X\)"),  # of pandas
+    (lambda i: Index.build(X[:, :, None]), ValueError, r"X.reshape\(600, -1\) makes a row of each entry"),
     (lambda i: Index.build(X.astype(complex)), ValueError, "complex"),
 ]
 

@@ -64,6 +64,7 @@ def test_neighbours_of_rows_are_found_without_them_and_with_equal_ones(norms: bo
         ids = index.similar(["row 1", "row 0", "row 1"], 3)[1]
         assert ids[:, 0].tolist() == ["row 301", "row 300", "row 301"]
         assert ids[0].tolist() == index.search(rows[1:2], 3, exclude=["row 1"])[1][0].tolist()
+        assert index.similar([], 3)[1].shape == (0, 3)
         assert (index.similar("row 1", 1, exclude=["row 301"])[1] == ids[0, 1]).all()
         assert index.similar(["row 1", "row 0"], 301, among=["row 1"])[1][:, 0].tolist() == ["", "row 1"]
         np.testing.assert_array_equal(index.vectors(["row 5", "row 2"]), rows[[5, 2]])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.data.comparisons import comparisons_from_array
+from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.metrics import triplet_error
 from nearkin.metrics.ordinal import satisfied
@@ -37,6 +37,8 @@ def test_errors():
         triplet_error(np.zeros(3), [[0, 1, 2]])
     with pytest.raises(ValueError, match="at least one is needed"):
         triplet_error(np.zeros((3, 1)), np.empty((0, 3), int))
+    with pytest.raises(ValueError, match="comparisons has 3 objects, X 4 vectors; vector r is object r"):
+        triplet_error(np.zeros((4, 1)), comparisons_from_names([["b", "c", "d"]]))
 
 
 @pytest.mark.parametrize("index", [-1, 4, 10**7])

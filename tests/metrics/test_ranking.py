@@ -130,7 +130,17 @@ def test_codes_decoded_for_many_queries_rank_as_the_codes_do(
 def test_metrics_of_lists_are_those_of_their_embeddings(problem: tuple) -> None:
     P, Q, seen, held = problem
     _, ranked = recommend(P, Q, 10, seen=seen)
-    assert list_metrics(ranked, held, k=10) == pytest.approx(ranking_metrics(P, Q, held, seen=seen, k=10))
+    found = list_metrics(ranked, held, k=10)
+    assert found == pytest.approx(ranking_metrics(P, Q, held, seen=seen, k=10))
+    twice = np.repeat(ranked, 2, axis=1)  # an item counts at its first place
+    assert list_metrics(twice.tolist(), held, k=20, metrics=["recall"])["recall@20"] == pytest.approx(
+        found["recall@10"]
+    )
+    stored = sp.csr_matrix((held.toarray().ravel() * 1.0, np.tile(np.arange(30), 40), np.arange(41) * 30))
+    assert list_metrics(ranked, stored, k=10) == found, "stored zeros are no pairs"
+    with pytest.raises(ValueError, match="ranked holds 30; it must hold numbers of items, 0 to 29"):
+        list_metrics(np.where(ranked == ranked[0, 0], 30, ranked), held)
+    assert recommend(P, Q, 3, users=[])[1].shape == (0, 3)
 
 
 def test_metrics_of_equal_scores_are_means_over_their_orders(problem: tuple) -> None:

@@ -20,7 +20,9 @@ def test_relevance_counts_a_repeated_id_once_and_padding_never() -> None:
 
 def test_relevance_of_strings_and_of_uneven_lists() -> None:
     assert metrics.relevance([["a", "b"], ["c", ""]], [["b", "x"], ["a", ""]]).tolist() == [[0, 1], [0, 0]]
-    assert metrics.recall([[1, 2], [3]], [[2], [3, 4]]) == pytest.approx((1 + 1 / 2) / 2)
+    lists = [[1, 2], [3]], [[2], [3, 4]]
+    for held in (lists, [np.array(rows, dtype=object) for rows in lists]):  # as pandas holds lists
+        assert metrics.recall(*held) == pytest.approx((1 + 1 / 2) / 2)
 
 
 def test_relevance_agrees_with_sets(rng: np.random.Generator) -> None:
@@ -114,6 +116,8 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
     [
         (lambda: metrics.recall([1, 2], [[1]]), ValueError, "retrieved has shape"),
         (lambda: metrics.recall([[0.5]], [[1]]), ValueError, "dtype float64; it must be"),
+        (lambda: metrics.recall([[True]], [[True]]), ValueError, "dtype bool; it must be"),
+        (lambda: metrics.recall(np.array([[2**64 - 1]]), [[1]]), ValueError, "integers below 2"),
         (lambda: metrics.recall([[1]], [[1], [2]]), ValueError, "retrieved has 1 list and relevant 2"),
         (lambda: metrics.recall([["a"]], [[1]]), TypeError, "ids must be of one type"),
         (lambda: metrics.recall([[1]], [[1]], n_relevant=2), ValueError, "n_relevant is 2; relevant has only 1"),

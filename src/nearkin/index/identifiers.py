@@ -71,6 +71,18 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.concatenate([old, new]) if len(old) else new
 
 
+def _named(ids: np.ndarray) -> np.ndarray:
+    """`ids` unchanged; ValueError for one that marks a place without a result."""
+    if (none := ids == _none(ids)).any():
+        raise ValueError(f"ids hold {ids[none][0].item()!r}, which marks a place without a result; give another id")
+    return ids
+
+
+def _none(ids: np.ndarray) -> int | str:
+    """What stands where no vector was found."""
+    return -1 if ids.dtype.kind == "i" else ""
+
+
 class NewIds(NamedTuple):
     """Ids after a change (n,), None where vectors are numbered; sorted positions of the vectors that it takes out; the
     number of the next vector where vectors are counted with gaps."""
@@ -141,7 +153,7 @@ class RowIds:
                 raise ValueError("ids is given, but this index counts its vectors; leave it out (--ids, a column)")
             raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
         if ids is not None:
-            return NewIds(join_ids(none if self.ids is None else self.ids, check_ids(ids, m)), none, None)
+            return NewIds(join_ids(none if self.ids is None else self.ids, _named(check_ids(ids, m))), none, None)
         if self.next_id is None:
             return NewIds(None, none, None)
         last = self.next_id + m
@@ -158,7 +170,7 @@ class RowIds:
     def replaced(self, ids: np.ndarray) -> np.ndarray:
         """Positions of those of `ids` that are there; ValueError or TypeError where the others cannot be added."""
         found = self.positions(ids)
-        new = join_ids(self._all[:0], ids)[found < 0]
+        new = _named(join_ids(self._all[:0], ids)[found < 0])
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         join_ids(self._all, new)
@@ -169,5 +181,4 @@ def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Ids at FAISS's positions (..., k); where FAISS found nothing (-1), the id is -1 or ''."""
     if ids is None:
         return positions
-    missing = -1 if ids.dtype.kind == "i" else ""
-    return np.where(positions < 0, missing, ids[np.maximum(positions, 0)])
+    return np.where(positions < 0, _none(ids), ids[np.maximum(positions, 0)])

@@ -82,7 +82,7 @@ class KeptVectors:
         rows = self._raw(positions.ravel())
         if self.dtype == np.int8:
             rows = rows[:, :-_STEP] * np.ascontiguousarray(rows[:, -_STEP:]).view("<f4")
-        return rows.astype(np.float32, copy=False).reshape(*positions.shape, -1)
+        return rows.astype(np.float32, copy=False).reshape(*positions.shape, rows.shape[1])
 
     def _raw(self, flat: np.ndarray) -> np.ndarray:
         """Rows at positions (m,) in the form that is kept."""

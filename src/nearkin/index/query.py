@@ -55,7 +55,8 @@ class Query:
         """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
         bits."""
         k, done = min(k, self.faiss_index.ntotal), 0
-        numbers, parts = list[np.ndarray](), list[Found]()
+        numbers = [np.empty(0, np.int64)]
+        parts = [(np.empty((0, k), np.float32), np.empty((0, k), np.int64))]
         for queries, allowed, more in selection.chunks(k, _QUERIES, _ANSWERS):
             numbers.append(queries)
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nearkin import _check
+from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.records import Answers, Comparisons, as_indices, nearer
 
@@ -21,7 +22,7 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 
     Raises
     ------
-    ValueError: no comparisons, indices outside X.
+    ValueError: no comparisons, indices outside X, named objects that are not as many as the points.
 
     Examples
     --------
@@ -43,6 +44,12 @@ def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
         raise ValueError(f"X holds a number beyond float64 ({error})") from error
     if points.ndim != 2:
         raise ValueError(f"X has shape {points.shape}; it must be 2-D (n, p), one vector per object")
+    names = comparisons.objects if isinstance(comparisons, Comparisons) else np.arange(0)
+    if names.dtype.kind not in "iu" and len(names) != len(points):
+        raise ValueError(
+            f"comparisons has {counted(len(names), 'object')}, X {counted(len(points), 'vector')}; vector r is "
+            "object r: nk.OrdinalEmbedding's score matches their names"
+        )
     indices = as_indices(comparisons.indices if isinstance(comparisons, Comparisons) else comparisons, "comparisons")
     if len(indices):
         _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(points) - 1)

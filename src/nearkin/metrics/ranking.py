@@ -18,7 +18,7 @@ from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
 from nearkin.metrics.neighbours import ROUNDING, distinct
-from nearkin.metrics.retrieval import best_gain, discounted_gain, reciprocal_rank, tie_groups
+from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reciprocal_rank, relevance, tie_groups
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
@@ -80,7 +80,7 @@ def recommend(
     order = np.argsort(counts, kind="stable")  # rows with about as many seen rights are searched together
     depth = np.log2(k + counts[order]).astype(int)
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
-        wanted = min(k + int(counts[block].max()), index.ntotal)
+        wanted = min(k + int(counts[block].max(initial=0)), index.ntotal)
         asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
         near, found = (of[again] for of in index.search(asked, wanted))
         near[found < 0] = -np.inf
@@ -229,7 +229,7 @@ def _equal(limits: np.ndarray, right: np.ndarray, pairs: sp.csr_matrix) -> np.nd
 
 
 def list_metrics(
-    ranked: np.ndarray,
+    ranked: ArrayLike,
     relevant: Interactions | sp.spmatrix,
     *,
     k: int | Iterable[int] = (20, 100),
@@ -241,7 +241,7 @@ def list_metrics(
 
     Parameters
     ----------
-    ranked: (m, depth) numbers of items, best first, -1 for none.
+    ranked: (m, depth) numbers of items, best first, -1 for none; an item counts at its first place only.
     relevant, k, metrics: as in `ranking_metrics`.
 
     Returns
@@ -263,7 +263,7 @@ def list_metrics(
 
 
 def list_values(
-    ranked: np.ndarray,
+    ranked: ArrayLike,
     relevant: Interactions | sp.spmatrix,
     *,
     k: int | Iterable[int] = (20, 100),
@@ -272,11 +272,17 @@ def list_values(
     """The values of `list_metrics` for each user that has `relevant` pairs."""
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
     n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
+    ranked = as_lists(ranked, "ranked")
     pairs = _structure(relevant, (len(ranked), n), "relevant")
     rows = np.flatnonzero(np.diff(pairs.indptr) > 0)
     if not len(rows):
         raise ValueError("relevant has no pair; there is nothing to measure")
-    hits = _holds(pairs, rows, ranked[rows]).astype(np.float64)
+    ranked = ranked[rows]
+    if (wrong := (ranked < -1) | (ranked >= n)).any():
+        raise ValueError(
+            f"ranked holds {ranked[wrong][0]}; it must hold numbers of items, 0 to {n - 1}, or -1 for none"
+        )
+    hits = (_holds(pairs, rows, ranked) & relevance(ranked, ranked)).astype(np.float64)
     return _values_of(Hits(hits, hits), np.diff(pairs.indptr)[rows], _depths(k), metrics)
 
 
@@ -357,10 +363,11 @@ def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: str) -> sp.csr_matrix:
-    """The stored pairs as a matrix of True; ValueError for another shape."""
+    """The pairs, of a matrix the entries other than 0, as a matrix of True; ValueError for another shape."""
     if not isinstance(pairs, Interactions):
-        pairs = sp.csr_matrix(pairs)
-        pairs.sort_indices()
+        pairs = sp.csr_matrix(pairs, copy=True)
+        pairs.sum_duplicates()
+        pairs.eliminate_zeros()  # SciPy stores zeros, too
     found = tuple(pairs.shape or ())
     if found != shape:
         raise ValueError(f"{name} has shape {found}; it must be {shape}, the vectors of left and of right")

@@ -53,7 +53,7 @@ def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
 def places_of(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     """The place of each retrieved id among the relevant ids of its query, (n, K); -1 for no place, and for an id that
     was retrieved before."""
-    retrieved, relevant = _as_lists(retrieved, "retrieved"), _as_lists(relevant, "relevant")
+    retrieved, relevant = as_lists(retrieved, "retrieved"), as_lists(relevant, "relevant")
     if len(retrieved) != len(relevant):
         raise ValueError(
             f"retrieved has {counted(len(retrieved), 'list')} and relevant {len(relevant)}; one row is one query"
@@ -141,7 +141,7 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
     >>> nk.metrics.recall([[3, 1, 2]], [[1, 7]], k=2)
     0.5
     """
-    relevant = _as_lists(relevant, "relevant")
+    relevant = as_lists(relevant, "relevant")
     if n_relevant is not None:
         n_relevant = check_integer(n_relevant, "n_relevant", low=1)
         if n_relevant > relevant.shape[1]:
@@ -223,7 +223,7 @@ def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -
     >>> nk.metrics.precision([[3, 1, 2, 9]], [[1, 2]], k=2)
     0.5
     """
-    retrieved = _as_lists(retrieved, "retrieved")
+    retrieved = as_lists(retrieved, "retrieved")
     k = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
     hits = relevance(_first(retrieved, k), relevant)
     return _mean_ratio(hits.sum(axis=1), np.full(len(hits), k))
@@ -290,7 +290,7 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
     0.5833333333333333
     """
     retrieved = _first(retrieved, k)
-    counts = _count(_as_lists(relevant, "relevant"))
+    counts = _count(as_lists(relevant, "relevant"))
     hits = relevance(retrieved, relevant)
     best = counts if k is None else np.minimum(counts, min(k, int(counts.max(initial=0))))
     return (
@@ -345,7 +345,7 @@ def ndcg(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> flo
     0.6309297535714575
     """
     retrieved = _first(retrieved, k)
-    counts = _count(_as_lists(relevant, "relevant"))
+    counts = _count(as_lists(relevant, "relevant"))
     hits = relevance(retrieved, relevant)
     return _mean_ratio(discounted_gain(hits), best_gain(counts, hits.shape[1] if k is None else k))
 
@@ -376,21 +376,25 @@ def tie_groups(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first + K * np.arange(n)[:, None], np.arange(K) - first
 
 
-def _as_lists(ids: Any, name: str) -> np.ndarray:
+def as_lists(ids: Any, name: str) -> np.ndarray:
+    """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". ValueError for other types and shapes."""
+    if not isinstance(ids, list | tuple) and (held := as_array(ids, name)).dtype.kind == "O":
+        ids = held.tolist()  # as pandas holds text, and lists
     if isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1:
         text = any(isinstance(name, str) for row in ids for name in row)
         ids = [*zip(*zip_longest(*ids, fillvalue="" if text else -1), strict=True)]
     array = as_array(ids, name)
-    if array.dtype.kind not in "iuUSb" or array.ndim != 2 or 0 in array.shape:
+    whole = array.dtype.kind in "iu" and array.max(initial=0) < 2**63
+    if not (whole or array.dtype.kind in "US") or array.ndim != 2 or 0 in array.shape:
         raise ValueError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers or strings, "
-            "one row a query"
+            f"{name} has shape {array.shape} and dtype {array.dtype}; it must be (n, k) ids, integers below 2^63 or "
+            "strings, one row a query"
         )
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
 
 
 def _first(retrieved: ArrayLike, k: int | None) -> np.ndarray:
-    retrieved = _as_lists(retrieved, "retrieved")
+    retrieved = as_lists(retrieved, "retrieved")
     return retrieved if k is None else retrieved[:, : check_integer(k, "k", low=1)]
 
 
@@ -435,7 +439,7 @@ def without_self(ids: np.ndarray, own: np.ndarray, of: np.ndarray | None = None)
     array([[4, 9],
            [1, 2]])
     """
-    ids, own = _as_lists(ids, "ids"), np.asarray(own)
+    ids, own = as_lists(ids, "ids"), np.asarray(own)
     if own.shape != ids.shape[:1]:
         raise ValueError(f"own has shape {own.shape}; it must be ({len(ids)},), one id for each row of ids")
     if of is not None and np.shape(of) != ids.shape:

@@ -117,15 +117,36 @@ def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
     assert np.isneginf(scores[0]).all()
 
 
+def test_pairs_of_another_record_are_matched_by_their_ids(parts: Parts, fitted: nk.TwoTower) -> None:
+    """A file of test pairs that is read alone numbers its ids in its own way, at times as many as the model has."""
+
+    def alone(pairs: nk.Interactions, add: int = 0, also: slice = slice(0)) -> nk.Interactions:
+        rows, columns = (np.r_[getattr(pairs, part), getattr(parts.train, part)[also]] for part in ("rows", "indices"))
+        return nk.Interactions.from_pairs(parts.train.left_ids[rows] + add, parts.train.right_ids[columns])
+
+    wanted = pytest.approx(fitted.evaluate(parts.test))
+    assert fitted.evaluate(alone(parts.test)) == wanted
+    assert fitted.evaluate(alone(parts.test, also=slice(99))) == wanted, (
+        "fitted pairs, never recommended, are no misses"
+    )
+    with pytest.raises(ValueError, match=r"left has 1 id that left_ids lacks, the first is 300 .* leave these entries"):
+        fitted.evaluate(alone(parts.test, add=1))
+    with pytest.raises(ValueError, match="no pair but those of fit"):
+        fitted.evaluate(parts.train)
+    model = nk.TwoTower(2, loss="all-pairs", solver=nk.embedding.Adam(max_iter=3), random_state=0)
+    fits = [model.fit(parts.train, validation=held).left_embeddings_ for held in (parts.valid, alone(parts.valid))]
+    np.testing.assert_array_equal(*fits)
+
+
 def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None:
     with pytest.raises(TypeError, match="interactions is of type ndarray; it must be Interactions"):
         nk.TwoTower().fit(np.eye(3))
-    with pytest.raises(ValueError, match="validation has shape"):
-        nk.TwoTower().fit(parts.train, validation=nk.Interactions.from_pairs([0], [0]))
     with pytest.raises(NotFittedError):
         nk.TwoTower().recommend([0])
     with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 1000"):
         fitted.recommend([1000])
+    with pytest.raises(TypeError, match="left has ids of type bool and left_ids of int64"):
+        fitted.recommend(np.arange(300) < 2)  # a mask is no list of ids
     with pytest.raises(ValueError, match="fitted without features on this side"):
         nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))
 

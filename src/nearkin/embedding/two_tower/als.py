@@ -473,6 +473,7 @@ def matrix_of(history: History, known: Known) -> sp.csr_matrix:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
     else:
+        history = [history] if np.isscalar(history) else history
         nested = len(history) > 0 and np.ndim(history[0]) == 1  # one sequence of ids an entity; text has no dimension
         rows: list[np.ndarray | Sequence] = list(history) if nested else [history]
         parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]

@@ -38,6 +38,7 @@ from nearkin.embedding.two_tower.fitting import (
     continue_fit,
     fit_towers,
     join_interactions,
+    matched,
 )
 from nearkin.embedding.two_tower.in_batch_softmax import AbstractSampledLoss, InBatchSoftmax
 from nearkin.embedding.two_tower.objective import AllPairs
@@ -141,7 +142,7 @@ class TwoTower(BaseEstimator):
     ) -> "TwoTower":
         """Train both towers from the observed pairs.
 
-        `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
+        `validation` holds pairs of the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out if a choice is needed, and ALS is fitted on all pairs afterwards.
         `callback(step, record)` is called after every step, and before that after every short fit of loss "auto"
         ("phase": "loss") and every tried strength of regularization ("phase": "regularization"). `checkpoint` is a
@@ -149,6 +150,8 @@ class TwoTower(BaseEstimator):
         max_seconds and patience may differ).
         """
         settings = check_settings(self, interactions, validation)
+        if validation is not None:
+            validation = matched(validation, interactions.left_ids, interactions.right_ids)
         options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
         return self._keep(fit_towers(settings, interactions, validation, **options))
 
@@ -335,13 +338,22 @@ class TwoTower(BaseEstimator):
         return scores, name_ids(numbers, own)
 
     def score(self, interactions: Interactions, y: object = None, *, k: int = 100) -> float:
-        """NDCG@k of held-out pairs over the same ids; the pairs of fit are left out of the rankings."""
+        """NDCG@k of held-out pairs, as `evaluate` computes it."""
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]
 
     def evaluate(self, interactions: Interactions, *, k: int | Sequence[int] = (20, 100)) -> dict[str, float]:
-        """Recall, precision, NDCG and MRR at each k, as in `nk.metrics.ranking_metrics`."""
+        """Recall, precision, NDCG and MRR at each k, as in `nk.metrics.ranking_metrics`, of held-out pairs.
+
+        Pairs of fit are left out, also of `interactions`. Ids are matched; ValueError for an unknown one, which
+        `interactions.select(np.isin(interactions.right_ids[interactions.indices], model.right_ids_))` leaves out.
+        """
         self._fitted()
-        return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
+        check_pairs(interactions)
+        held = matched(interactions, self.left_ids_, self.right_ids_).matrix() > 0
+        held = held > held.multiply(self.seen_.matrix() > 0)
+        if not held.nnz:
+            raise ValueError("interactions has no pair but those of fit; evaluate on held-out pairs")
+        return ranking_metrics(self.left_embeddings_, self.right_embeddings_, held, seen=self.seen_, k=k)
 
     def save(self, path: StrPath, *, overwrite: bool = False) -> None:
         """Write a folder: config.json, embeddings, ids, seen pairs, and the encoders of features if there are any.

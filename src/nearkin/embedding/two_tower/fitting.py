@@ -168,18 +168,21 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
 
 
 def check_pairs(interactions: object, validation: object = None) -> None:
-    """TypeError unless both are `Interactions`, of which the second may be None; ValueError unless of one shape."""
+    """TypeError unless both are `Interactions`, of which the second may be None."""
     for name, pairs in (("interactions", interactions), ("validation", validation)):
         if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
             raise TypeError(
                 f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
                 "use nk.read_interactions, which takes a file, a DataFrame or a sparse matrix"
             )
-    if validation is not None and validation.shape != interactions.shape:
-        raise ValueError(
-            f"validation has shape {validation.shape}; it must be {interactions.shape}, as interactions. "
-            "Split one record, for example with nk.data.split_random"
-        )
+
+
+def matched(pairs: Interactions, left_ids: np.ndarray, right_ids: np.ndarray) -> Interactions:
+    """The pairs numbered by other catalogues of ids; ValueError for an id of a pair that these lack."""
+    if np.array_equal(pairs.left_ids, left_ids) and np.array_equal(pairs.right_ids, right_ids):
+        return pairs
+    left, right = pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices]
+    return Interactions.from_pairs(left, right, pairs.weights, left_ids=left_ids, right_ids=right_ids)
 
 
 def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
