@@ -362,6 +362,10 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
         )
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
+    except (TypeError, ValueError) as error:
+        if "convert string" in str(error) or "promoted" in str(error):
+            check_vectors(X, finite=False)  # its error names the columns of text or dates
+        raise
     return check_finite(checked)  # pyright: ignore[reportArgumentType]
 
 

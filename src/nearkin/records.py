@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -372,6 +373,8 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
     """
     if any(isinstance(column, str) for column in getattr(array, "columns", ())):
         raise TypeError(f"{name} is a table, whose columns have names; pass nk.read_comparisons({name})")
+    if isinstance(array, str | PathLike):
+        raise TypeError(f"{name} is {str(array)!r}; pass nk.read_comparisons({str(array)!r})")
     array = as_array(array, name)
     array = as_array(array.tolist(), name) if array.dtype.kind == "O" else array  # a table's columns of several types
     if array.ndim != 2 or array.shape[1] not in (3, 4):

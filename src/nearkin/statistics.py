@@ -181,20 +181,22 @@ class Shard:
 
 
 def training_rows(
-    estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, reset: bool = True
+    estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, parameter: str = "", reset: bool = True
 ) -> tuple[np.ndarray, Shard]:
-    """`validate_vectors` of this process's rows, and their place; ValueError if all have fewer than `min_rows`."""
-    group = current()
-    X = validate_vectors(estimator, X, reset=reset, min_rows=min_rows if group.size == 1 else 0)
-    shard = Shard.of(X, group)
+    """`validate_vectors` of this process's rows, and their place; ValueError if all processes together have fewer than
+    `min_rows`, which `parameter` of the estimator requires."""
+    X = validate_vectors(estimator, X, reset=reset, min_rows=0)
+    shard = Shard.of(X, current())
     if shard.total < min_rows:
-        raise ValueError(f"all ranks together have n_samples={shard.total} rows; a minimum of {min_rows} is required")
+        of = f"{parameter}={getattr(estimator, parameter)}" if parameter else type(estimator).__name__
+        less = f" or a smaller {parameter}" if parameter else ""
+        raise ValueError(f"X has n_samples={shard.total} vectors; {of} needs at least {min_rows}, give more{less}")
     return X, shard
 
 
-def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
+def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, parameter: str = "") -> np.ndarray:
     """The rows of all processes on every process, for fits that are not sums: each process then does all the work."""
-    X, shard = training_rows(estimator, X, min_rows=min_rows)
+    X, shard = training_rows(estimator, X, min_rows=min_rows, parameter=parameter)
     return shard.whole(X)
 
 

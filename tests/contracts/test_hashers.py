@@ -193,6 +193,8 @@ def test_awkward_data_work(name):
 
 
 @pytest.mark.parametrize("name", ["ITQ", "OnE", "OgE", "PCAHash"])
-def test_too_few_rows_are_named(name):
-    with pytest.raises(ValueError, match="minimum of 9"):
+def test_too_few_rows_and_columns_of_text_are_named(name):
+    with pytest.raises(TypeError, match="X has 1 column without numbers: 'name'; drop them"):
+        FAMILY[name](8).fit(pytest.importorskip("pandas").DataFrame({"x": range(20), "name": ["a"] * 20}))
+    with pytest.raises(ValueError, match="n_samples=8 vectors; n_bits=8 needs at least 9, give more or"):
         FAMILY[name](8).fit(np.random.default_rng(0).standard_normal((8, 20)))

@@ -71,7 +71,7 @@ def primitives() -> Arrays:
             group.agree(rank, "the number")
         with pytest.raises(ValueError, match="rank 1 has rows of 3 columns, float64; rank 0 has 2 columns"):
             Shard.of(np.zeros((3, 2 + rank)), group)
-        with pytest.raises(ValueError, match="all ranks together have n_samples=1000 rows; a minimum of 2001"):
+        with pytest.raises(ValueError, match="n_samples=1000 vectors; n_bits=2000 needs at least 2001"):
             nk.ITQ(2000).fit(own(real_numbers()))
     return {}
 

@@ -101,7 +101,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
         """
         self._check_params()
-        X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
+        X, shard = training_rows(self, X, min_rows=self.n_bits + 1, parameter="n_bits")
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
         spectrum.check_rank(self.n_bits, X.shape[1])
         coordinates = principal_coordinates(X, spectrum)

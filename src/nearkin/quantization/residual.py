@@ -80,7 +80,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         each does all the work on the vectors of all.
         """
         self._check_parameters()
-        X = _check.check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
+        parameter = max(("n_centroids", "n_lists"), key=lambda name: getattr(self, name))
+        X = _check.check_magnitude(whole_rows(self, X, min_rows=getattr(self, parameter), parameter=parameter))
         _check.check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         self.normalized_: bool | None = _check.has_unit_rows(X)
         moment = query_moment(self.metric, X, queries)

@@ -90,8 +90,22 @@ def test_names_are_matched(points):
     straight = comparisons_from_names(names[::-1][answers.indices[:50]])
     assert model.score(shuffled) == model.score(straight)
     assert model.objects_.tolist() == sorted(names.tolist())
-    with pytest.raises(ValueError, match="not in the embedding, the first is 'Rome'"):
+    with pytest.raises(ValueError, match="1 object not in the embedding, the first is 'Rome'"):
         model.score(comparisons_from_names([["Rome", "city 1", "city 2"]]))
+
+
+def test_an_array_without_names_indexes_the_objects_in_every_method():
+    """Names with accents; `score` took 0 as a name, and `partial_fit` added objects called "0", "1" and "2"."""
+    names = np.array(["Žižkov", "Ñandú", "été", "東京"])
+    model = nk.OrdinalEmbedding(1, random_state=0).fit(comparisons_from_names(names[[[0, 1, 2], [1, 0, 3], [2, 3, 0]]]))
+    rows = model.comparisons_.indices
+    assert model.score(rows) == model.score(rows[:, [0, 2, 1]], [-1] * 3) == model.predict(rows).mean() == 1
+    assert model.partial_fit(rows, [True] * 3).objects_.tolist() == sorted(names)
+    for method in (model.score, model.predict, model.partial_fit, model.predict_proba):
+        with pytest.raises(ValueError, match="has the index 9; the embedding has 4 objects, 0"):
+            method([[0, 1, 9]])
+        with pytest.raises(TypeError, match=r"pass nk.read_comparisons\('answers.csv'\)"):
+            method("answers.csv")
 
 
 def test_predict_and_probability_agree(model, test):

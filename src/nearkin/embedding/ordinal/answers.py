@@ -189,13 +189,14 @@ def _times(size: int, rng: np.random.Generator) -> np.ndarray:
     return np.bincount(rng.integers(0, size, size), minlength=size).astype(np.float64)
 
 
-def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
-    """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them.
+def match(comparisons: Answers, objects: np.ndarray, y: object = None) -> Comparisons:
+    """`comparisons` with indices into `objects`, turned round by responses y. Raises ValueError for an object that is
+    not among them.
 
     An integer array is taken to index `objects` already.
     """
-    if not isinstance(comparisons, Comparisons):
-        comparisons = as_comparisons(comparisons)
+    named, comparisons = isinstance(comparisons, Comparisons), as_comparisons(comparisons, y)
+    if not named:
         if comparisons.n_objects > len(objects):
             raise ValueError(
                 f"comparisons has the index {comparisons.n_objects - 1}; the embedding has "
@@ -210,8 +211,8 @@ def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
     unknown = [name for name in names if name not in place]
     if unknown:
         raise ValueError(
-            f"comparisons has {counted(len(unknown), 'object')} that are not in the embedding, the first is "
-            f"{unknown[0]!r}; train on them with partial_fit, or place them with transform"
+            f"comparisons has {counted(len(unknown), 'object')} not in the embedding, the first is {unknown[0]!r}; "
+            "train on such comparisons with partial_fit"
         )
     table = np.zeros(comparisons.n_objects, np.uint32)
     table[used] = [place[name] for name in names]

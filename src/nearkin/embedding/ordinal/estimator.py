@@ -219,7 +219,8 @@ class OrdinalEmbedding(BaseEstimator):
             return self.fit(comparisons, y, callback=callback)
         self._check_parameters()
         rng = self._generator()
-        more = as_comparisons(comparisons, y)
+        named = isinstance(comparisons, Comparisons) or np.array_equal(self.objects_, np.arange(len(self.objects_)))
+        more = as_comparisons(comparisons, y) if named else answers.match(comparisons, self.objects_, y)
         if self.comparisons_.events is None and more.events is not None:  # they were taken as separate
             more = replace(more, events=None)
         joined = answers.join(self.comparisons_, more)
@@ -248,7 +249,7 @@ class OrdinalEmbedding(BaseEstimator):
     def score(self, comparisons: Answers, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
-        return 1.0 - triplet_error(self.embedding_, answers.match(as_comparisons(comparisons, y), self.objects_))
+        return 1.0 - triplet_error(self.embedding_, answers.match(comparisons, self.objects_, y))
 
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the most useful next questions "is i more like j or more like l?".
@@ -321,11 +322,12 @@ class OrdinalEmbedding(BaseEstimator):
         return one_version(path, load)
 
     def _check_parameters(self) -> None:
-        if self.n_components != "auto":
-            _check.check_integer(self.n_components, "n_components", low=1)
+        for name in ("n_components", "n_init"):
+            if isinstance(value := getattr(self, name), str) and value != "auto":
+                raise TypeError(f"{name} is {value!r}; it must be an integer or 'auto'")
+            if value != "auto":
+                _check.check_integer(value, name, low=1)
         _check.check_choice(self.loss, "loss", LOSSES)
-        if self.n_init != "auto":
-            _check.check_integer(self.n_init, "n_init", low=1)
         _check.check_integer(self.max_iter, "max_iter", low=1)
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
