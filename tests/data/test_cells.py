@@ -173,7 +173,8 @@ def test_other_ways_to_keep_text_and_numbers(tmp_path: Path, ids: object, number
 
 
 LINES = {
-    "an array": ('[{"id": 1, "v": [1, 2]}]', "every line must be one object"),
+    "an array of others": ("[[1, 2], 3]", "every line must be one object"),
+    "a cut array": ('[{"id": 1, "v": [1, 2]},', "every line must be one object"),
     "two types": ('{"id": 1, "v": [1]}\n{"id": "a", "v": [2]}\n', "changed from number to string"),
     "another key": ('{"id": 1, "v": [1, 2]}\n{"id": 2}\n', "'v' has nulls"),
     "nested": ('{"id": 1, "response": {"v": [1, 2]}}\n', "'response' is of type struct"),
@@ -255,12 +256,14 @@ def test_lists_of_equal_lengths_without_quotes_are_no_id(cell: str) -> None:
         ["[deleted]", "[x]", "[y]"],
         ["a|b", "c|d", "e|f"],
         ["12 Monkeys", "7", "Up"],
+        ["+49 170 0001", "+49 170 0002", "+49 171 0002"],  # parts of one place stand at no other
+        ["Bonn, NRW, Germany", "Cork, Munster, Ireland", "Köln, NRW, Germany"] * 3,
     ],
 )
 def test_what_is_plainly_no_list_stays_one_id(cells: list[str]) -> None:
-    assert nk.read_interactions(pd.DataFrame({"user": ["u", "v", "w"], "item": cells})).right_ids.tolist() == sorted(
-        cells
-    )
+    users = [f"u{n}" for n in range(len(cells))]
+    pairs = nk.read_interactions(pd.DataFrame({"user": users, "item": cells}))
+    assert pairs.right_ids.tolist() == sorted({*cells})
 
 
 def test_lists_of_weights_and_times_go_with_the_list_of_items() -> None:

@@ -247,8 +247,12 @@ def test_a_mark_inside_the_cells_of_a_column_is_no_second_delimiter(tmp_path: Pa
     file.write_text("\n".join(["anchor,near,far,shown", *rows]) + "\n")
     assert nk.data.describe(file).delimiter == "comma"
     file.write_text("\n".join(["a;b,c", *(f"{n % 5};x{n % 3},y{n % 4}" for n in range(30))]) + "\n")
-    with pytest.raises(ValueError, match="several delimiters"):
-        nk.data.describe(file)
+    movies = "".join(f"{n % 7}::Film {n} (1999)::Comedy|Drama\n" for n in range(30))  # was read by bars
+    for text in (file.read_text(), movies):
+        file.write_text(text)
+        with pytest.raises(ValueError, match="several delimiters"):
+            nk.data.describe(file)
+    assert nk.read_interactions(file, delimiter="::", left="0", right="1").shape == (7, 30)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -203,3 +203,19 @@ def test_a_line_with_the_names_that_were_given_is_a_header(tmp_path: Path) -> No
 def test_a_column_name_that_is_no_text_is_refused_before_reading(role: str) -> None:
     with pytest.raises(TypeError, match=f"{role} is 1e-18; it must be the name of a column"):
         read_interactions("missing.csv", **{role: 1e-18})
+
+
+def test_a_weight_has_no_place_where_other_columns_leave_theirs(tmp_path: Path) -> None:
+    """As in Gowalla's check-ins and Taobao's clicks: the latitude, or a category, was the weight."""
+    path = tmp_path / "a.txt"
+    rows = [(f"u{n % 7}", f"2010-10-{n % 9 + 10}T23:55:27Z", 30.5 + n, -97.5, f"p{n % 5}") for n in range(30)]
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    pairs = nk.read_interactions(path, left="0", right="4", timestamp="1")
+    assert (pairs.shape, set(pairs.weights.tolist())) == ((7, 5), {1.0})
+    assert "left aside: 2, 3" in str(pairs.source)
+    path.write_text("".join(f"{n % 7} 0 {n} 1\n" for n in range(30)))  # TREC's judgements
+    with pytest.raises(
+        ValueError, match=r"column '1' would be the right ids by its place, but seems to hold one value"
+    ):
+        nk.read_interactions(path)
+    assert nk.read_interactions(path, left="0", right="2").shape == (7, 30)

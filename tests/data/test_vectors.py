@@ -1,7 +1,11 @@
 """Vectors from files: every format gives the same rows, in chunks as in one piece, and bad files say what is wrong."""
 
+import gzip
+import json
 from pathlib import Path
+from uuid import UUID
 
+import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -245,3 +249,28 @@ def test_an_array_of_any_shape_is_opened(tmp_path: Path) -> None:
     for damaged in ("b.npz", "c.npy"):  # an archive of two arrays without a name, and a file cut off
         with pytest.raises(ValueError, match=damaged):
             nk.data.open_array(tmp_path / damaged)
+
+
+def test_arrays_in_groups_and_columns_of_extension_types(tmp_path: Path, X: np.ndarray) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["words/vectors"], file["words/ids"] = X, np.arange(N)
+    np.testing.assert_array_equal(read_vectors(f"{tmp_path}/a.h5:/words/vectors"), X)
+    with pytest.raises(ValueError, match=r"holds 2 arrays; name one of .*a\.h5:words/ids, .*a\.h5:words/vectors"):
+        read_vectors(tmp_path / "a.h5")
+    names = [UUID(int=n) for n in range(N)]
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(X)
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([name.bytes for name in names], pa.binary(16)))
+    pq.write_table(pa.table({"id": ids, "vector": tensors}), tmp_path / "a.parquet")
+    found = open_vectors(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(found.read(), X)
+    assert found.ids().tolist() == [str(name) for name in names]
+
+
+def test_lists_of_json_objects_are_tables_as_lines_of_them_are(tmp_path: Path) -> None:
+    lines = [json.dumps({"reviewerID": f"u{n % 3}", "asin": f"i{n}", "overall": 4.0}) for n in range(9)]
+    for name, text in (("a.json", "\n".join(lines)), ("b.json", f"[{','.join(lines)}]")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+        for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+            pairs = nk.read_interactions(path)
+            assert (pairs.shape, set(pairs.weights.tolist())) == ((3, 9), {4.0})

@@ -72,7 +72,6 @@ def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
     [
         ("a.xls", "save the sheet as CSV"),
         ("a.pt", r"X.float\(\).numpy\(\)"),
-        ("a.json", "write one object a line, as .jsonl"),
         ("a.npy.gz", "only text is read so .*gunzip -k"),
         ("a.csv.zst", "type unzstd"),
     ],

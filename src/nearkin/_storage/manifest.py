@@ -201,7 +201,7 @@ def regular_file(path: StrPath) -> Path:
     except (OSError, ValueError) as error:  # a name that is too long, holds a NUL, or is a link to itself
         raise ValueError(f"{str(path)[:200]!r} cannot be the name of a file ({error})") from error
     if stat.S_ISDIR(mode):
-        raise ValueError(f"{path} is a folder; give the name of a file")
+        raise ValueError(f"{path} is a folder; give the name of a file, or a pattern such as '{path}/*.parquet'")
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path} is a device, a FIFO or a socket; give the name of an ordinary file")
     return path

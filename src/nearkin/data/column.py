@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import product
 from typing import Any, cast
+from uuid import UUID
 
 import narwhals as nw
 import numpy as np
@@ -359,7 +360,8 @@ def integers(cells: pa.Array) -> np.ndarray | None:
             numbers = cells.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return found if _letters(found := numbers.to_numpy()) == _size(cells) else None
+        size = compute.sum(compute.binary_length(cells)).as_py()
+        return found if _letters(found := numbers.to_numpy()) == size else None
     return None
 
 
@@ -368,11 +370,6 @@ def _letters(whole: np.ndarray) -> int:
     sizes = np.abs(whole).astype(np.uint64)
     digits = range(1, len(str(int(sizes.max()))))
     return len(whole) + int((whole < 0).sum()) + sum(int((sizes >= 10**n).sum()) for n in digits)
-
-
-def _size(cells: pa.Array) -> int:
-    """The bytes of all cells."""
-    return compute.sum(compute.binary_length(cells)).as_py()
 
 
 def as_text(values: Sequence[object]) -> np.ndarray:
@@ -419,11 +416,6 @@ def is_number(cell: str) -> bool:
     return number_style([cell]) is not None
 
 
-def is_code(column: Column) -> bool:
-    """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
-    return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.distinct.tolist())
-
-
 _ARRAY = re.compile(r"(?:array|tensor)\((.*?)(?:,\s*\w+=[^()]*)?\)", re.DOTALL)  # as NumPy and torch print them
 _SCALAR = re.compile(r"\bnp\.\w+\(([^()]*)\)")  # as NumPy 2 prints the entries of a list
 _REAL = r"[+-]?(?:\d+\.?\d*|\.\d+|nan)(?:[eE][+-]?\d+)?"
@@ -433,6 +425,7 @@ LIST_CELL = re.compile(rf'"?(?:\s*((array|tensor)\()?[\[({{]\s*(?:[-+.\d]|nan|np
 """How text of a list of numbers begins."""
 _FEW = 100  # cells that show whether a column may hold lists
 _ID_MARKS = "|;, "  # what parts ids in a cell
+_DIGITS = re.compile(r"\d+")
 _CODE = re.compile(r"[^\s,;|]*\d[^\s,;|]*")
 
 
@@ -473,8 +466,9 @@ def list_cells(column: Column, *, ids: bool = False) -> list[list[object]] | Non
 def _parts(cells: list[str]) -> list[list[str]] | None:
     """The ids between bars, semicolons, commas or blanks in most cells, or None where a cell may be one id.
 
-    Ids have parts, too, but always as many. So a list is where cells differ in the number of parts or have more than
-    two; parts between commas or blanks must have digits, or words between commas recur in other cells.
+    Ids have parts, too, but always as many, each of its own kind. So a list is where cells differ in the number of
+    parts, or parts at one place also stand at others or all have one form; parts between commas or blanks must have
+    digits, or words between commas recur in other cells.
     """
     for mark in _ID_MARKS:
         lists = [[part.strip() for part in cell.split(mark) if part.strip()] for cell in cells]
@@ -485,21 +479,19 @@ def _parts(cells: list[str]) -> list[list[str]] | None:
             continue
         entries = [part for parts in known for part in parts]
         codes, recur = all(map(_CODE.fullmatch, entries)), 2 * len(set(entries)) <= len(entries)
-        if counts == {2}:
-            first, second = (set(side) for side in zip(*known, strict=True))
-            fits = codes and 2 * len(first & second) >= min(len(first), len(second))
+        if counts == {2} or (len(counts) == 1 and len(set(cells)) > 1):
+            sides = [set(side) for side in zip(*known, strict=True)]
+            elsewhere = 2 * (sum(map(len, sides)) - len(set(entries)))  # twice the parts that stand at two places
+            if counts == {2}:
+                fits = codes and elsewhere >= min(map(len, sides))
+            else:
+                alike = len({_DIGITS.sub("0", entry) for entry in entries}) == 1
+                fits = (codes and alike) or ((codes or (mark != " " and recur)) and elsewhere >= len(set(entries)))
         else:
             fits = codes or (mark != " " and recur) or (mark in "|;" and len(counts) > 1)
         if fits:
             return lists
     return None
-
-
-def spread_column(column: Column, entries: list[Any]) -> Column:
-    """The entries of a column's lists as a column: those of text as in text files, typed ones with their type."""
-    if column.is_text:
-        return replace(text_column(column.name, list(map(str, entries))), source=column.source)
-    return replace(column, cells=arrow_cells(entries))
 
 
 def _listed(cell: str) -> list[Any] | None:
@@ -561,6 +553,10 @@ def arrow_cells(values: "pa.Array | list[Any] | np.ndarray") -> "pa.Array | np.n
         with suppress(*_NO_TYPE, TypeError):
             return pa.array(values, pa.uint64())
         return as_text(list(values))
+    if isinstance(cells.type, pa.BaseExtensionType):
+        uuids, cells = cells.type.extension_name == "arrow.uuid", cells.storage
+        if uuids:
+            cells = pa.array([None if cell is None else str(UUID(bytes=cell)) for cell in cells.to_pylist()])
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_null(cells.type) or arrow_kind(cells.type) in ("string", "binary", "large_binary"):
@@ -572,6 +568,8 @@ def arrow_cells(values: "pa.Array | list[Any] | np.ndarray") -> "pa.Array | np.n
 def arrow_kind(kind: pa.DataType) -> str:
     """An Arrow type as `Column.kind` calls it."""
     types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return "string" if kind.extension_name == "arrow.uuid" else arrow_kind(kind.storage_type)
     if types.is_dictionary(kind):
         return arrow_kind(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from nearkin._check import check_finite, check_labels
 from nearkin._fields import FileOrFrame, Record, StrPath, counted
 from nearkin._pairs import Features, check_exact
-from nearkin.data.column import Column, as_64_bits, is_code, is_number, list_cells, text_column
+from nearkin.data.column import Column, as_64_bits, is_number, list_cells, text_column
 from nearkin.data.files import FRAMES, TEXT, Locator, TextWords, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import read_array
@@ -259,7 +259,7 @@ def described_features(
     names: list[str] = []
     words: dict[str, list[str]] = {"numbers": [], "categories": []}
     for column, values in columns.items():
-        numbers = None if is_code(values) else values.maybe_numbers
+        numbers = None if _is_code(values) else values.maybe_numbers
         if numbers is None and values.is_text and all(map(_MONEY.fullmatch, filter(None, values.distinct.tolist()))):
             values.numbers()  # names the cell at fault
         lists = None if numbers is not None else list_cells(values) or list_cells(values, ids=True)
@@ -330,3 +330,8 @@ def _categories(column: Column, lists: list[list[object]] | None) -> tuple[sp.cs
     encoder = MultiLabelBinarizer(sparse_output=True)
     block = sp.csr_matrix(encoder.fit_transform(sets), dtype=np.float32)
     return block, [f"{column.name}={part}" for part in encoder.classes_]
+
+
+def _is_code(column: Column) -> bool:
+    """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
+    return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.distinct.tolist())

@@ -28,7 +28,8 @@ from nearkin._storage import regular_file
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data", ".tab", ".vec", ".inter", ".xlsx")  # fastText's, RecBole's, a sheet
 PACKED = {"ubinary": ("uint8", "big"), "binary": ("int8", "big"), "ubinary-little": ("uint8", "little")}  # of bits
-FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
+JSON = (".jsonl", ".ndjson", ".json")  # one object a line, or a list of them
+FRAMES = (".feather", ".arrow", *JSON)  # read whole, as a DataFrame is
 _WITH_KEYS = (".npz", ".parquet", ".h5", ".hdf5", ".safetensors", *TEXT, *FRAMES)
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
 _UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
@@ -39,7 +40,6 @@ _INSTEAD = {  # endings that are not read -> how to write one that is
     ".zip": "give it the ending .xlsx or .npz if it is one, else unzip it",
     **dict.fromkeys((".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
     **dict.fromkeys((".pt", ".pth"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
-    ".json": "write one object a line, as .jsonl",
     ".mtx": "load it and type scipy.sparse.save_npz('m.npz', scipy.io.mmread('{path}').tocsr())",
     **dict.fromkeys(
         (".svmlight", ".libsvm", ".svm"),
@@ -128,7 +128,7 @@ class Locator:
         """The ending, in lower case; of compressed text the one before it."""
         last = self.path.suffix.lower()
         inner = Path(self.path.stem).suffix.lower() if last in _OPENERS else last
-        return inner if inner in (*TEXT, *FRAMES[-2:]) else last
+        return inner if inner in (*TEXT, *JSON) else last
 
     def open(self) -> IO[bytes]:
         """The bytes of the file, unpacked if they are compressed, and of a workbook's first sheet as CSV."""
@@ -184,7 +184,11 @@ def extra(module: str, name: str) -> ModuleType:
 def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
     """The error for a file whose ending is not one of `known`, with what to type instead."""
     ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
-    return ValueError(f"{where.path} {ending}; it must be one of {', '.join(known)}: {instead(where.path)}")
+    way = _NO_TABLE if where.suffix == ".npy" else instead(where.path)
+    return ValueError(f"{where.path} {ending}; it must be one of {', '.join(known)}: {way}")
+
+
+_NO_TABLE = "load the array X and pass pandas.DataFrame(X), or of comparisons type np.savez('X.npz', triplets=X)"
 
 
 def instead(path: Path, ending: str | None = None) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from nearkin._check import check_choice, check_instance, check_integer, check_real, numpy_generator
 from nearkin._fields import FileOrFrame, StrPath, counted
 from nearkin._types import Seed
-from nearkin.data.column import Column, list_cells, spread_column
+from nearkin.data.column import Column, arrow_cells, list_cells, text_column
 from nearkin.data.columns import described_features
 from nearkin.data.files import TextOptions
 from nearkin.data.names import PAIRS as SYNONYMS
@@ -135,7 +135,11 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     rows = np.repeat(np.arange(len(many)), many)
     spread = {role: column if role in lists else column.take(rows) for role, column in columns.items()}
     for role, cells in lists.items():
-        spread[role] = spread_column(columns[role], [value for cell in cells for value in cell])
+        column, entries = columns[role], [value for cell in cells for value in cell]
+        text = (
+            text_column(column.name, list(map(str, entries))) if column.is_text else None
+        )  # typed ones keep their type
+        spread[role] = replace(column, cells=arrow_cells(entries) if text is None else text.cells)
     empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
     name = side[0] if columns[side[0]].name.isdigit() else columns[side[0]].name
     return spread, [f"lists of {name} read as one pair an entry ({counted(len(many), 'list')}{empty})"]
@@ -231,6 +235,15 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     places = list(table.columns)
     two = len(places) == 2 and position < 2
     by_place = position < len(places) and (table.header is False or two) and places[position] not in named
+    if (
+        by_place and position > 1
+    ):  # other columns are in their places, too; where both sides are named, it may be no role
+        at = {"left": places[:2], "right": places[:2], "weight": places[2:3], "timestamp": places[3:4]}
+        by_place = all(asked[other] in (None, *usual_places) for other, usual_places in at.items())
+        third = table.columns[places[position]]
+        by_place &= (
+            None in (asked["left"], asked["right"]) or third.maybe_numbers is not None or None in third.date_forms()
+        )
     if by_place and (position < 2 or not lists_items(table)):
         return _by_position(table, role, table.columns[places[position]])
     if len(places) == 1 and table.header is not None:
@@ -255,7 +268,10 @@ def _option(role: str) -> str:
 def _by_position(table: Table, role: str, column: Column) -> Column:
     """The column, unless it plainly holds something else than its place has: ValueError with what to type."""
     first = role == "left" and len(table.columns) > 2
-    if role in ("left", "right") and (held := no_ids(column, first=first)):
+    held = no_ids(column, first=first) if role in ("left", "right") else ""
+    if role == "right" and len(table.columns) > 2 and len(column) > 2 and len(column.distinct) == 1:
+        held = "one value in all rows"  # as the second column of TREC's judgements
+    if held:
         time = f"timestamp={column.name!r} (--read timestamp={column.name}), " if held == "times" else ""
         raise ValueError(
             f"{table.name}: column {column.name!r} would be the {role} ids by its place, but seems to hold {held} "
@@ -268,7 +284,8 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
         raise ValueError(
             f"{table.name} has no header, and its third column is no weight: its first value is "
             f"{str(column.cell(0))[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--read "
-            "form=triplet) if rows are comparisons (i, j, k), or weight=... (--read weight=...)"
+            "form=triplet) if rows are comparisons (i, j, k), weight=... (--read weight=...), or left='0', right='1' "
+            "(--left 0 --right 1) to leave it aside"
         )
     known = numbers[~np.isnan(numbers)]
     if len(known) and known.min() >= UNIX:

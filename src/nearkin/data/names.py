@@ -5,13 +5,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 PAIRS: dict[str, tuple[str, ...]] = {  # role -> names of columns that mean it, as `normal` leaves them
-    "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
+    "left": (
+        *("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "visitor"),
+        *("reviewer", "u"),
+    ),
     "right": (
         *("right", "item", "movie", "product", "document", "doc", "label", "artist", "book", "song", "track"),
-        *("business", "place", "location", "poi", "venue", "article", "video", "i"),
+        *("business", "place", "location", "poi", "venue", "article", "video", "asin", "isbn", "corpus", "i"),
     ),
-    "weight": ("weight", "rating", "count", "value", "score", "plays", "stars"),
-    "timestamp": ("timestamp", "time", "unixtime", "datetime", "date"),
+    "weight": ("weight", "rating", "count", "value", "score", "plays", "stars", "overall"),
+    "timestamp": ("timestamp", "time", "unixtime", "datetime", "date", "unixreviewtime"),
     "split": ("split", "fold"),
 }
 COMPARISONS: dict[str, tuple[str, ...]] = {

@@ -193,7 +193,10 @@ def sniff(lines: list[str], where: Locator) -> str:
 
     Blanks part cells only where no other delimiter does, and in a .csv only numbers.
     """
-    fits = [mark for mark in MARKS if _width(lines, mark) > 1]
+    widths = {mark: _width(lines, mark) for mark in MARKS}
+    fits = [mark for mark, width in widths.items() if width > 1]
+    if 1 < max(widths.values()) < _width(lines, "::") == _width(lines[:1], "::"):
+        fits.append("::")  # the marks may stand in its cells, as in "1::Toy Story::Animation|Comedy"
     if "," in fits and any(_decimal(lines, mark) for mark in fits if mark != ","):
         fits.remove(",")
     if where.suffix == ".tsv" and "\t" in fits:
@@ -201,10 +204,10 @@ def sniff(lines: list[str], where: Locator) -> str:
     if len(fits) > 1:  # a mark inside cells is seldom in the line of names too; R's has one name fewer
         fits = [mark for mark in fits if _width(lines, mark) - _width(lines[:1], mark) in (0, 1)] or fits
     if len(fits) > 1:
-        named = " or ".join(f"delimiter={MARKS[mark]!r}" for mark in fits)
+        words = [MARKS.get(mark, mark) for mark in fits]
+        named = " or ".join(f"delimiter={word!r}" for word in words)
         raise ValueError(
-            f"{where} can be read with several delimiters; type {named} (on the command line --delimiter "
-            f"{MARKS[fits[0]]})"
+            f"{where} can be read with several delimiters; type {named} (on the command line --delimiter {words[0]})"
         )
     text = "\n".join(lines)
     if fits == ["|"] and text.count("|") == 2 * text.count("||"):

@@ -70,6 +70,9 @@ def test_npz_with_and_without_names(tmp_path):
     np.savez(tmp_path / "a.npz", triplets=rows)
     found = nk.read_comparisons(tmp_path / "a.npz")
     assert found.objects.tolist() == [0, 1, 2, 5]
+    np.savez(tmp_path / "b.npz", triplets=rows, response=[1, -1])  # was left aside
+    with pytest.raises(ValueError, match=r"'response', an entry a comparison, .* call it one of weights, responses"):
+        nk.read_comparisons(tmp_path / "b.npz")
     np.savez(tmp_path / "b.npz", triplets=rows, objects=np.array(list("abcdefg")), weights=[1, 2])
     found = nk.read_comparisons(tmp_path / "b.npz")
     assert found.n_objects == 7
@@ -290,3 +293,14 @@ def test_distinct_rows_are_uniform(rng):
 def test_flip_answers_flips_exactly_the_share(rng):
     answers = comparisons_from_vectors(rng.normal(size=(9, 2)), 50, random_state=1)
     assert (flip_answers(answers, 0.3, random_state=2).indices != answers.indices).any(axis=1).sum() == 15
+
+
+def test_a_choice_among_the_objects_of_its_row_is_no_fourth_object() -> None:
+    """The advice on_invalid="drop" left half of the rows, as comparisons of pairs that nobody made."""
+    rows = [["abc"[n % 3], "de"[n % 2], "fg"[n % 2], ("de", "fg")[n % 3 > 0][n % 2]] for n in range(12)]
+    table = pd.DataFrame(rows, columns=["ref", "one", "other", "nearer"])
+    for frame, name in ((table, "nearer"), (table.set_axis(["a1", "a2", "a3", "a4"], axis=1), "a4")):
+        with pytest.raises(ValueError, match=f"'{name}' repeats an object of its row: is it the answer"):
+            nk.read_comparisons(frame, on_invalid="drop")
+    found = nk.read_comparisons(table, response="nearer")
+    assert found.objects[found.indices[:, 1]].tolist() == table["nearer"].tolist()

@@ -218,7 +218,15 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     rows = table.matrices[held[0]]
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    flat = {name: table.columns[name] for name in ("weights", "responses", "annotators") if name in table.columns}
+    known = ("weights", "responses", "annotators")
+    flat = {name: table.columns[name] for name in known if name in table.columns}
+    if odd := [
+        name for name, column in table.columns.items() if name not in (*known, "objects") and len(column) == len(rows)
+    ]:
+        raise ValueError(
+            f"{table.name} holds {odd[0]!r}, an entry a comparison, next to {held[0]}; call it one of "
+            f"{', '.join(known)} (True, or 1, where the row is the answer; else False, or -1), or leave it out"
+        )
     optional = {name: _names(column) if name == "annotators" else column.values for name, column in flat.items()}
     shape = form if form in FORMS else "ordered"
     if "objects" in table.columns:

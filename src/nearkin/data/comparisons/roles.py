@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from nearkin._fields import counted
 from nearkin.data.column import Column
 from nearkin.data.names import ASIDE, COMPARISONS, DISSIMILARITY, OPTIONS, SIMILARITY, normal, usual
@@ -126,6 +128,14 @@ def _check_objects(table: Table, objects: list[Column]) -> None:
             )
     if len(objects[0]) < _SHARED_ROWS:
         return
+    *others, last = (column.values.astype(str) for column in objects)
+    same = [last == other for other in others]
+    if len(objects) == 4 and np.any(same, axis=0).all() and not any(each.all() for each in same):
+        name = objects[-1].name
+        raise ValueError(
+            f"{table.name}: column {name!r} repeats an object of its row: is it the answer? Type response={name!r} "
+            f"(--read response={name}), or form='odd-one-out' beside it if it names the odd one of three"
+        )
     values = [set(map(str, column.distinct.tolist())) for column in objects]
     for place in range(len(objects) == 3, len(objects)):
         column = objects[place]

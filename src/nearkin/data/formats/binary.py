@@ -272,7 +272,9 @@ def open_hdf5(where: Locator) -> FileRows:
     """Rows of a data set of an HDF5 file, `file.h5:name` if it has several, such as ann-benchmarks' train and test."""
     h5py = extra("h5py", "hdf5")
     with h5py.File(where.path, "r") as file:
-        key = choose_name(where, [name for name, found in file.items() if isinstance(found, h5py.Dataset)])
+        names = list[str]()
+        file.visititems(lambda name, found: names.append(name) if isinstance(found, h5py.Dataset) else None)
+        key = choose_name(replace(where, key=where.key and where.key.strip("/")), names)
         shape, dtype, distance = file[key].shape, file[key].dtype, str(file.attrs.get("distance", ""))
     rows = mapped_rows(str(where), shape, dtype, lambda: h5py.File(where.path, "r")[key])
     if distance not in _DISTANCES:

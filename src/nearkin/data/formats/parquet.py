@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +15,7 @@ from pyarrow import compute, json, parquet
 from nearkin._fields import Extra, counted
 from nearkin.data.column import LIST_CELL, Column, arrow_cells, arrow_kind, frame_columns, list_cells
 from nearkin.data.coordinates import Chosen, check_whole, choose_columns, pick_columns, rival_ids, text_kind, understood
-from nearkin.data.files import Locator
+from nearkin.data.files import JSON, Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 
 Batches: TypeAlias = Callable[[list[str], int], Iterator[list[pa.Array]]]
@@ -80,11 +81,12 @@ def read_frame(where: Locator) -> pa.Table:
         with open_file(where.path) as file:
             names = file.schema_arrow.names
             table = file.read(names if where.key is None else pick_columns(names, where.key, str(where.path)))
-    elif where.suffix in (".jsonl", ".ndjson"):
+    elif where.suffix in JSON:
         with where.open() as lines:
             try:
-                table = json.read_json(lines)
-            except pa.ArrowInvalid as error:
+                listed = lines.peek(1)[:1] == b"["  # pyright: ignore[reportAttributeAccessIssue]
+                table = pa.Table.from_pylist(loads(lines.read())) if listed else json.read_json(lines)
+            except (pa.ArrowInvalid, JSONDecodeError, AttributeError) as error:
                 raise ValueError(
                     f"{where} cannot be read as JSON lines ({error}): every line must be one object, "
                     '{"id": "a", "vector": [0.5, 1]}, with values of one type under each name'
@@ -204,6 +206,7 @@ def table_rows(
 
 def stacked(columns: list[pa.Array], names: list[str], source: str, d: int | None = None) -> np.ndarray:
     """Vectors (n, d) in Arrow columns, one of lists or d of numbers; ValueError for nulls or lists of other lengths."""
+    columns = [column.storage if isinstance(column, pa.ExtensionArray) else column for column in columns]
     for name, column in zip(names, columns, strict=True):
         if isinstance(column, np.ndarray):
             raise ValueError(f"{source}: column {name!r} has values of several types; vectors are numbers only")
