@@ -466,7 +466,7 @@ def list_cells(column: Column, *, ids: bool = False) -> list[list[object]] | Non
 def _parts(cells: list[str]) -> list[list[str]] | None:
     """The ids between bars, semicolons, commas or blanks in most cells, or None where a cell may be one id.
 
-    Ids have parts, too, but always as many, each of its own kind. So a list is where cells differ in the number of
+    Ids have parts, too, but always as many, of different kinds. So a list is where cells differ in the number of
     parts, or parts at one place also stand at others or all have one form; parts between commas or blanks must have
     digits, or words between commas recur in other cells.
     """

@@ -136,9 +136,7 @@ def _one_pair_each(table: Table, columns: dict[str, Column]) -> tuple[dict[str, 
     spread = {role: column if role in lists else column.take(rows) for role, column in columns.items()}
     for role, cells in lists.items():
         column, entries = columns[role], [value for cell in cells for value in cell]
-        text = (
-            text_column(column.name, list(map(str, entries))) if column.is_text else None
-        )  # typed ones keep their type
+        text = text_column(column.name, list(map(str, entries))) if column.is_text else None  # typed ones stay typed
         spread[role] = replace(column, cells=arrow_cells(entries) if text is None else text.cells)
     empty = f", {int((many == 0).sum())} of them empty" if (many == 0).any() else ""
     name = side[0] if columns[side[0]].name.isdigit() else columns[side[0]].name
@@ -235,15 +233,11 @@ def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None
     places = list(table.columns)
     two = len(places) == 2 and position < 2
     by_place = position < len(places) and (table.header is False or two) and places[position] not in named
-    if (
-        by_place and position > 1
-    ):  # other columns are in their places, too; where both sides are named, it may be no role
+    if by_place and position > 1:  # the other columns are in their places, too; if both sides are named, it may be left
         at = {"left": places[:2], "right": places[:2], "weight": places[2:3], "timestamp": places[3:4]}
+        cells, sides = table.columns[places[position]], (asked["left"], asked["right"])
         by_place = all(asked[other] in (None, *usual_places) for other, usual_places in at.items())
-        third = table.columns[places[position]]
-        by_place &= (
-            None in (asked["left"], asked["right"]) or third.maybe_numbers is not None or None in third.date_forms()
-        )
+        by_place &= None in sides or cells.maybe_numbers is not None or None in cells.date_forms()
     if by_place and (position < 2 or not lists_items(table)):
         return _by_position(table, role, table.columns[places[position]])
     if len(places) == 1 and table.header is not None:

@@ -134,7 +134,7 @@ def _check_objects(table: Table, objects: list[Column]) -> None:
         name = objects[-1].name
         raise ValueError(
             f"{table.name}: column {name!r} repeats an object of its row: is it the answer? Type response={name!r} "
-            f"(--read response={name}), or form='odd-one-out' beside it if it names the odd one of three"
+            f"(--read response={name}), with form='odd-one-out' if it names the odd one of three"
         )
     values = [set(map(str, column.distinct.tolist())) for column in objects]
     for place in range(len(objects) == 3, len(objects)):
