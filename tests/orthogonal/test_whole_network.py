@@ -212,6 +212,8 @@ def test_bad_input() -> None:
         orthogonal_optimizer(nn.Linear(5, 5), 0.1, others=AdamW)
     with pytest.raises(ValueError, match="Tanh without matrices"):
         orthogonal_optimizer(nn.Tanh(), 0.1)
+    with pytest.raises(ValueError, match="empty parameter list"):  # a generator that was read before
+        orthogonal_optimizer(iter([]), 0.1)
     with pytest.raises(TypeError, match="params is a Tensor; it must be a module or a list"):
         orthogonal_optimizer(torch.eye(3), 0.1)
     with pytest.raises(TypeError, match=r"params is a list; with others= it must be the module"):

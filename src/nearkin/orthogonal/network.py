@@ -218,7 +218,7 @@ def _groups_of(params: Any) -> list[Record]:
     if isinstance(params, Tensor):
         raise TypeError(f"params is a {type(params).__name__}; it must be a module or a list of parameters: [params]")
     params = list(params)
-    return params if params and isinstance(params[0], dict) else [{"params": params}]
+    return [{"params": params}] if params and not isinstance(params[0], dict) else params  # torch refuses an empty list
 
 
 def _matrices_of(net: nn.Module) -> dict[nn.Parameter, str]:
