@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,20 +46,22 @@ class Watched(NamedTuple):
     finalists: list[str]
 
 
-LEFTS, RIGHTS = (X.ravel() for X in np.indices((200, 10)))
+LEFTS, RIGHTS = (X.ravel() for X in np.indices((400, 10)))
 
 
-def test_the_latest_pairs_of_users_with_earlier_ones_are_held_out(rng: np.random.Generator) -> None:
-    times = np.where(LEFTS == 7, 2.0, rng.random(2000))  # user 7 comes last
-    train, held, _ = hold_out(nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times), 0.1, rng)
-    assert held.timestamps.min() > train.timestamps.max()
-    assert len(held) == 190
-    assert not np.isin(held.rows, 7).any()
+def test_the_latest_pairs_of_most_users_and_others_of_some_are_held_out(rng: np.random.Generator) -> None:
+    times = np.where(LEFTS == 7, 2.0, rng.random(4000))  # user 7 comes last
+    train, held, dropped = hold_out(nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times), 0.2, rng)
+    late = held.timestamps > train.timestamps.max()
+    assert dropped.timestamps.min() > train.timestamps.max()
+    assert late.mean() == pytest.approx(0.5, abs=0.1)
+    assert not set(held.rows[late]) & set(held.rows[~late])
+    assert 7 not in held.rows
 
 
 @pytest.mark.parametrize(
     "times",
-    [None, np.zeros(2000), np.arange(2000) % 2, np.arange(2000)],
+    [None, np.zeros(4000), np.arange(4000) % 2, np.arange(4000)],
     ids=["none", "one time", "half of the pairs at the last", "few users with earlier pairs"],
 )
 def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | None) -> None:
@@ -69,16 +72,17 @@ def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | 
     np.testing.assert_array_equal(held.indices, drawn.indices)
 
 
-def test_late_pairs_weigh_most_where_items_go_out_of_fashion(rng: np.random.Generator) -> None:
-    times, users = rng.random(3000), rng.integers(0, 140, 3000)
-    rights = (60 * np.clip(times + 0.15 * rng.standard_normal(3000), 0, 0.999)).astype(int)
+def test_lately_popular_items_weigh_more_but_a_test_part_drawn_by_hand_loses_little(rng: np.random.Generator) -> None:
+    users, times = rng.integers(0, 500, 10_000), rng.random(10_000)
+    age = np.minimum(0.3 * rng.exponential(size=10_000), 1 + times)
+    rights = 60 * (users % 10) + (30 * (1 + times - age)).astype(int) % 60
     log = nk.Interactions.from_pairs(users, rights, timestamps=times)
-    model = nk.TwoTower(K, random_state=0).fit(log)
-    recalls = {"weights falling" in trial["candidate"]: trial["recall@20"] for trial in model.trials_[1:3]}
-    assert recalls[True] > 1.2 * recalls[False], recalls  # all pairs with powers, with falling weights and without
-    assert "weights falling over" in why(model)
-    oldest, newest = np.split(model.seen_.weights[np.argsort(log.timestamps)], [len(log) - 100])
-    assert oldest[:100].max() < newest.min()
+    train, test = log.select(drawn := rng.random(len(log)) < 0.8), log.select(~drawn)
+    timed, timeless = (nk.TwoTower(K, random_state=0).fit(pairs) for pairs in (train, replace(train, timestamps=None)))
+    assert "recency 0.5" in why(timed)
+    assert timed.seen_.weights[np.argsort(train.timestamps)[-300:]].mean() > 1.1 * timed.seen_.weights.mean()
+    recalls = [model.evaluate(test, k=20)["recall@20"] for model in (timed, timeless)]
+    assert recalls[0] > 0.8 * recalls[1], recalls
 
 
 @pytest.fixture(scope="module")

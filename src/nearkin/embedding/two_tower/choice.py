@@ -5,7 +5,7 @@ powers, the softmax on cosines along falling temperatures, of which the best is 
 the softmax is also tried with imputed items. `metrics.trial.Trial` chooses, by the values of each user."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, cast
 
@@ -31,6 +31,7 @@ from nearkin.metrics.trial import Trial
 from nearkin.records import Interactions
 
 DEPTH = 20
+RECENCY = 0.5  # the power of `recent` that is tried; its figures are there
 MEASURES = (f"recall@{DEPTH}", f"ndcg@{DEPTH}")
 Tables: TypeAlias = tuple[Tensor, Tensor]  # P (m, k) and Q (n, k)
 
@@ -84,30 +85,35 @@ class ValidationRanking(NamedTuple):
 
 
 def hold_out(pairs: Interactions, fraction: float, rng: np.random.Generator) -> Parts:
-    """That share of the pairs held out: the latest of users with earlier ones, if there are times and enough such
-    users, since it is the future that is ranked; else drawn at random.
+    """That share of the pairs held out at random; if there are times and enough users with late and earlier pairs, the
+    latest pairs, half of the share, of most of these users, and that share of the earlier pairs of some others.
 
-    Drawn logs, one cut in time, Recall@20 of the choice by the latest pairs and by random ones (26 November 2026): .086
-    and .081 where tastes stay, .063 and .055 where they turn.
+    A choice on the latest pairs alone loses on others, and the two kinds of evaluation cannot be told apart.
     """
     if pairs.timestamps is not None and len(np.unique(pairs.timestamps)) > 1:
-        late = split_by_time(pairs, valid=fraction, test=0)
-        held = late.valid.select(np.diff(late.train.indptr)[late.valid.rows] > 0)
-        enough = np.count_nonzero(np.diff(held.indptr)) >= DEFAULTS.fewest_lefts
-        if enough and len(late.valid) <= 2 * fraction * len(pairs):
-            return Parts(late.train, held, late.test)
+        latest = split_by_time(pairs, valid=fraction / 2, test=0).valid.timestamps
+        late = pairs.timestamps >= (np.inf if latest is None else latest.min())
+        known = np.flatnonzero(np.bincount(pairs.rows[~late]))
+        users = np.intersect1d(pairs.rows[late], known)
+        if len(users) >= 2 * DEFAULTS.fewest_lefts and late.mean() <= fraction:
+            others = rng.choice(known, len(users) // 2, replace=False)
+            drawn = ~late & np.isin(pairs.rows, others) & (rng.random(len(pairs)) < fraction)
+            held = drawn | (late & np.isin(pairs.rows, np.setdiff1d(users, others)))
+            return Parts(pairs.select(~late & ~drawn), pairs.select(held), pairs.select(late & ~held))
     return split_random(pairs, valid=fraction, test=0, random_state=rng)
 
 
-def recent(pairs: Interactions, share: float | None) -> Interactions:
-    """The pairs with weights that fall by a factor of e from the latest over this share of them; None for no change.
+def recent(pairs: Interactions, power: float) -> Interactions:
+    """The pairs with weights times a power of each item's pairs in the latest tenth over those expected there.
 
-    Recall@20 of the default on the latest pairs of drawn logs (26 November 2026): .102 to .138, .071 to .134.
+    Recall@20 of a softmax on drawn logs after one cut in time, and of random pairs, with the power .5 (27 November
+    2026): .082 to .118 and .192 to .166, .054 to .088 and .146 to .125; with weights that fall with age .111 and .160.
     """
-    if share is None or pairs.timestamps is None:
+    if not power or pairs.timestamps is None:
         return pairs
-    later = 1 - np.searchsorted(np.sort(pairs.timestamps), pairs.timestamps, side="right") / len(pairs)
-    return replace(pairs, weights=(pairs.weights * np.exp(-later / share)).astype(pairs.weights.dtype))
+    late, n = pairs.timestamps >= np.quantile(pairs.timestamps, 0.9), pairs.shape[1]
+    lead = (1 + np.bincount(pairs.indices, late / late.mean(), n)) / (1 + np.bincount(pairs.indices, minlength=n))
+    return replace(pairs, weights=(pairs.weights * lead[pairs.indices] ** power).astype(pairs.weights.dtype))
 
 
 def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -196,15 +202,17 @@ def choose_loss(
     `fraction` of the pairs is held out (`hold_out`) if there is no `validation`. With too few held-out pairs it is
     all pairs, without a short fit.
     """
-    train, held = interactions, validation
+    train, held, late = interactions, validation, np.empty(0, int)
     if held is None:
         parts = hold_out(interactions, fraction, rng)
         train, held = parts.train, parts.valid
+        if train.timestamps is not None:
+            late = held.rows[held.timestamps > train.timestamps.max()]
     lefts = judging_lefts(held, 2000, rng)  # are ranked, at most
     if len(lefts) < DEFAULTS.fewest_lefts:
         have = counted(len(lefts), "user has", "users have")
         return all_pairs_alone(f"{have} held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
-    return _LossChoice(k, train, held, lefts, rng, callback, group).run()
+    return _LossChoice(k, train, held, lefts, np.isin(lefts, late), rng, callback, group).run()
 
 
 def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
@@ -216,9 +224,9 @@ def loss_of(trials: Sequence[Record]) -> AllPairs | CosineSoftmax:
     return AllPairs()
 
 
-def recency_of(trials: Sequence[Record]) -> float | None:
-    """The share of the pairs over which weights fall, as chosen in these records; None if they do not."""
-    return next((trial.get("recency") for trial in trials if "why" in trial), None)
+def recency_of(trials: Sequence[Record]) -> float:
+    """The power of `recent` chosen in these records."""
+    return next((trial.get("recency") or 0.0 for trial in trials if "why" in trial), 0.0)
 
 
 def all_pairs_alone(why: str) -> list[Record]:
@@ -227,14 +235,14 @@ def all_pairs_alone(why: str) -> list[Record]:
     return [record | {"why": _in_one_line(record, why)}]
 
 
-def _named(loss: str, settings: Record, recency: float | None = None) -> str:
+def _named(loss: str, settings: Record, recency: float = 0.0) -> str:
     words = [f"{name} {value:g}" for name, value in settings.items()]
-    words += [] if recency is None else [f"weights falling over {recency:g} of the pairs"]
+    words += [f"recency {recency:g}"] if recency else []
     return loss + (f" ({', '.join(words)})" if words else "")
 
 
 def _in_one_line(trial: Record, why: str) -> str:
-    return f"loss {_named(trial['loss'], trial['settings'], trial.get('recency'))}, the choice of 'auto': {why}"
+    return f"loss {_named(trial['loss'], trial['settings'], trial.get('recency', 0.0))}, the choice of 'auto': {why}"
 
 
 class _Fit(NamedTuple):
@@ -243,6 +251,7 @@ class _Fit(NamedTuple):
     name: str
     loss: AllPairs | CosineSoftmax
     tables: Tables  # without the bias of a softmax
+    power: float  # of `recent`
 
 
 @dataclass(eq=False)
@@ -253,6 +262,7 @@ class _LossChoice:
     train: Interactions
     held: Interactions
     lefts: np.ndarray
+    late: np.ndarray  # whether a left has the latest pairs held out, not random ones
     rng: np.random.Generator
     callback: Callback | None
     group: Group
@@ -260,16 +270,26 @@ class _LossChoice:
     def __post_init__(self) -> None:
         self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
         self.start = initial_tables(self.train, self.k, self.generator)
-        total = 3 + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
+        self.powers = (0.0,) if self.train.timestamps is None else (0.0, RECENCY)
+        total = 2 + len(self.powers) + len(DEFAULTS.temperatures) + DEFAULTS.n_imputed
         self.trial = Trial[str](_of_phase("loss", self.callback), total, "held-out NDCG")
-        self.recency: float | None = None
+        self.scale: np.ndarray | None = None
         self.clock = time.perf_counter()
 
     def run(self) -> list[Record]:
-        P, Q = self.start
-        pairs = self._regularized()  # the cheapest first
-        cooled = self._cooled((P[:, :-1], Q[:, :-1]))
-        softmax = self._on_cosines(1, cast(CosineSoftmax, cooled.loss), cooled.tables, DEFAULTS.last_sweeps)
+        pairs, (P, Q) = self._regularized(), self.start  # the cheapest first
+        cooled = self._ladder(
+            DEFAULTS.temperatures,
+            lambda temperature, fits: self._on_cosines(
+                1, CosineSoftmax(temperature=temperature), fits[-1].tables if fits else (P[:, :-1], Q[:, :-1]),
+                DEFAULTS.sweeps, n_sampled=OF_COSINES.first_sampled,
+            ),
+        )  # fmt: skip
+        loss = cast(CosineSoftmax, cooled.loss)
+        softmax = self._ladder(
+            self.powers,
+            lambda power, _: self._on_cosines(1, loss, cooled.tables, DEFAULTS.last_sweeps, power),
+        )
         finalists = [pairs.name, softmax.name]
         if not self.trial.leads(*finalists):
             finalists.append(self._imputed(softmax).name)
@@ -280,40 +300,29 @@ class _LossChoice:
         name = self.trial.winner(*(fit.name for fit in fits))
         return next(fit for fit in fits if fit.name == name)
 
+    def _ladder(self, values: Sequence[float], fit: Callable[[float, list[_Fit]], _Fit]) -> _Fit:
+        """The best of the fits at these values, each given those before; stops at one that another leads."""
+        fits: list[_Fit] = []
+        for value in values:
+            fits.append(fit(value, fits))
+            if self.trial.leads(self._best(fits).name, fits[-1].name):
+                break
+        return self._best(fits)
+
     def _regularized(self) -> _Fit:
-        """All pairs at the strength of regularization of best held-out NDCG; from its tables with powers too, and with
-        weights that fall over a half, a quarter, ... of the pairs, which later fits then have."""
+        """All pairs at the strength of regularization of best held-out NDCG; from its tables with powers too."""
         loss = AllPairs()
         objective, ranking = loss.objective(self.train), validation_ranking(self.held, self.train, self.rng)
         noise = objective.noise_level(self.rng)
         found = choose_regularization(objective, self.start, ranking, noise=noise, group=self.group)
-        solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
-        fits, pairs, recencies = [self._measured(0, loss, solver, found.sweeps)], self.train, [self.recency]
-        loss = AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
-        for recency in (None,) if pairs.timestamps is None else (None, 1 / 2, 1 / 4, 1 / 8, 1 / 16):
-            self.recency = recency
-            objective = loss.objective(recent(pairs, recency))
-            strength = found.strength / noise * objective.noise_level(self.rng)
-            solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
-            fits.append(self._swept(0, loss, solver, DEFAULTS.sweeps))
-            recencies.append(recency)
-            if recency and self.trial.leads(self._best(fits).name, fits[-1].name):
-                break
-        best = self._best(fits)
-        self.recency = recencies[fits.index(best)]
-        self.train = recent(pairs, self.recency)
-        return best
 
-    def _cooled(self, tables: Tables) -> _Fit:
-        """The best of the falling temperatures; stops at one that another leads by a standard error."""
-        fits: list[_Fit] = []
-        for temperature in DEFAULTS.temperatures:
-            loss = CosineSoftmax(temperature=temperature)
-            fits.append(self._on_cosines(1, loss, tables, DEFAULTS.sweeps, OF_COSINES.first_sampled))
-            if self.trial.leads(self._best(fits).name, fits[-1].name):
-                break
-            tables = fits[-1].tables
-        return self._best(fits)
+        solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
+        plain = self._measured(0, loss, solver, found.sweeps)
+        loss = AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
+        objective = loss.objective(self.train)
+        strength = found.strength / noise * objective.noise_level(self.rng)
+        solver = ALS().alternate(objective.loss(strength), *found.tables, group=self.group)
+        return self._best([plain, self._swept(0, loss, solver, DEFAULTS.sweeps)])
 
     def _imputed(self, plain: _Fit) -> _Fit:
         """The best with imputed rights, from these tables, at their temperature and the next lower one."""
@@ -321,8 +330,8 @@ class _LossChoice:
         lists = sparse_ease(self.train, OF_COSINES.imputed, n_neighbours=50)[1]
         first, fits = DEFAULTS.temperatures.index(plain.loss.get_params()["temperature"]), list[_Fit]()
         for temperature in DEFAULTS.temperatures[first : first + DEFAULTS.n_imputed]:
-            loss = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed)
-            fits.append(self._on_cosines(2, loss, plain.tables, 2 * DEFAULTS.sweeps, lists=lists))
+            loss, sweeps = CosineSoftmax(temperature=temperature, imputed=DEFAULTS.imputed), 2 * DEFAULTS.sweeps
+            fits.append(self._on_cosines(2, loss, plain.tables, sweeps, plain.power, lists=lists))
         return self._best(fits)
 
     def _on_cosines(
@@ -331,32 +340,46 @@ class _LossChoice:
         loss: CosineSoftmax,
         tables: Tables,
         sweeps: int,
+        power: float = 0.0,
+        *,
         n_sampled: int | None = SphereSweeps.n_sampled,
         lists: np.ndarray | None = None,
     ) -> _Fit:
-        solver = SphereSweeps(max_iter=sweeps, n_sampled=n_sampled)
-        solver.sweep_from(loss.softmax_loss(loss.objective(self.train), lists), *tables, self.generator)
-        return self._swept(cost, loss, solver, sweeps)
+        solver, objective = (
+            SphereSweeps(max_iter=sweeps, n_sampled=n_sampled),
+            loss.objective(recent(self.train, power)),
+        )
+        solver.sweep_from(loss.softmax_loss(objective, lists), *tables, self.generator)
+        return self._swept(cost, loss, solver, sweeps, power)
 
-    def _swept(self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Fit:
+    def _swept(
+        self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, power: float = 0.0
+    ) -> _Fit:
         for _ in range(sweeps):
             solver.step()
-        return self._measured(cost, loss, solver, sweeps)
+        return self._measured(cost, loss, solver, sweeps, power)
 
-    def _measured(self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int) -> _Fit:
+    def _measured(
+        self, cost: int, loss: AllPairs | CosineSoftmax, solver: ALS | SphereSweeps, sweeps: int, power: float = 0.0
+    ) -> _Fit:
         """Add a short fit to the trial; `cost` is the place of its loss among the finalists."""
         P, Q = (X.numpy() for X in solver.embeddings())
         found = ranking_values(P, Q, self.held, seen=self.train, k=DEPTH, users=self.lefts)
         given, usual = loss.get_params(), type(loss)().get_params()
         settings = {name: given[name] for name in given if given[name] != usual[name]}
-        name = f"{_named(loss.name, settings, self.recency)}, {sweeps} sweeps"
+        name = f"{_named(loss.name, settings, power)}, {sweeps} sweeps"
+        values = np.mean([found[measure] for measure in MEASURES], axis=0)
+        if self.scale is None and self.late.any() and not self.late.all():
+            # from here on a share lost on random pairs counts as twice that share of the latest ones
+            ratio = values[~self.late].mean() / max(values[self.late].mean(), 1e-3)
+            self.scale = np.where(self.late, ratio / 2, 1.0)
         seconds, self.clock = time.perf_counter() - self.clock, time.perf_counter()  # since the fit before
         self.trial.add(
-            name, _of_rank_0(self.group, np.mean([found[name] for name in MEASURES], axis=0)), cost,
-            loss=loss.name, settings=settings, recency=self.recency, sweeps=sweeps, seconds=seconds,
+            name, _of_rank_0(self.group, values if self.scale is None else values * self.scale), cost,
+            loss=loss.name, settings=settings, recency=power, sweeps=sweeps, seconds=seconds,
             **{measure: float(found[measure].mean()) for measure in MEASURES},
         )  # fmt: skip
-        return _Fit(name, loss, (solver.P, solver.Q))
+        return _Fit(name, loss, (solver.P, solver.Q), power)
 
     def _decide(self, finalists: Sequence[str]) -> list[Record]:
         """The records of all short fits, the winner of the finalists with a reason."""

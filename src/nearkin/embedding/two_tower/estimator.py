@@ -76,8 +76,8 @@ class TwoTower(BaseEstimator):
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
         `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion; or
         `nk.SemanticIds(...)`, which `index_.ids` then holds fitted: row i is the id of `right_ids_[i]`
-    validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation: with timestamps
-        the latest pairs of users that have earlier ones, if they are 100 users; else drawn at random
+    validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation, at random; with
+        timestamps also the latest pairs of users that have earlier ones, if they are 200 users
     random_state : seed
 
     Attributes
@@ -86,8 +86,8 @@ class TwoTower(BaseEstimator):
     left_ids_, right_ids_: (m,) and (n,).
     history_: one record a step: `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs.
     loss_: the loss as an object.
-    trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the share of the pairs over which
-        weights fall with age, or None), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.
+    trials_: one record a short fit of loss "auto": `loss`, `settings`, `recency` (the power by which items popular in
+        the latest tenth weigh more, or 0), `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in the chosen one.
     solver_: the name of the solver that "auto" chose.
     regularization_, omega_: lambda, and the weight of unobserved pairs.
     index_: the trained copy of `index`.
