@@ -98,12 +98,19 @@ def not_finite(X: np.ndarray) -> set[str]:
 
 
 def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.ndarray:
-    """Return X (n, d) if its rows can be compared by `metric`; ValueError names the first that cannot. Squared
-    distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero."""
-    limit = 4e18
+    """Return X (n, d) if its rows are finite and can be compared by `metric`; ValueError names the first that cannot.
+    Squared distances end at 3.4e38 in float32, so a row must be shorter than 4e18. For "cosine" no row may be zero."""
+    limit, small = 4e18, not X.size
+    if X.dtype in (np.float32, np.float64):
+        flat = X.ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            small = bool(np.dot(flat, flat) <= limit**2)  # False for NaN; one pass
+    if not small:
+        check_finite(X, name)
+        small = max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1])
     if metric == "cosine" and not (rows := X.any(axis=1)).all():
         raise ValueError(zero_rows(name, len(X) - int(rows.sum()), len(X), int(rows.argmin())))
-    if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
+    if small:
         return X
     with np.errstate(over="ignore"):
         long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit

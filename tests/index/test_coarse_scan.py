@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from nearkin import Index, ProductQuantizer
-from nearkin._faiss import innermost
 from nearkin.contracts import VectorCodes
 from nearkin.index.coarse_scan import CoarseScan, merged
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
@@ -44,7 +43,7 @@ def fitted(name: str) -> VectorCodes:
 def same(index: Index, k: int = 10) -> float:
     """The share of plain FAISS's neighbours that the index finds with coarse codes; scores are the same."""
     index.search(Q[:1], k)
-    made = index._searched.coarse(innermost(index.faiss_index))._made
+    made = index._searched.scan(index.faiss_index).coarse._made
     assert made.good
     assert made.scan.ntotal == len(index)
     asked = Q[:60]  # FAISS decodes every row of sums for each

@@ -7,7 +7,7 @@ import pytest
 from nearkin import Index, ProductQuantizer
 from nearkin.index import searching
 from nearkin.index.compiled import table_sums
-from nearkin.index.searching import CodeTables, Kept
+from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
 X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
@@ -139,13 +139,9 @@ def test_merged_indexes_forget():
 def test_one_who_changes_faiss_himself_gets_new_tables():
     index = Index.build(X[:500], MADE["flat"])
     kept, inner = Kept(), index.faiss_index
-
-    def tables() -> CodeTables:
-        return kept.once("tables", inner, lambda: CodeTables(inner))
-
-    first = tables()
-    assert tables() is first
+    first = kept.scan(inner).tables
+    assert kept.scan(inner).tables is first
     inner.add(X[500:])
-    assert tables() is not first
+    assert kept.scan(inner).tables is not first
     kept.forget()
-    assert tables().search(X[:1], 3)[0].shape == (1, 3)
+    assert kept.scan(inner).tables.search(X[:1], 3)[0].shape == (1, 3)

@@ -95,7 +95,7 @@ class Source:
         at these, the last column one of which queries have 0."""
         if self.index.norms is None:
             return self.decoded(positions)
-        return rows_at_norms(cast(faiss.Index, self.index.faiss_index), self.index.norms, positions, self._kept)
+        return rows_at_norms(self._kept.scan(cast(faiss.Index, self.index.faiss_index)), self.index.norms, positions)
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact vectors if the index keeps them, else decoded codes; None for bits alone."""
@@ -158,8 +158,8 @@ class Source:
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each vector, None without one."""
-        found = inverted_file(self.index.faiss_index)
-        return None if found is None else self._kept.places(found)[:, 0]
+        found = self.index.faiss_index
+        return None if inverted_file(found) is None else self._kept.scan(cast(faiss.Index, found)).places[:, 0]
 
     def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""

@@ -493,10 +493,10 @@ class Index:
         """Decoded codes (m, d) float32 of the vectors at `positions` (m,), of normalised vectors for "cosine"."""
         if self.metric == "hamming":
             raise ValueError("bits cannot be decoded, and the index keeps no vectors; build it with keep_vectors=True")
-        return searching.decoded_rows(cast(faiss.Index, self.faiss_index), positions, self._searched)
+        return searching.decoded_rows(self._searched.scan(cast(faiss.Index, self.faiss_index)), positions)
 
     def _asked(self, Q: ArrayLike) -> np.ndarray:
-        return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q", self.metric)
+        return check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features, finite=False), "Q", self.metric)
 
     def candidates(self, Q: np.ndarray, k: int, *, rescored: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) without rescoring, of queries (q, d) float32, of norm 1 for "cosine"; `rescored`

@@ -62,6 +62,8 @@ class Query:
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
             done += len(queries)
             callback(done, {"total": len(Q)})
+        if len(parts) == 1 and not len(selection.own):
+            return parts[0]
         order = np.argsort(np.concatenate(numbers))
         scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
         return scores, positions
@@ -124,7 +126,7 @@ class Query:
         (q, bytes) uint8; of the vectors at sorted positions `allowed` (m,) or of all."""
         if self.metric != "hamming":
             index, rescored = cast(faiss.Index, self.faiss_index), self.oversample is not None
-            return searching.nearest(index, Q, k, self.searched, self.norms, allowed, rescored=rescored)
+            return searching.nearest(self.searched.scan(index), Q, k, self.norms, allowed, rescored=rescored)
         codes, index = faiss_index.flat_codes(self.faiss_index), self.faiss_index
         if allowed is not None:  # the allowed codes alone, filled up to k places
             codes, index = codes[allowed], faiss.IndexBinaryFlat(index.d)

@@ -15,7 +15,8 @@ c + (1 + e)(y - c), with a further column of square r, the score follows from FA
 
     |q - y'|^2 = d - e (|q - c|^2 - |y - c|^2 - d) + e^2 |y - c|^2 + r,
 
-so that e, |y - c| and r, once known for a vector, replace decoding it: twelve bytes a vector that was ever a candidate.
+which is d + e (d - |q - c|^2) and a number of the vector: it and e, once known, replace decoding: eight bytes a vector
+of a searched index.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import faiss
 import numpy as np
@@ -31,7 +32,7 @@ import numpy as np
 from nearkin._faiss import BlockIndex, bias, block_codes, byte_codes, innermost
 from nearkin._fields import Extra
 from nearkin._types import ArrayLike
-from nearkin.index.coarse_scan import CoarseScan, Coded, serves
+from nearkin.index.coarse_scan import CoarseScan, serves
 from nearkin.index.faiss_index import codes_at, codes_of_list, places_in_lists
 from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
@@ -43,6 +44,9 @@ _FEW = 8  # with fewer queries, FAISS's tables are faster than decoding the allo
 _LISTS_TABLES = 1 << 21  # numbers of the lists' tables of a fast scan at a time
 _CHUNK = 65_536  # rows decoded at a time for their norm
 _QUERIES = 256  # queries rescored at a time
+# fewer spare candidates by distance at one norm: product and residual codes of SIFT, unit GIST and sentences lose .0036
+# of ten neighbours at most; a search takes a sixth less (2026-11)
+_BY_ONE = 3
 _WITH_NORMS = 2  # times as many candidates where rows have different norms, by which FAISS ranks worse
 _AT_NORMS = 1 << 26  # numbers of decoded rows at a time that get their norm
 Made = TypeVar("Made")
@@ -67,12 +71,15 @@ DEFAULTS = Defaults()
 
 
 class Scan:
-    """How FAISS's index behind a rotation is searched: in lists or flat, codes in blocks of 4 bits or plain, sums of
-    centroids with a rounded norm in the code or without one."""
+    """How FAISS's index behind a rotation is searched (in lists or flat, codes in blocks of 4 bits or plain, sums of
+    centroids with a rounded norm in the code or without one), and what searches of its vectors share."""
 
-    def __init__(self, index: faiss.Index) -> None:
+    def __init__(self, index: faiss.Index, coarse: CoarseScan | None = None) -> None:
         self.index: faiss.Index = index
         self.inner: Extra = innermost(index)
+        self.n_rows, self.coarse = int(self.inner.ntotal), coarse or CoarseScan()
+        turned = isinstance(index, faiss.IndexPreTransform)
+        self.turn: Any = faiss.downcast_VectorTransform(index.chain.at(0)) if turned else None
         self.lists: bool = isinstance(self.inner, faiss.IndexIVF)
         self.blocks: bool = isinstance(self.inner, BlockIndex)
         self.by_distance: bool = self.inner.metric_type == faiss.METRIC_L2
@@ -82,6 +89,7 @@ class Scan:
         self.without_norm: bool = decodes and self.by_distance and not self.blocks
         # FAISS's squared distances hold a rounded norm of the decoded row: no other score follows from them
         self.rounds_norms: bool = self.sums and self.by_distance and not decodes
+        self._ranking: Ranking | None = None
 
     @property
     def compares(self) -> str:
@@ -96,6 +104,41 @@ class Scan:
     def products(self) -> bool:
         """Whether FAISS adds entries of tables of plain product codes."""
         return self.codec is not None and not self.sums and not self.blocks
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """List and place in the list (n, 2) of every vector: 8 bytes a vector."""
+        return places_in_lists(self.inner)
+
+    @cached_property
+    def tables(self) -> "CodeTables":
+        """The tables of codes in lists, and of sums of centroids without a norm."""
+        return CodeTables(self.inner, self.places if self.lists else None)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The matrix (d, d') of the linear transform in front of the index: x -> x A."""
+        return faiss.vector_to_array(self.turn.A).reshape(self.turn.d_out, self.turn.d_in).T
+
+    @cached_property
+    def _real(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The bias of the rotation, and the columns that queries have; None without a bias and further columns."""
+        if self.turn is None:
+            return None
+        shift, used = bias(self.index), np.asarray(self.matrix.any(axis=0))
+        return (shift, used) if shift.any() or not used.all() else None
+
+    def real(self, rows: np.ndarray) -> np.ndarray:
+        """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
+        return rows if self._real is None else (rows - self._real[0]) * self._real[1]
+
+    def ranking(self, norms: Norms) -> "Ranking":
+        """The ranking by the norms of vectors before the rotation."""
+        known = self._ranking
+        if known is None or known.given is not norms:
+            turned = norms if self.turn is None else norms.turned(self.matrix)
+            known = self._ranking = Ranking(self, norms, turned)
+        return known
 
 
 class CodeTables:
@@ -223,73 +266,37 @@ def in_threads(work: Callable[[np.ndarray], Made], n_queries: int) -> list[Made]
 
 
 class Kept:
-    """Cached values of searches of one index; `forget` them when vectors change."""
+    """The scan of one index, and its coarse codes, between searches; `forget` them when vectors change."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[tuple[int, int], Any]] = {}
-        self._coarse: tuple[int, CoarseScan] | None = None
+        self._scan: Scan | None = None
+        self._coarse: tuple[faiss.Index, CoarseScan] | None = None
 
     def __reduce__(self) -> tuple[type["Kept"], tuple[()]]:
         return Kept, ()  # a copy of an index fills its own
 
-    def once(self, name: str, index: faiss.Index, make: Callable[[], Made]) -> Made:
-        """The cached result of `make` for this index and its number of vectors; made again if FAISS's index was changed
-        outside."""
-        key, known = (int(index.this), int(index.ntotal)), self._made.get(name)
-        if known is None or known[0] != key:
-            known = self._made[name] = key, make()
-        return known[1]
-
-    def places(self, inner: faiss.IndexIVF) -> np.ndarray:
-        """List and place in the list (n, 2) of every vector, made when they are first needed: 8 bytes a vector."""
-        return self.once("places", inner, lambda: places_in_lists(inner))
-
-    def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
-        """Decoded vectors (n, d') behind the rotation, without the bias there and the columns that no query has."""
-        if not isinstance(index, faiss.IndexPreTransform):
-            return rows
-        shift, used = self.once("real", index, lambda: (bias(index), matrix(index).any(axis=0)))
-        return (rows - shift) * used if shift.any() or not used.all() else rows
-
-    def turned(self, index: faiss.Index, norms: Norms) -> Norms:
-        """These norms of vectors before the rotation, as of those behind it."""
-        if not isinstance(index, faiss.IndexPreTransform):
-            return norms
-        of, turned = self.once("turned", index, lambda: (norms, norms.turned(matrix(index))))
-        return turned if of is norms else norms.turned(matrix(index))
-
-    def tables(self, inner: TableIndex) -> CodeTables:
-        """The tables of codes in lists, and of sums of centroids without a norm."""
-        places = self.places(inner) if isinstance(inner, faiss.IndexIVF) else None
-        return self.once("tables", inner, lambda: CodeTables(inner, places))
-
-    def coarse(self, inner: Coded) -> CoarseScan:
-        """The scan for candidates among the rows of this index."""
-        known = self._coarse
-        if known is None or known[0] != int(inner.this):
-            known = self._coarse = int(inner.this), CoarseScan()
-        return known[1]
+    def scan(self, index: faiss.Index) -> Scan:
+        """The scan of this index; made again if FAISS's index was changed outside."""
+        scan, coarse = self._scan, self._coarse
+        if scan is None or scan.index is not index or scan.n_rows != scan.inner.ntotal:
+            if coarse is None or coarse[0] is not index:
+                coarse = self._coarse = index, CoarseScan()
+            scan = self._scan = Scan(index, coarse[1])
+        return scan
 
     def forget(self, first: int = 0) -> None:
         """Clear what follows from the rows from `first` on."""
-        self._made.clear()
+        self._scan = None
         if self._coarse is not None and first:
             self._coarse[1].cut(first)
         else:
             self._coarse = None
 
 
-def matrix(index: faiss.IndexPreTransform) -> np.ndarray:
-    """The matrix (d, d') of the linear transform in front of an index: x -> x A."""
-    turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
-    return faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in).T
-
-
 def nearest(
-    index: faiss.Index,
+    scan: Scan,
     Q: np.ndarray,
     k: int,
-    kept: Kept,
     norms: Norms | None = None,
     allowed: np.ndarray | None = None,
     *,
@@ -298,70 +305,71 @@ def nearest(
     """Scores and positions (q, k) of the nearest vectors to queries Q (q, d) float32, nearest first; of vectors
     at their `norms`. `allowed` (m,): the sorted positions of the vectors to compare, None for all. What an
     inverted file does not find has position -1 and an infinite score. `rescored`: exact vectors will rank them."""
-    scan, asked = Scan(index), np.ascontiguousarray(Q, np.float32)
-    ranking = None if norms is None else Ranking.of(scan, norms, kept)
+    asked = np.ascontiguousarray(Q, np.float32)
+    ranking = None if norms is None else scan.ranking(norms)
     if rescored and norms is not None and (scan.rounds_norms or not norms.n_bytes):
         ranking = None  # decoding the candidates would take longer than comparing more exact vectors
-    wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
-    if isinstance(index, faiss.IndexPreTransform):
-        asked = index.chain.at(0).apply(asked)
-    if allowed is None:
-        scores, positions = _of_all(scan, asked, k, kept, wanted)
-    else:
-        scores, positions = _among(scan, asked, k, allowed, kept)
-    if ranking is not None:
-        return ranking.ranked(asked, scores, positions, wanted)
+    wanted, k = k, k if ranking is None else min(scan.n_rows, ranking.candidates(k))
+    if scan.turn is not None:
+        asked = scan.turn.apply(asked)
+    with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares; of missing rows
+        scores, positions = _of_all(scan, asked, k, wanted) if allowed is None else _among(scan, asked, k, allowed)
+        if ranking is not None:
+            return ranking.ranked(asked, scores, positions, wanted)
     scores[positions < 0] = np.inf if scan.by_distance else -np.inf  # FAISS has the largest float
     return scores, positions
 
 
-def _of_all(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
+def _of_all(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     """Search all rows; of the k found, which are rescored, the best `wanted` will be needed."""
     inner = scan.inner
-    with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        if not serves(inner, wanted):
-            return _of_whole(scan, Q, k, kept, wanted)
-        compare = kept.tables(scan.inner).compare if scan.without_norm or scan.lists else None
-        places = kept.places(scan.inner) if scan.lists else None
-        scores, positions, failed = kept.coarse(inner).search(inner, Q, k, wanted, compare, places)
-        if failed.any():
-            scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, kept, wanted)
-        return scores, positions
+    if not serves(inner, wanted):
+        return _of_whole(scan, Q, k, wanted)
+    compare = scan.tables.compare if scan.without_norm or scan.lists else None
+    places = scan.places if scan.lists else None
+    scores, positions, failed = scan.coarse.search(inner, Q, k, wanted, compare, places)
+    if failed.any():
+        scores[failed], positions[failed] = _of_whole(scan, Q[failed], k, wanted)
+    return scores, positions
 
 
-def _of_whole(scan: Scan, Q: np.ndarray, k: int, kept: Kept, wanted: int) -> Found:
+def _of_whole(scan: Scan, Q: np.ndarray, k: int, wanted: int) -> Found:
     """As `_of_all`, by the whole codes of all rows."""
     inner = scan.inner
     share = min(inner.nprobe, inner.nlist) / inner.nlist if scan.lists else 1.0
     flat_products = k > wanted and scan.products and not scan.lists
     if (scan.without_norm or flat_products) and _decoding_pays(share * len(Q), scan):
-        return _decoding(scan, Q, k, kept, _visited(scan, Q))
+        return _decoding(scan, Q, k, _visited(scan, Q))
     if scan.without_norm:
-        return kept.tables(inner).search(Q, k)
+        return scan.tables.search(Q, k)
     if not scan.blocks:
         return inner.search(Q, k)
     # FAISS has a table for each list that a query visits: many megabytes would be new memory in every call
     step = max(32, _LISTS_TABLES // (16 * inner.M * inner.nprobe)) if scan.lists else len(Q)
-    found = [inner.search(Q[first : first + step], k) for first in range(0, len(Q), step)]
-    scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
+    if len(Q) <= step:
+        scores, positions = inner.search(Q, k)
+    else:
+        found = [inner.search(Q[first : first + step], k) for first in range(0, len(Q), step)]
+        scores, positions = (np.concatenate(part) for part in zip(*found, strict=True))
     if scan.sums and scan.by_distance:  # FAISS leaves out the term that is the same for all rows
         scores = np.maximum(scores + np.einsum("qd,qd->q", Q, Q)[:, None], 0)
-    failed = _failed(scan, Q, scores, positions)
-    if failed.any():
-        scores[failed], positions[failed] = _decoding(scan, Q[failed], k, kept, _visited(scan, Q[failed]))
+    if positions.min(initial=0) < 0 or np.isnan(scores.sum()):
+        failed = _failed(scan, Q, scores, positions)
+        if failed.any():
+            scores[failed], positions[failed] = _decoding(scan, Q[failed], k, _visited(scan, Q[failed]))
     return scores, positions
 
 
-def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
+def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray) -> Found:
     """Search the rows at sorted positions `allowed` (m,), without a fast scan's rounding. In an inverted file, each
     query is compared with as many of them as `n_probe` lists have rows: with those of the nearest lists."""
     inner = scan.inner
     wanted = max(k, inner.ntotal * inner.nprobe // inner.nlist) if scan.lists else len(allowed)
     if len(allowed) <= wanted and not (scan.lists and scan.products and len(Q) < _FEW):
-        return _decoding(scan, Q, k, kept, [(np.arange(len(Q)), allowed)])
+        return _decoding(scan, Q, k, [(np.arange(len(Q)), allowed)])
     mask = np.zeros(inner.ntotal, bool)
     mask[allowed] = True
-    counts = np.bincount(kept.places(inner)[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
+    counts = np.bincount(scan.places[allowed, 0], minlength=inner.nlist + 1)  # of list -1, for none, 0
     probed = min(inner.nlist, -(-wanted * inner.nlist // len(allowed)))
     while True:
         distances, lists = inner.quantizer.search(Q, probed)
@@ -371,7 +379,7 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -
         probed = min(inner.nlist, 2 * probed)
     lists[(before >= wanted) | (counts[lists] == 0)] = -1
     if not scan.products:
-        return _decoding(scan, Q, k, kept, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
+        return _decoding(scan, Q, k, ((some, ids[mask[ids]]) for some, ids in _in_lists(inner, lists)))
     bitmap, best = np.packbits(mask, bitorder="little"), faiss.ResultHeap(len(Q), k)
     some = faiss.SearchParametersIVF(sel=faiss.IDSelectorBitmap(inner.ntotal, faiss.swig_ptr(bitmap)), nprobe=probed)
     asked, given, near, scores, ids = map(faiss.swig_ptr, (Q, lists, distances, best.D, best.I))
@@ -382,12 +390,12 @@ def _among(scan: Scan, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -
 def _failed(scan: Scan, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Queries (q,) that the fast scan could not answer. FAISS (1.15.1) divides by the range of its table, which is 0
     where rows are equal, and by inner products leaves out rows of the lowest value."""
-    inner, missing = scan.inner, (positions < 0).any(axis=1)
+    inner, missing = scan.inner, positions[:, -1] < 0
     if scan.lists and missing.any():
         sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
         rows = np.array([*sizes, 0])[_probed(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
         missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
-    return np.logical_or(missing, np.isnan(scores).any(axis=1))
+    return missing | np.isnan(scores.sum(axis=1))
 
 
 def _decoding_pays(n_queries: float, scan: Scan) -> bool:
@@ -396,14 +404,14 @@ def _decoding_pays(n_queries: float, scan: Scan) -> bool:
     return n_queries * (_TABLE * scan.codec.M - scan.inner.d) > _DECODING * scan.inner.d
 
 
-def _decoding(scan: Scan, Q: np.ndarray, k: int, kept: Kept, parts: Iterable[Part]) -> Found:
+def _decoding(scan: Scan, Q: np.ndarray, k: int, parts: Iterable[Part]) -> Found:
     """Search decoded rows: in each part, some of the queries (q, d') are compared with the rows at some positions."""
     inner, size = scan.inner, max(1, _BLOCK // scan.inner.d)
     best, middle = faiss.ResultHeap(len(Q), k, keep_max=not scan.by_distance), None
     for some, positions in parts:
         for first in range(0, len(positions), size):
             own = positions[first : first + size]
-            rows = decoded(scan, own, kept)[0]
+            rows = decoded(scan, own)[0]
             if middle is None:  # centred on one row, squares lose fewer digits
                 middle = rows[0].copy() if scan.by_distance else np.zeros(inner.d, np.float32)
             scores, numbers = faiss.knn(Q[some] - middle, rows - middle, min(k, len(rows)), metric=inner.metric_type)
@@ -433,7 +441,7 @@ def _in_lists(inner: faiss.IndexIVF, visited: np.ndarray) -> Iterator[Part]:
             yield group // visited.shape[1], codes_of_list(inner, number)[1]
 
 
-def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray]:
+def decoded(scan: Scan, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Vectors (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) without the list's number."""
     inner = scan.inner
     if not scan.lists:
@@ -441,7 +449,7 @@ def decoded(scan: Scan, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, 
             return inner.reconstruct_batch(positions), block_codes(inner, positions)
         own = byte_codes(inner)[positions]
         return inner.sa_decode(own), own
-    places = kept.places(inner)[positions]
+    places = scan.places[positions]
     codes = codes_at(inner, places)
     rows = scan.codec.decode(codes)
     if inner.by_residual:
@@ -454,14 +462,16 @@ def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: boo
 
     Equal scores keep their order, except about the k-th.
     """
-    scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
-    keys, rows = scores if by_distance else -scores, np.arange(len(scores))[:, None]
+    if candidates.min(initial=0) < 0:
+        scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
+    keys = scores if by_distance else -scores
     if 2 * k < scores.shape[1]:
-        few = np.sort(np.argpartition(keys, k - 1, axis=1)[:, :k], axis=1)
-        order = few[rows, np.argsort(keys[rows, few], axis=1, kind="stable")]
+        few = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1)
+        order = np.take_along_axis(few, np.take_along_axis(keys, few, axis=1).argsort(axis=1, kind="stable"), axis=1)
     else:
-        order = np.argsort(keys, axis=1, kind="stable")[:, :k]
-    return scores[rows, order], candidates[rows, order]
+        order = keys.argsort(axis=1, kind="stable")[:, :k]
+    order += np.arange(0, scores.size, scores.shape[1] or 1)[:, None]
+    return scores.take(order), candidates.take(order)
 
 
 def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
@@ -482,31 +492,26 @@ def normalised(X: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation."""
+    """Candidates of a scan, rescored by vectors at their `norms` behind the rotation; `given` before it."""
 
     scan: Scan
+    given: Norms
     norms: Norms
-    kept: Kept
-
-    @classmethod
-    def of(cls, scan: Scan, norms: Norms, kept: Kept) -> "Ranking":
-        """The ranking by the norms of vectors before the rotation."""
-        return cls(scan, kept.turned(scan.index, norms), kept)
 
     def candidates(self, k: int) -> int:
         """How many vectors to find by their codes, of which the k best are wanted."""
-        most = k + max(DEFAULTS.spare, int(DEFAULTS.share * k))
+        spare = DEFAULTS.spare // (_BY_ONE if self.scan.by_distance and not self.norms.n_bytes else 1)
+        most = k + max(spare, int(DEFAULTS.share * k))
         return _WITH_NORMS * most if self.norms.n_bytes else most
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Vectors (m, d' + 1) behind the rotation at `positions` (m,), without the bias there, as `Norms.applied`."""
-        rows = self.kept.real(self.scan.index, decoded(self.scan, positions, self.kept)[0])
-        return self.norms.applied(rows, self.norms.of(positions))
+        return self.norms.applied(self.scan.real(decoded(self.scan, positions)[0]), self.norms.of(positions))
 
     def ranked(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray, k: int) -> Found:
         """Scores and positions (q, k), best first, of `positions` (q, c) for queries Q (q, d') behind the rotation;
         `scores` (q, c) are FAISS's."""
-        scan, asked = self.scan, self.kept.real(self.scan.index, Q)
+        scan, asked = self.scan, self.scan.real(Q)
         # norms that differ would multiply the rounding of a fast scan
         if not scan.rounds_norms and not (scan.blocks and self.norms.n_bytes):
             return best_of(self._stretched(asked, scores, positions), positions, k, scan.by_distance)
@@ -519,46 +524,47 @@ class Ranking:
             scores[some] = compared(widened(asked[some], rows.shape[1]), rows, numbers, scan.by_distance)
         return best_of(scores, positions, k, scan.by_distance)
 
+    @cached_property
+    def _known(self) -> np.ndarray:
+        """`_stretches` (n, 2) of all vectors; NaN for those that were no candidates yet."""
+        return np.full((self.scan.n_rows, 2), np.nan, np.float32)
+
     def _stretched(self, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """FAISS's scores (q, c) of rows at `positions` for queries Q (q, d'), as of the rows at their norms."""
-        inner, centre = self.scan.inner, self.norms.centre
-        # e, |y - c| and r of each row; NaN for rows that were no candidates yet
-        known = self.kept.once("stretches", inner, lambda: np.full((inner.ntotal, 3), np.nan, np.float32))
-        own = np.maximum(positions, 0)
-        new = np.unique(own[np.isnan(known[own, 1])])
-        for first in range(0, len(new), _CHUNK):
-            known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
-        stretch, size, rest = np.moveaxis(known[own].astype(np.float64), -1, 0)
-        if self.scan.by_distance:
-            apart = np.square(Q.astype(np.float64) - centre).sum(axis=1)[:, None]
-            scores = scores - stretch * (apart - size**2 - scores) + (stretch * size) ** 2 + rest
-        else:
-            scores = scores + stretch * (scores - (Q.astype(np.float64) @ centre)[:, None])
-        with np.errstate(over="ignore"):  # where there was no row
-            return scores.astype(np.float32)
+        known = self._known.take(positions, axis=0, mode="clip")
+        if np.isnan(known.sum()):
+            new = np.unique(np.maximum(positions[np.isnan(known[..., 0])], 0))
+            for first in range(0, len(new), _CHUNK):
+                self._known[new[first : first + _CHUNK]] = self._stretches(new[first : first + _CHUNK])
+            known = self._known.take(positions, axis=0, mode="clip")
+        centred = Q - self.norms.centre
+        base = np.einsum("qd,qd->q", centred, centred) if self.scan.by_distance else Q @ self.norms.centre
+        return scores + known[..., 0] * (scores - base[:, None]) + known[..., 1]
 
     def _stretches(self, positions: np.ndarray) -> np.ndarray:
-        """e, |y - c| and r (m, 3) of the rows y at `positions` (m,)."""
-        index, whole = self.scan.index, decoded(self.scan, positions, self.kept)[0]
-        rows = self.kept.real(index, whole)
+        """e, and what to add to a squared distance (m, 2), of the rows at `positions` (m,)."""
+        index, whole = self.scan.index, decoded(self.scan, positions)[0]
+        rows = self.scan.real(whole)
         sizes = np.linalg.norm(rows - self.norms.centre, axis=1)
         factors, left = self.norms.stretches(sizes, self.norms.of(positions))
+        if not self.scan.by_distance:
+            return np.column_stack([factors - 1, 0 * factors])
         # FAISS's distances have the column of a code's errors, of which queries have 0
         errors = np.square(whole - bias(index)).sum(axis=1) - np.square(rows).sum(axis=1)
-        return np.column_stack([factors - 1, sizes, left - factors * errors])
+        return np.column_stack([factors - 1, (factors - 1) * factors * sizes**2 + left - factors * errors])
 
 
-def decoded_rows(index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
+def decoded_rows(scan: Scan, positions: np.ndarray) -> np.ndarray:
     """Decoded vectors (m, d) of an index at `positions` (m,)."""
-    return _turned_back(index, decoded(Scan(index), positions, kept)[0] - bias(index))
+    return _turned_back(scan, decoded(scan, positions)[0] - bias(scan.index))
 
 
-def rows_at_norms(index: faiss.Index, norms: Norms, positions: np.ndarray, kept: Kept) -> np.ndarray:
+def rows_at_norms(scan: Scan, norms: Norms, positions: np.ndarray) -> np.ndarray:
     """Vectors (m, d + 1) of an index at `positions` (m,), at their norms, with the column that queries lack."""
-    rows = Ranking.of(Scan(index), norms, kept).rows(positions)
-    return np.hstack([_turned_back(index, rows[:, :-1]), rows[:, -1:]])
+    rows = scan.ranking(norms).rows(positions)
+    return np.hstack([_turned_back(scan, rows[:, :-1]), rows[:, -1:]])
 
 
-def _turned_back(index: faiss.Index, rows: np.ndarray) -> np.ndarray:
+def _turned_back(scan: Scan, rows: np.ndarray) -> np.ndarray:
     """Rows (m, d') behind the rotation of an index, without its bias, as (m, d) in front of it."""
-    return rows @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else rows
+    return rows if scan.turn is None else rows @ scan.matrix.T

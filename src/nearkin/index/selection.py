@@ -35,7 +35,10 @@ class Selection:
     @classmethod
     def of(cls, rows: RowIds, among: Rows, exclude: Rows, q: int) -> Self:
         """ValueError or TypeError, which names the query, for an unknown id and where no vector is allowed."""
-        sets, none = _sets(rows, among, q, "among"), np.empty(0, np.int64)
+        none = np.empty(0, np.int64)
+        if among is None and exclude is None:
+            return cls(rows.n, [(np.arange(q), None)], none, none)
+        sets = _sets(rows, among, q, "among")
         for query, each in enumerate(sets):
             if not len(each):
                 where = f"query {query}: " if len(sets) > 1 else ""
@@ -82,6 +85,11 @@ class Selection:
         """Up to `most` queries (m,) that are allowed the same vectors, of about `answers` together; these vectors, and
         how many to find beyond k."""
         for queries, allowed in self.groups:
+            if not len(self.own):
+                step = min(most, max(1, answers // max(1, k + len(self.shared))))
+                for first in range(0, len(queries), step):
+                    yield queries[first : first + step], allowed, len(self.shared)
+                continue
             more = len(self.shared) + np.diff(self._limits(queries), axis=0)[0]
             order, first = np.argsort(more, kind="stable"), 0
             queries, more = queries[order], more[order]  # one query that drops many rows does not slow others down
