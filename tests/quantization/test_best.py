@@ -214,7 +214,9 @@ def screened(monkeypatch, recalls: dict[str, float]) -> None:
     """Replace the fits by recalls for each of the queries."""
 
     def run(screening, candidate):
-        return Short(np.full(len(screening.held.queries), recalls.get(candidate.name, 0.0)), 4, 0.0)
+        return Short(
+            np.full(len(screening.held.queries), recalls.get(candidate.name, 0.0)), 4, 0.0, nk.ProductQuantizer()
+        )
 
     monkeypatch.setattr(Screening, "run", run)
     monkeypatch.setattr(Screening, "fitted", lambda screening, quantizer, X: (quantizer, None))

@@ -18,13 +18,19 @@ def X(rng: np.random.Generator) -> np.ndarray:
     return (rng.normal(size=(N, D)) * rng.gamma(2, size=(N, 1))).astype(np.float32)
 
 
+def finished(screening: Screening, recall: float) -> Short:
+    product = nk.ProductQuantizer()
+    product.trials_ = [{"candidate": "pca", "won": True}]
+    return Short(np.full(len(screening.held.queries), recall), 8, 0.0, product)
+
+
 def fitted(monkeypatch: pytest.MonkeyPatch, made: PlainCode, X: np.ndarray, recalls: dict[str, float]):
     """What is fitted, on how many rows, if the short fits have these recalls; and the names of these fits."""
     heard, seen = list[str](), []
 
     def run(screening: Screening, one, **settings: object) -> Short:
         heard.append(one.name)
-        return Short(np.full(len(screening.held.queries), recalls.get(one.name, 0.0)), 8, 0.0)
+        return finished(screening, recalls.get(one.name, 0.0))
 
     monkeypatch.setattr(plain, "_SHORT", 300)  # else it takes 3,072 rows
     monkeypatch.setattr(Screening, "run", run)
@@ -42,12 +48,13 @@ def fitted(monkeypatch: pytest.MonkeyPatch, made: PlainCode, X: np.ndarray, reca
         ({"product": 0.5, "product-norms": 0.6, "residual-norms": 0.6}, None, True),
         ({"product": 0.5, "product-norms": 0.4, "residual": 0.6}, (1, 8), False),
         ({"product": 0.5, "product-norms": 0.6, "residual-norms": 0.7}, (1, 7), True),
+        ({"product": 0.5, "product-norms": 0.52, "residual": 0.6}, (1, 8), False),  # sums gain less by the norm
     ],
 )
 def test_the_short_fits_decide(monkeypatch, X, recalls, n_bytes, norms) -> None:
     code, rows, heard = fitted(monkeypatch, PlainCode(8, random_state=0), X, recalls)
     assert heard[:2] == ["product", "product-norms"]
-    assert len(heard) == 3 + (recalls["product-norms"] > 0.5)  # sums with the norm, and without
+    assert [name.endswith("-norms") for name in heard[2:]] == [recalls["product-norms"] > 0.53]
     assert isinstance(code, WithNorms) is norms
     code = code.quantizer if norms else code
     if n_bytes is None:
@@ -90,11 +97,10 @@ def test_sums_over_all_columns_must_not_learn_from_fewer_rows() -> None:
 
 
 def test_an_index_keeps_within_its_bytes(monkeypatch, X) -> None:
-    def run(screening: Screening, one, **settings: object) -> Short:
-        return Short(np.full(len(screening.held.queries), one.chain + one.name.endswith("-norms")), 0, 0.0)
-
     monkeypatch.setattr(plain, "_SHORT", 300)
-    monkeypatch.setattr(Screening, "run", run)
+    monkeypatch.setattr(
+        Screening, "run", lambda held, one, **_: finished(held, one.chain + one.name.endswith("-norms"))
+    )
     monkeypatch.setitem(plain._SUMS, "max_iter", 0)
     index = nk.Index.build(X[:, :8], 3)
     assert (type(index.quantizer), index.quantizer.n_codebooks) == (nk.quantization.ResidualQuantizer, 2)

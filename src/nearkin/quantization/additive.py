@@ -69,14 +69,14 @@ def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.nd
     them, leaves clearly smaller errors, its codebook is the first. It chooses outlying vectors, so later codebooks,
     of residuals without clusters, do not start from it.
     """
-    found = _trained(X, n_codebooks, n_centroids, seed)
-    if n_codebooks == 1:
-        return found
-    apart = _trained(X, 1, n_centroids, seed, faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS)
-    usual, left = (X - books[0][nearest_rows(books[0], X, 1)[:, 0]] for books in (found, apart))
-    if np.square(left).sum(dtype=np.float64) >= DEFAULTS.clustered * np.square(usual).sum(dtype=np.float64):
-        return found
-    return np.concatenate([apart, _trained(left, n_codebooks - 1, n_centroids, seed)])
+    if n_codebooks > 1:
+        apart = _trained(X, 1, n_centroids, seed, faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS)
+        usual, left = (
+            X - books[0][nearest_rows(books[0], X, 1)[:, 0]] for books in (_trained(X, 1, n_centroids, seed), apart)
+        )
+        if np.square(left).sum(dtype=np.float64) < DEFAULTS.clustered * np.square(usual).sum(dtype=np.float64):
+            return np.concatenate([apart, _trained(left, n_codebooks - 1, n_centroids, seed)])
+    return _trained(X, n_codebooks, n_centroids, seed)
 
 
 def _trained(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int, init: int = 0) -> np.ndarray:

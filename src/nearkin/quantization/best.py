@@ -78,11 +78,12 @@ class Budget:
 
 
 class Short(NamedTuple):
-    """The recall (q,) of codes of a short fit, their bytes, and the seconds that it took."""
+    """The recall (q,) of codes of a short fit, their bytes, the seconds that it took, and the quantizer."""
 
     values: np.ndarray
     n_bytes: int
     seconds: float
+    quantizer: VectorCodes
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Screening:
         else:
             rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
             values = held.recall(rows, widened(held.queries, rows.shape[1]))
-        return Short(values, n_bytes, seconds)
+        return Short(values, n_bytes, seconds, fitted)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
         """Fitted on vectors X (n, d); the given queries are passed on if the quantizer trains for the index's

@@ -17,6 +17,7 @@ from nearkin.metrics.trial import DEFAULTS as OF_TRIALS
 from nearkin.metrics.trial import ROWS, HeldOut, Trial, held_out
 from nearkin.quantization.best import Screening
 from nearkin.quantization.candidates import LONGEST, NORMS, PRODUCT, RESIDUAL, Candidate, candidate, sums
+from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
 from nearkin.statistics import shared_generator, whole_rows
 
@@ -25,6 +26,9 @@ _ROWS = 65_536  # of a fit, at most
 _SHORT, _SHORT_ROUNDS = 2_048, 4  # rows and rounds of the fits that are compared
 # of sums of centroids: GIST in 16 bytes keeps .6579, with 14 rounds .6621 in 1.5 times the time, with 4 .6526
 _SUMS: dict[str, Any] = {"max_iter": 7, "beam_size": 5}
+# of product codes by the norm's byte, from which sums are tried with it, else without it. Product codes and sums gain:
+# 200 clusters +.017, -.020; WordNet's entries +.011, +.001; GIST +.063, +.066; words +.071, +.032 (2026-11-26)
+_GAIN = 0.03
 _LONGEST = 8  # most codebooks of a part
 
 
@@ -33,11 +37,12 @@ class PlainCode(SizedCode):
     """A code of `n_bytes` bytes a row, one a column at most: a product code or a sum of centroids, with the norm of
     each row in one of the bytes or not. `metric` is the index's; `random_state`.
 
-    Short fits are compared by the recall of held-out rows (`Trial`): product codes first, then a sum of centroids, both
-    without the norm and with it where product codes gain by it. Learning the sum from a quarter of the vectors at least
-    and encoding all of them must be predicted to end within three times the time of product codes; it learns from as
-    many as that leaves time for. Else, of fewer than 3,072 vectors or more than some 100,000, among several processes,
-    and by "ip", where queries are seldom like vectors, it is a product code.
+    Short fits are compared by the recall of held-out rows (`Trial`): product codes without the norm and with it, then a
+    sum of centroids, with it where product codes gain three points by it. Learning the sum from a quarter of the
+    vectors at least and encoding all of them must be predicted to end within three times the time of product codes,
+    their choice of the norm included; it learns from as many as that leaves time for. Else, of fewer than 3,072 vectors
+    or more than some 100,000, among several processes, and by "ip", where queries are seldom like vectors, it is a
+    product code.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
     >>> PlainCode(4, random_state=0).fit(X).encode(X).shape
@@ -84,17 +89,18 @@ class PlainCode(SizedCode):
         held = HeldOut.among(rows[_SHORT - learned :], asked, "l2" if self.metric == "l2" else "ip")
         screening, trial, made = Screening(rows[:_SHORT], held, None, share), Trial[str](), dict[str, Candidate]()
 
-        def judged(name: str) -> None:
+        def judged(name: str, init: str = "auto") -> VectorCodes:
             made[name] = candidate(name, n_bytes, metric=self.metric, seed=seed, **_SUMS)
-            short = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"])
+            short = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"], init=init)
             trial.add(name, short.values, made[name].chain)
+            return short.quantizer
 
-        norms = self.metric != "cosine" and n_bytes > 1 and Norms.shared(sample) is None
-        for name in (PRODUCT, PRODUCT + NORMS)[: 1 + norms]:
-            judged(name)
-        for ending in (NORMS, "") if trial.winner().endswith(NORMS) else ("",):
-            if (long := _sum_of(n_bytes - bool(ending), n, sample.shape[1])) is not None:
-                judged(long.name + ending)
+        product, ending = cast(ProductQuantizer, judged(PRODUCT)), ""
+        if self.metric != "cosine" and n_bytes > 1 and Norms.shared(sample) is None:
+            judged(PRODUCT + NORMS, next(one["candidate"] for one in product.trials_ if one["won"]))  # the same start
+            ending = NORMS if trial.lead(PRODUCT + NORMS, PRODUCT).mean > _GAIN else ""
+        if (long := _sum_of(n_bytes - bool(ending), n, sample.shape[1])) is not None:
+            judged(long.name + ending)
         return made[trial.winner()]
 
 
