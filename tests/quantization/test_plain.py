@@ -85,7 +85,8 @@ def test_sums_learn_from_what_time_allows() -> None:
     """The work is predicted from numbers of rows and columns alone, and grows beyond product codes' with all rows."""
     one = plain._sum_of(16, 10_000, 128)
     rows = {n: plain._rows_left(one, n, 128) for n in (1_000, 10_000, 60_000, 10**6)}
-    assert rows[1_000] < 0 > rows[10**6]
+    assert plain._short(1_000) < rows[1_000] < 1_000
+    assert rows[10**6] < 0
     assert plain._SHORT < rows[10_000] < 10_000 < rows[60_000] < 60_000
     assert plain._rows_left(one, 10_000, 784) > rows[10_000]  # a rotation of many columns takes product codes longer
 
@@ -108,7 +109,7 @@ def test_an_index_keeps_within_its_bytes(monkeypatch, X) -> None:
     assert index.search(X[:20, :8], 5)[1].shape == (20, 5)
 
 
-@pytest.mark.parametrize(("n", "n_bytes", "size"), [(1, 3, 3), (2, 3, 1), (17, 16, 4), (300, 16, 4)])
+@pytest.mark.parametrize(("n", "n_bytes", "size"), [(1, 3, 3), (2, 3, 1), (17, 7, 4), (300, 7, 4)])
 def test_few_rows_and_columns_get_shorter_codes(rng: np.random.Generator, n: int, n_bytes: int, size: int) -> None:
     X = rng.normal(size=(n, 4)).astype(np.float32)
     index = nk.Index.build(X, n_bytes)
@@ -117,3 +118,20 @@ def test_few_rows_and_columns_get_shorter_codes(rng: np.random.Generator, n: int
     for wrong in (2.0, "2", [2], nk.ProductQuantizer):
         with pytest.raises(TypeError, match=r"n_bytes is 2\.0|quantizer is .*; give bytes a vector"):
             nk.Index.build(X, wrong)
+
+
+def test_few_columns_are_half_floats_where_these_are_exact_enough(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(300, 3))
+    for scale, far, n_bytes in ((1, 0, 6), (1, 1e4, 3), (1e5, 0, 3), (1e-6, 0, 3), (0, 0, 6), (0, 7, 6)):
+        index = nk.Index.build((scale * X + far).astype(np.float32), 16)
+        assert index.bytes_per_vector == n_bytes, (scale, far)
+    assert nk.Index.build(X.astype(np.float32), 5).bytes_per_vector == 3
+
+
+def test_a_far_row_is_named_once(monkeypatch, X) -> None:
+    monkeypatch.setattr(plain, "_SHORT", 300)
+    monkeypatch.setitem(plain._SUMS, "max_iter", 0)
+    X[700] *= 1e6
+    with pytest.warns(UserWarning, match="vector 700 lies") as heard:
+        assert nk.Index.build(X[:1100, :8], 4).search(X[:5, :8], 3)[1].shape == (5, 3)
+    assert len(heard) == 1

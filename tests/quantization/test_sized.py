@@ -54,6 +54,7 @@ def test_axis_codes_as_called_hold_the_norm_where_that_finds_more(X: np.ndarray,
 
 
 def test_an_index_of_so_many_bytes_decides_by_itself(X: np.ndarray, tmp_path) -> None:
+    X = X[:900]  # of which it takes product codes
     assert nk.Index.build(X, 12).norms is not None
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     for rows, metric in ((X, "cosine"), (unit, "ip"), (40 * unit, "l2")):

@@ -267,7 +267,7 @@ def train(
         shown |= about_ids(made)
     else:
         shown["bytes of a code"] = (
-            f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32"
+            f"{made['bytes_per_vector']:g}, {pipeline.run.times(made['compression'], 'fewer', 'more')} than as float32"
         )
     shown["wall seconds"] = seconds_in_words(made["seconds"])
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]

@@ -170,11 +170,11 @@ class Index:
     ) -> Self:
         """Index the vectors X (n, d).
 
-        quantizer: None for exact search; bytes a vector, one a column at most, for the best codec of that size within
-            three times the time of product codes, with a byte for the vector's norm where that finds more (`norms`); a
-            ProductQuantizer for bytes; a hasher (with metric="hamming") for bits, which are searched by Hamming
-            distance always. One that is not fitted is cloned and fitted on X (on its normalised vectors for "cosine").
-            `index.quantizer` is the index's own copy, which must not be fitted again.
+        quantizer: None for exact search; bytes a vector, one a column at most (half floats where two fit), for the best
+            codec of that size within three times the time of product codes, with a byte for the vector's norm where
+            that finds more (`norms`); a ProductQuantizer for bytes; a hasher (with metric="hamming") for bits, which
+            are searched by Hamming distance always. One that is not fitted is cloned and fitted on X (on its normalised
+            vectors for "cosine"). `index.quantizer`, here what was chosen, is a copy, which must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the vectors too, so that `search(..., oversample=...)` can re-rank by them: as "float32",

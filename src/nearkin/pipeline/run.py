@@ -80,7 +80,7 @@ def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
     code, raw = run["bytes_per_vector"], 4 * run["dimensions"]
     whole = raw * run["vectors"]
     return {
-        "code": f"{counted(code, 'byte')} per vector, {raw / code:.3g} times fewer than its {raw:,} as float32",
+        "code": f"{counted(code, 'byte')} per vector, {times(raw / code, 'fewer', 'more')} than its {raw:,} as float32",
         "on disk": f"{decimal(on_disk)} in all, {times(whole / on_disk)} than the {decimal(whole)} of all vectors",
     }
 
@@ -95,10 +95,10 @@ def plus_minus(value: float, interval: Sequence[float] | None) -> str:
     return f"{value:.3f} ± {half:.3f}" if half else f"{value:.3f}"
 
 
-def times(ratio: float) -> str:
+def times(ratio: float, less: str = "smaller", more: str = "larger") -> str:
     """A ratio of sizes in words.
 
-    >>> times(8), times(0.5)
-    ('8 times smaller', '2 times larger')
+    >>> times(8), times(0.5, "fewer", "more")
+    ('8 times smaller', '2 times more')
     """
-    return f"{ratio:.3g} times smaller" if ratio >= 1 else f"{1 / ratio:.3g} times larger"
+    return f"{ratio:.3g} times {less}" if ratio >= 1 else f"{1 / ratio:.3g} times {more}"

@@ -188,7 +188,7 @@ def best(
     Parameters
     ----------
     X: (n, d) vectors, at least 100.
-    n_bytes: bytes of a code, norm included.
+    n_bytes: bytes of a code, norm included, at most; no more than float32 takes.
     queries: (m, d), which measure recall where vectors will be searched by others than themselves.
     seconds: predicted time of the winner's full fit, at most; None for no limit.
     n_vectors: vectors that the index will hold, at least n; by default n.
@@ -216,7 +216,7 @@ def best(
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
     given, X = X, check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     X = unit_rows(X) if metric == "cosine" else X
-    check_integer(n_bytes, "n_bytes", low=1)
+    n_bytes = min(check_integer(n_bytes, "n_bytes", low=1), 4 * X.shape[1])
     seconds = np.inf if seconds is None else check_real(seconds, "seconds", low=0)
     generator = numpy_generator(random_state)
     n_vectors = check_integer(len(X) if n_vectors is None else n_vectors, "n_vectors", low=len(X))
