@@ -54,6 +54,8 @@ def test_truth_from_the_base_vectors_under_ids(files: Path, compressed: Callable
     plain = run_json("evaluate", compressed(), f"{data}:query", "--base", f"{data}:base")
     named = run_json("evaluate", compressed("--ids", files / "ids.txt"), f"{data}:query", "--base", f"{data}:base")
     assert named["10-recall@10"] == plain["10-recall@10"]
+    result = run("evaluate", compressed("--ids", files / "ids.txt"), f"{data}:query", "--truth", f"{data}:truth")
+    assert "that the index lacks, the first is" in result.stderr, "row numbers are no ids"
 
 
 @pytest.mark.parametrize("options", [(), ("--ids", "ids.txt")])
@@ -90,7 +92,10 @@ def test_map_by_label_agrees_with_scikit_learn(
 
 def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder, queries = compressed(), f"{files}/data.npz:query"
+    data = load(files)
     np.save(tmp_path / "short.npy", np.ones((3, 8), int))
+    np.save(tmp_path / "turned.npy", data["base"][::-1])
+    np.save(tmp_path / "from_1.npy", data["truth"] + 600)
     for args, text in [
         (("--truth", tmp_path / "short.npy"), "truth has 3 lists and there are 20 queries"),
         (("--base", tmp_path / "short.npy"), "short.npy has shape (3, 8), and the index (600, 8)"),
@@ -101,6 +106,11 @@ def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path)
         ),
         (("--labels", files / "labels.npy", "--query-labels", files / "labels.npy"), "query_labels has 600 values"),
         (("--truth", tmp_path / "gone.npy"), "gone.npy does not exist"),
+        (("--truth", tmp_path / "from_1.npy"), "that the index lacks, the first is"),  # recall was 0
+        (
+            ("--base", tmp_path / "turned.npy"),
+            "turned.npy has other vectors than the index, or the same in another order",
+        ),
     ]:
         result = run("evaluate", folder, queries, *args)
         assert result.exit_code == 2, result.output

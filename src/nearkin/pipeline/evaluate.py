@@ -16,13 +16,14 @@ from nearkin._storage import read_config
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.index.faiss_index import flat_codes
 from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
 from nearkin.index.probing import FullSearch, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.hamming import relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
-from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values
+from nearkin.metrics.retrieval import DEPTH, MRR, NDCG, RECALL, graded_values, is_padding
 from nearkin.metrics.trial import mean_interval, paired_difference
 from nearkin.pipeline.inputs import FEWEST_QUERIES, places_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
@@ -35,6 +36,7 @@ _FULL_RANKING = 100_000  # rows; of a larger index the first _FULL_RANKING // 10
 _RANKED = 4_000_000  # answers in one batch of queries, which bounds memory
 _RADIUS = 2
 OVERSAMPLE = 4  # of the search by kept vectors in `judge_relevance`, unless one is given
+_COMPARED = 100  # rows of `base` that are compared with the index's vectors
 _UNKNOWN = 0.01  # share of judged ids that may be unknown
 
 
@@ -102,6 +104,8 @@ def evaluate_folder(
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
     _check_lengths(index, len(Q), base=base, truth=truth, labels=labels, query_labels=query_labels)
+    if base is not None:
+        _check_order(index, base)
     names = np.arange(len(Q)) if query_ids is None else query_ids
     relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
     exact = None if truth is None else ExactNeighbours.given(truth)
@@ -155,6 +159,33 @@ def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.nd
         if values is not None and len(values) != n:
             found = counted(len(values), "list" if name == "truth" else "value")
             raise ValueError(f"{name} has {found} and there are {n:,} {what}; give one for each")
+    if (truth := given["truth"]) is not None:
+        unknown = truth[(RowIds(index.ids, len(index)).positions(truth) < 0) & ~is_padding(truth)]
+        if len(unknown):
+            raise ValueError(
+                f"truth has {counted(len(unknown), 'id')} that the index lacks, the first is {unknown[0].item()!r}; "
+                "give the ids of its vectors, or numbers from 0 where it has none"
+            )
+
+
+def _check_order(index: Index, base: VectorFile) -> None:
+    """ValueError where rows drawn from `base` are no nearer to the index's vectors at their places than to others."""
+    drawn = base.draw(_COMPARED, 0)
+    if len(drawn) < _COMPARED:
+        return
+    X = base.take(drawn)
+    if index.metric == "hamming" and index.kept is None:
+        codes = check_instance(index.quantizer, "quantizer", BitCodes).encode(X), flat_codes(index.faiss_index)[drawn]
+        X, own = (np.unpackbits(each, axis=1).astype(np.float32) for each in codes)
+    else:
+        own = index.vectors(index.row_ids[drawn])
+        X = normalised(X) if index.metric == "cosine" and index.kept is None else X
+    far, near = (np.einsum("nd,nd->n", X - other, X - other) for other in (np.roll(own, 1, axis=0), own))
+    if np.mean(near <= far) < 0.6:  # half of them by chance
+        raise ValueError(
+            f"{base.name} has other vectors than the index, or the same in another order; give the vectors that it was "
+            "made of, in their order"
+        )
 
 
 def exact_metric(index: Index) -> str:
