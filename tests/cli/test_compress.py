@@ -55,7 +55,7 @@ def test_without_a_method_codes_are_compared(tmp_path: Path, rng: np.random.Gene
     assert record["method"] == "best"
     assert made["seconds"] == 60
     assert {"product", "residual"} <= {row["candidate"] for row in made["trials"]}
-    assert all(row["bytes"] <= 3 and row["seconds"] >= 0 for row in made["trials"])
+    assert all(row["bytes"] <= 3 for row in made["trials"])
     assert json.loads((tmp_path / "idx/run.json").read_text())["comparison"] == made
     shown = run(*args, "--minutes", 0).stdout
     assert "vectors in 0 s" in " ".join(shown.split())

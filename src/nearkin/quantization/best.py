@@ -3,7 +3,6 @@
 `candidates` lists them. Each is screened by a short fit on few vectors, a `Trial` compares their recall query by query,
 and the winner alone is fitted in full."""
 
-import time
 from dataclasses import dataclass
 from typing import NamedTuple, Self, cast
 
@@ -27,6 +26,7 @@ from nearkin.linalg.norms import Norms, widened
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.trial import HeldOut, Trial, held_out, mean_interval
 from nearkin.quantization.candidates import Candidate, Made, candidates, without_norms
+from nearkin.quantization.codebooks import unwarned
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
 from nearkin.quantization.sized import ProductCode, SizedCode, fitted_code
@@ -78,11 +78,10 @@ class Budget:
 
 
 class Short(NamedTuple):
-    """The recall (q,) of codes of a short fit, their bytes, the seconds that it took, and the quantizer."""
+    """The recall (q,) of codes of a short fit, their bytes, and the quantizer."""
 
     values: np.ndarray
     n_bytes: int
-    seconds: float
     quantizer: VectorCodes
 
 
@@ -122,9 +121,10 @@ class Screening:
     def run(self, candidate: Candidate, **settings: object) -> Short:
         """Fit on the training vectors, with `settings` of a short fit, and find the neighbours of the held-out queries
         without rescoring."""
-        started, held = time.perf_counter(), self.held
-        fitted, norms = self.fitted(candidate.unfitted(**(settings or _SHORT)), self.train)
-        seconds, index = time.perf_counter() - started, fitted.to_faiss(held.metric)
+        held = self.held
+        with unwarned():
+            fitted, norms = self.fitted(candidate.unfitted(**(settings or _SHORT)), self.train)
+        index = fitted.to_faiss(held.metric)
         fitted.add_to(index, held.rows)
         n_bytes = index.sa_code_size() + (norms is not None)
         if norms is None and not fitted.keeps_norms:
@@ -134,7 +134,7 @@ class Screening:
         else:
             rows = norms.restored(cast(Codec, fitted).decode(fitted.encode(held.rows)), held.rows)
             values = held.recall(rows, widened(held.queries, rows.shape[1]))
-        return Short(values, n_bytes, seconds, fitted)
+        return Short(values, n_bytes, fitted)
 
     def fitted(self, quantizer: Made, X: np.ndarray, callback: Callback = ignore) -> tuple[VectorCodes, Norms | None]:
         """Fitted on vectors X (n, d); the given queries are passed on if the quantizer trains for the index's
@@ -152,7 +152,7 @@ class Best(NamedTuple):
     """`quantizer`: the winner, fully fitted; `norms`: the levels of a byte for norms, None without one:
     `Index.build(X, found.quantizer, norms=found.norms)`; `trials`: the records of `Trial` for each short fit, the
     winner first, then by "value" (recall@10 without rescoring), with its 95 % "interval", the winner's "lead" (a
-    `metrics.trial.Difference`), "bytes", "rows" and "seconds" by the clock, which decide nothing."""
+    `metrics.trial.Difference`), "bytes" and "rows"."""
 
     quantizer: VectorCodes
     norms: Norms | None
@@ -236,7 +236,7 @@ def best(
         short = screening.run(one)
         trial.add(
             one.name, short.values, one.chain,
-            interval=mean_interval(short.values), bytes=short.n_bytes, rows=n, seconds=short.seconds,
+            interval=mean_interval(short.values), bytes=short.n_bytes, rows=n,
         )  # fmt: skip
     winner = next(one for one in listed if one.name == trial.winner())
     made, most = winner.unfitted(known=known), budget.rows(winner, full)

@@ -5,7 +5,8 @@ update needs only sums over the vectors."""
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -463,3 +464,11 @@ class CoarseQuantizer:
         if len(lists) and lists.max() >= n_lists:
             raise ValueError(f"codes name list {lists.max()}; this quantizer has n_lists={n_lists}")
         return lists
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Short fits of a sample would name far vectors by their numbers in it; the last fit names them right."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

@@ -3,7 +3,6 @@
 Time is predicted, not measured, so that the same rows give the same code on any machine however busy.
 """
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
@@ -97,9 +96,7 @@ class PlainCode(SizedCode):
 
         def judged(name: str, init: str = "auto") -> VectorCodes:
             made[name] = candidate(name, n_bytes, metric=self.metric, seed=seed, **_SUMS)
-            with warnings.catch_warnings():  # of far rows, by their numbers in the sample; the last fit warns too
-                warnings.simplefilter("ignore", UserWarning)
-                found = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"], init=init)
+            found = screening.run(made[name], max_iter=_SHORT_ROUNDS, beam_size=_SUMS["beam_size"], init=init)
             trial.add(name, found.values, made[name].chain)
             return found.quantizer
 

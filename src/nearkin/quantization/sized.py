@@ -14,6 +14,7 @@ from nearkin.contracts import Callback, Fittable, Quantizer, VectorCodes, ignore
 from nearkin.linalg.norms import LEVELS, Norms, widened
 from nearkin.metrics.trial import HeldOut, Trial
 from nearkin.quantization.axis import AxisQuantizer
+from nearkin.quantization.codebooks import unwarned
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.statistics import shared_generator, training_rows, whole_rows
@@ -177,7 +178,7 @@ def _norms_that_pay(
     if n_bytes < 2 or metric == "cosine" or len(sample) <= LEVELS:
         return None
     held, trial, levels = HeldOut.split(sample, queries, metric), Trial[int](), Norms.learned(sample)
-    with alone():
+    with alone(), unwarned():
         for norm, known in enumerate((Norms.shared(sample), levels)):
             code = short(n_bytes - norm)
             decoded = code.decode(code.encode(held.rows))
