@@ -21,6 +21,7 @@ _QUANTIZERS: dict[str, Callable[[int], Any]] = {
     "product 32": lambda lists: nk.ProductQuantizer(32, n_lists=lists, random_state=0),
     "product 16 x 4 bits": lambda lists: nk.ProductQuantizer(16, 16, n_lists=lists, random_state=0),
     "product 32 x 4 bits": lambda lists: nk.ProductQuantizer(32, 16, n_lists=lists, random_state=0),
+    "product 64 x 4 bits": lambda lists: nk.ProductQuantizer(64, 16, n_lists=lists, random_state=0),
     "residual 16": lambda lists: ResidualQuantizer(16, n_lists=lists, random_state=0),
     "residual 4 bits": lambda lists: ResidualQuantizer(30, 16, norm_bits=8, n_lists=lists, random_state=0),
     "product residual 4 bits": lambda lists: ProductResidualQuantizer(
@@ -39,7 +40,6 @@ FACTORY = {
     "FAISS exact": "Flat",
 }
 PEERS = ("ScaNN 4", "ScaNN 4, int8", "ScaNN 2", "ScaNN 8", "usearch int8")
-GRAPHS = ("FAISS HNSW16", "FAISS HNSW16, bytes", "usearch int8")  # which take longest to build
 
 
 def _efforts(lists: int, again: bool) -> list[tuple[int, int]]:

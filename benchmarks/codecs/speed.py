@@ -1,27 +1,27 @@
 """Recall against queries a second among 10^5, 10^6 and 10^7 rows: ours, FAISS, ScaNN and usearch.
 
     python -m benchmarks codecs speed --only "ours, 16 bytes" "FAISS IVF, PQ32x4fs" --peers .peers
-    python -m benchmarks codecs speed --rows 1000000 10000000 --at-once 12 --build-limit 200 --limit 340
+    python -m benchmarks codecs speed --rows 1000000 --during "hold-other-work cat"
+    FAISS_SIMD_LEVEL=NONE python -m benchmarks codecs speed
     python -m benchmarks codecs speed --figure
 
 SIFT descriptors, bytes: the 100,000 real rows first, then as many made ones as are wanted, each on the line from a real
 row to one of its nearest in a tenth of them. 1,000 queries in one call (500 among 10^7), the quickest of three; in 256,
-1,024 or 4,096 lists (ScaNN: leaves). All but ScaNN learn from other rows. Every engine is a process of its own, pinned
-to one core and then to two (`curve.py`). `--at-once` builds so many engines together and then measures them on pairs of
-cores, two pairs in five of the machine's at a time; what is not built by `--build-limit` seconds is a row that says so.
+1,024 or 4,096 lists (ScaNN: leaves). All but ScaNN learn from other rows. Every engine is a process (`curve.py`), built
+on all cores, then pinned to one core and to two. `--during` runs while an engine is timed: it writes a line to standard
+error when it is ready, and ends with its standard input; the engine leaves its process group meanwhile.
 """
 
 import json
 import os
-import queue
+import shlex
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,12 @@ from benchmarks.table import Results
 
 SIZES = (10**5, 10**6, 10**7)
 LEARNED = 16_384  # rows learned from, at least
-_OVER = 4  # threads for each core, of engines that are built together and of which most wait for memory
 _HUGE = 5_000_000  # rows from which half of the queries are asked
 
 
 def source(rows: int) -> str:
     """The results of so many rows."""
-    return f"codecs_speed_{len(str(rows)) - 1}"
+    return f"codecs_speed_{len(str(rows)) - 1}" + "_sse4" * (faiss.SIMDConfig.get_level_name() == "NONE")
 
 
 def made_rows(real: np.ndarray, more: int) -> Iterator[np.ndarray]:
@@ -81,99 +80,50 @@ def prepare(folder: Path, data: Path, sizes: list[int]) -> None:
         np.save(folder / f"truth-{n}.npy", best.I)
 
 
-def pairs_of_cores() -> list[list[int]]:
-    """Pairs of cores, of each physical one the first."""
-    own = set()
-    for core in sorted(os.sched_getaffinity(0)):
-        file = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
-        siblings = file.read_text(encoding="utf-8") if file.exists() else str(core)
-        own.add(min(int(text) for text in siblings.replace("-", ",").split(",")))
-    cores = sorted(own)
-    return [cores[at : at + 2] for at in range(0, len(cores) - len(cores) % 2 or 1, 2)]
+@contextmanager
+def timing(during: str | None) -> Iterator[None]:
+    """While the block runs, so does the command `during`, and this process is in a process group alone."""
+    if during is None:
+        yield
+        return
+    group = os.getpgrp()
+    if os.getsid(0) != os.getpid():
+        os.setpgid(0, 0)
+    command = subprocess.Popen(shlex.split(during), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert command.stdin is not None
+        assert command.stderr is not None
+        command.stderr.readline()
+        yield
+        command.stdin.close()
+    finally:
+        command.wait()
+        os.setpgid(0, group)
 
 
-class Engine:
-    """One engine's process."""
-
-    def __init__(self, name: str, rows: int, folder: Path, given: Namespace, cores: int) -> None:
-        self.key = {"codec": name, "rows": rows}
-        peer = name in PEERS
-        python = peer_python(given.peers) if peer else Path(sys.executable)
-        self._process: Any = None  # a Popen with pipes
-        self._error, self.ready = folder / f"error-{name}-{rows}", False
-        if python is None:
-            return
-        words = [str(Path(__file__).with_name("curve.py"))] if peer else ["-m", "benchmarks.codecs.curve"]
-        settings = {"OMP_WAIT_POLICY": "passive"} | dict.fromkeys(
-            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(cores)
-        )
-        with self._error.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [python, *words, str(folder), str(rows), name, str(cores)], cwd=ROOT, text=True, stderr=errors,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | settings,
-            )  # fmt: skip
-
-    def built(self) -> None:
-        """Wait until it is built or ended."""
-        self.ready = self._process is not None and self._process.stdout.readline() == "built\n"
-
-    def measured(self, cores: list[int]) -> Iterator[dict[str, Any]]:
-        """A row for each number of threads."""
-        if self.ready:
-            self._process.stdin.write(" ".join(map(str, cores)) + "\n")
-            self._process.stdin.flush()
-            yield from (self.key | json.loads(line) for line in self._process.stdout)
-
-    def end(self) -> str:
-        """Stop it; the last line of its errors."""
-        if self._process is None:
-            return "not installed"
-        self._process.kill()
-        self._process.wait()
-        return (self._error.read_text(encoding="utf-8").strip().splitlines() or ["not in time"])[-1]
-
-
-def run(engines: list[tuple[str, int]], folder: Path, given: Namespace, began: float) -> Iterator[dict[str, Any]]:
-    """Build these engines (names and rows) at the same time, measure them, a pair of cores each: their rows."""
-    cores = len(os.sched_getaffinity(0))
-    total = sum(rows for _, rows in engines)
-    shares = [max(1, min(cores, _OVER * cores * rows // total)) for _, rows in engines]
-    started = [Engine(*engine, folder, given, share) for engine, share in zip(engines, shares, strict=True)]
-    late = threading.Timer(
-        began + given.build_limit - time.monotonic(), lambda: [own.end() for own in started if not own.ready]
+def measured(name: str, rows: int, folder: Path, given: Namespace) -> Iterator[dict[str, Any]]:
+    """Build an engine in its process, then measure it: a row for each number of threads, or a note."""
+    key, peer, allowed = {"codec": name, "rows": rows}, name in PEERS, sorted(os.sched_getaffinity(0))
+    python = peer_python(given.peers) if peer else Path(sys.executable)
+    if python is None:
+        yield key | {"note": "not installed"}
+        return
+    words = [str(Path(__file__).with_name("curve.py"))] if peer else ["-m", "benchmarks.codecs.curve"]
+    settings = {"OMP_WAIT_POLICY": "passive"} | dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(len(allowed))
     )
-    late.start()
-    with ThreadPoolExecutor(len(started)) as pool:
-        list(pool.map(Engine.built, started))
-    late.cancel()
-    pairs = pairs_of_cores()
-    free: queue.Queue[list[int]] = queue.Queue()
-    for pair in pairs[: -(-2 * len(pairs) // 3)] if len(started) > 1 else pairs[:1]:
-        free.put(pair)
-    found: queue.Queue[dict[str, Any] | None] = queue.Queue()
-
-    def measure(engine: Engine) -> None:
-        pair = free.get()
-        count = 0
-        try:
-            for row in engine.measured(pair[: given.threads]):
-                count += 1
-                found.put(row)
-        finally:
-            free.put(pair)
-            note = engine.end()
-            if not count:
-                found.put(engine.key | {"note": note})
-            found.put(None)
-
-    late = threading.Timer(began + given.limit - time.monotonic(), lambda: [own.end() for own in started])
-    late.start()
-    with ThreadPoolExecutor(len(started)) as pool:
-        for engine in started:
-            pool.submit(measure, engine)
-        for _ in started:
-            yield from iter(found.get, None)
-    late.cancel()
+    with tempfile.TemporaryFile("w+") as errors:
+        engine: Any = subprocess.Popen(
+            [python, *words, str(folder), str(rows), name, str(len(allowed))], cwd=ROOT, text=True, stderr=errors,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | settings,
+        )  # fmt: skip
+        if engine.stdout.readline() == "built\n":
+            with timing(given.during):
+                found = engine.communicate(" ".join(map(str, allowed[: given.threads])) + "\n")[0].splitlines()
+            yield from (key | json.loads(line) for line in found)
+        if engine.wait():
+            errors.seek(0)
+            yield key | {"note": (errors.read().strip().splitlines() or ["killed"])[-1]}
 
 
 def main() -> None:
@@ -182,10 +132,7 @@ def main() -> None:
     options.set_defaults(threads=2)
     options.add_argument("--only", nargs="+", default=names, choices=names)
     options.add_argument("--rows", nargs="+", type=int, default=[SIZES[0]])
-    options.add_argument("--engines", nargs="+", metavar="ROWS: NAME", help="some of that grid")
-    options.add_argument("--at-once", type=int, default=1, help="engines built at the same time")
-    options.add_argument("--build-limit", type=float, default=1e6, help="seconds from the start")
-    options.add_argument("--limit", type=float, default=1e6)
+    options.add_argument("--during", metavar="COMMAND", help="runs while an engine is timed")
     options.add_argument("--figure", action="store_true", help="draw what was measured")
     given = options.parse_args()
     if given.figure:
@@ -193,16 +140,13 @@ def main() -> None:
         return
     began = time.monotonic()
     limit_threads(len(os.sched_getaffinity(0)))
-    engines = [(name, rows) for rows in given.rows for name in given.only]
-    if given.engines:
-        engines = [(name, int(rows)) for rows, _, name in (text.partition(": ") for text in given.engines)]
-    sizes = sorted({rows for _, rows in engines})
     with tempfile.TemporaryDirectory() as text:
-        prepare(Path(text), given.data, sizes)
+        prepare(Path(text), given.data, sorted(given.rows))
         print(f"rows and neighbours: {time.monotonic() - began:.0f} s", flush=True)
-        for first in range(0, len(engines), given.at_once):
-            for row in run(engines[first : first + given.at_once], Path(text), given, began):
-                keep(row)
+        for rows in given.rows:
+            for name in given.only:
+                for row in measured(name, rows, Path(text), given):
+                    keep(row)
 
 
 def _better(one: dict[str, Any], other: dict[str, Any]) -> bool:
