@@ -274,3 +274,13 @@ def test_lists_of_json_objects_are_tables_as_lines_of_them_are(tmp_path: Path) -
         for path in (tmp_path / name, tmp_path / f"{name}.gz"):
             pairs = nk.read_interactions(path)
             assert (pairs.shape, set(pairs.weights.tolist())) == ((3, 9), {4.0})
+
+
+def test_a_first_column_without_a_name_next_to_lists_names_the_rows(tmp_path: Path, X: np.ndarray) -> None:
+    """Rows were counted from 0, as of a table that PostgreSQL copied out."""
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{100 + n}\t{row.tolist()}\n" for n, row in enumerate(X)))
+    assert open_vectors(path).ids().tolist() == list(range(100, 100 + N))
+    path.write_text("".join(f"{n % 3}\t{row.tolist()}\n" for n, row in enumerate(X)))
+    assert open_vectors(path).ids() is None
+    np.testing.assert_array_equal(read_vectors(path), X)

@@ -102,7 +102,8 @@ def column_runs(names: list[str], table: list[str]) -> str:
     a few without a number among numbered ones."""
     runs = list[list[str]]()
     few = len([name for name in names if not re.search(r"\d", name)]) < len(names) / 2
-    for place, name in ((table.index(name), name) for name in names):
+    places = {name: place for place, name in enumerate(table)}
+    for place, name in ((places[name], name) for name in names):
         follows = runs and place and table[place - 1] == runs[-1][-1]
         if follows and not (few and _form(name) != _form(runs[-1][-1])):
             runs[-1].append(name)
@@ -125,7 +126,7 @@ def _coordinates(kinds: Mapping[str, str], source: str, ids: str | None) -> list
         called = [name for name in called if name not in ("y", "Y")]
     called = [] if called == numeric else called
     found = [name for name in numeric if name not in called]
-    text = [name for name in kinds if name != ids and name not in numeric]
+    text = [name for name in kinds if name != ids and kinds[name] not in ("integer", "float")]
     strange = [name for name in text if normal(name) not in _OTHERS and not names_rows(name)]
     forms = {_form(name) for name in found}
     numbered = len(forms) == 1 and len(found) > 1 and "#" in "".join(forms)
@@ -224,7 +225,8 @@ def understood(
     names, ids = chosen.names, chosen.ids
     named = _COUNTED if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
     named += chosen.written
-    aside = [name or "the first column, which has no name" for name in table if name not in {*names, ids}]
+    used = {*names, ids}  # a table may have 100,000 columns
+    aside = [name or "the first column, which has no name" for name in table if name not in used]
     numbered = len({_form(name) for name in names}) == 1
     runs = f" in {column_runs(names, table)}" if (aside or not numbered) and len(names) == shape[1] else ""
     left = f"{_ASIDE}{', '.join([*notes, *aside])}" if aside or notes else ""

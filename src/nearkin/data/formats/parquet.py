@@ -118,6 +118,8 @@ def column_rows(columns: dict[str, Column], name: str, key: str | None = None) -
             yield [columns[name].cells[start : start + rows] for name in names]
 
     kinds = {other: column.kind for other, column in columns.items()} | text
+    if kinds.get("0") == "integer" and "list" in kinds.values() and len(columns["0"].distinct) == n:
+        kinds["0"] = "string"  # without a name, next to lists: it names the rows
     return _chosen_rows(name, kinds, key, n, batches)
 
 
