@@ -90,6 +90,19 @@ def test_map_by_label_agrees_with_scikit_learn(
     assert "labels.npy has shape (600, 2) and dtype int64; it must hold rows of 0 and 1" in result.stderr
 
 
+def test_labels_next_to_ids_are_matched_by_them(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    """Rows of a table of labels were taken in its own order."""
+    ids, labels = (files / "ids.txt").read_text().split(), np.load(files / "labels.npy")
+    rows = [f"{name},{label}\n" for name, label in zip(ids, labels, strict=True)]
+    folder, query = compressed("--ids", files / "ids.txt"), f"{files}/data.npz:query"
+    found = []
+    for order in (rows, rows[::-1]):
+        (tmp_path / "labels.csv").write_text("id,kind\n" + "".join(order))
+        given = "--labels", f"{tmp_path}/labels.csv:kind", "--query-labels", files / "query_labels.npy"
+        found.append(run_json("evaluate", folder, query, *given)["mAP"])
+    assert found[0] == found[1]
+
+
 def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
     folder, queries = compressed(), f"{files}/data.npz:query"
     data = load(files)

@@ -84,6 +84,7 @@ def evaluate(
         labels=None
         if labels is None
         else nk.data.read_column(labels, pipeline.run.read_config(index, "index")["n_rows"], several=True),
+        label_ids=None if labels is None else pipeline.inputs.ids_of_rows(labels),
         query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries, several=True),
         k=k,
         oversample=oversample,

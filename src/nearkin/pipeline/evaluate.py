@@ -48,6 +48,7 @@ def evaluate_folder(
     base: VectorFile | None = None,
     labels: np.ndarray | None = None,
     query_labels: np.ndarray | None = None,
+    label_ids: np.ndarray | None = None,
     k: int = 10,
     oversample: int | None = None,
     n_probes: Sequence[int] = (),
@@ -65,6 +66,7 @@ def evaluate_folder(
     truth: (q, T) ids of exact neighbours.
     base: `VectorFile` with the index's vectors, for exact search; vectors at equal distance are all correct.
     labels, query_labels: (n,) and (q,), for mAP.
+    label_ids: (n,) ids of the rows of `labels`; where these are the index's, labels are matched by them.
     k: neighbours.
     oversample: candidates a neighbour, which are rescored.
     n_probes: numbers of inverted lists, several for the curve "probing".
@@ -104,6 +106,8 @@ def evaluate_folder(
         Q = base.take(rows)
     Q = check_queries(Q, index.n_features)
     _check_lengths(index, len(Q), base=base, truth=truth, labels=labels, query_labels=query_labels)
+    if labels is not None and label_ids is not None and (places := places_of(index.row_ids, label_ids)).min() >= 0:
+        labels = labels[places]
     if base is not None:
         _check_order(index, base)
     names = np.arange(len(Q)) if query_ids is None else query_ids

@@ -14,9 +14,11 @@ from nearkin._check import check_choice
 from nearkin._fields import StrPath, counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data import VectorFile, open_vectors, read_column
+from nearkin.data import VectorFile, open_vectors, read_column, read_table
 from nearkin.data.coordinates import with_ids
+from nearkin.data.files import FRAMES, TEXT, locate
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.data.names import names_rows
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import RowIds
 from nearkin.pipeline.run import RUN, read_record
@@ -276,6 +278,17 @@ def _undecoded(cell: str) -> bool:
 def places_of(wanted: ArrayLike, ids: np.ndarray) -> np.ndarray:
     """Positions (m,) of `wanted` among ids, compared as text; -1 for an unknown one."""
     return RowIds(ids.astype(str), len(ids)).positions(np.asarray(wanted).astype(str))
+
+
+def ids_of_rows(path: StrPath) -> np.ndarray | None:
+    """The ids (n,) of the rows of a table of which `path`, file.csv:column, names one column; None without a column of
+    ids, under a usual name."""
+    where = locate(path)
+    if where.key is None or where.suffix not in (*TEXT, ".parquet", *FRAMES):
+        return None
+    columns = read_table(where.path).columns.values()
+    named = [column for column in columns if column.name != where.key and names_rows(column.name)]
+    return named[0].values.astype(str) if len(named) == 1 and len(named[0].distinct) == len(named[0]) else None
 
 
 def pairs_behind(index: StrPath) -> str | None:
