@@ -1,5 +1,5 @@
-"""Vectors for the hashing benchmark: raw pixels, features of a network that never saw the classes, and, for fits with
-labels alone, GIST descriptors of CIFAR-10 and scikit-learn's digits.
+"""Vectors for the hashing benchmark: raw pixels, features of a network that never saw the classes, GIST, SIFT,
+sentences; for fits with labels alone digits, kinds of WordNet's entries, and tumours.
 
 The network is trained here, on the digits 0 to 4 of MNIST's training half. Codes of its features are trained and judged
 on the digits 5 to 9 alone, so no label of the evaluation has leaked into the features.
@@ -7,12 +7,13 @@ on the digits 5 to 9 alone, so no label of the evaluation has leaked into the fe
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from torch import nn
+
+from nearkin._faiss import nearest_rows
 
 SEEN = 5  # digits below this train the network
 
@@ -45,10 +46,48 @@ def gist(data: Path) -> Features:
 def digits(data: Path) -> Features:
     """scikit-learn's images of 8 x 8 pixels: 1,297 and 500 queries."""
     del data
-    found: Any = load_digits()
-    order = np.random.default_rng(0).permutation(len(found.data))
-    X, y = found.data[order].astype(np.float32), found.target[order]
-    return Features("digits", X[500:], y[500:], X[:500], y[:500])
+    return _split("digits", *load_digits(return_X_y=True), 500)
+
+
+def cancer(data: Path) -> Features:
+    """scikit-learn's measurements of tumours, 30 columns in units of their spread, two classes: 419 and 150 queries."""
+    del data
+    X, y = load_breast_cancer(return_X_y=True)
+    return _split("cancer", (X - X.mean(axis=0)) / X.std(axis=0), y, 150)
+
+
+def kinds(data: Path) -> Features:
+    """Sentence vectors of WordNet's entries whose widest hypernym has most entries below it, 20 classes: 1,990 or so
+    and 400 queries."""
+    with np.load(data / "wordnet_minilm.npz") as z:
+        X, wider = z["X"], np.arange(len(z["X"]))
+        wider[z["hypernym"][:, 0]] = z["hypernym"][:, 1]
+    for _ in range(6):  # 64 steps up
+        wider = wider[wider]
+    kind, y, counts = np.unique(wider, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(np.isin(y, np.argsort(-counts, kind="stable")[:20]) & (wider != np.arange(len(X))))
+    del kind
+    return _split("kinds", X[rows], y[rows], 400)
+
+
+def _split(name: str, X: np.ndarray, y: np.ndarray, n_queries: int) -> Features:
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = X[order].astype(np.float32), y[order]
+    return Features(name, X[n_queries:], y[n_queries:], X[:n_queries], y[:n_queries])
+
+
+def sentences(data: Path) -> Features:
+    """40,000 entries of WordNet and 1,000 sentences that use them; the label is the entry."""
+    with np.load(data / "wordnet_minilm.npz") as z:
+        X, Q, rows = z["X"].astype(np.float32), z["Q"].astype(np.float32), z["answer"]
+    return Features("sentences", X, np.arange(len(X)), Q[:1000], rows[:1000])
+
+
+def sift(data: Path) -> Features:
+    """40,000 SIFT descriptors of photos and 1,000 of others; the label is the nearest one's."""
+    with np.load(data / "sift_bsds.npz") as z:
+        X, Q = z["base"][:40_000].astype(np.float32), z["query"].astype(np.float32)
+    return Features("sift", X, np.arange(len(X)), Q, nearest_rows(X, Q, 1)[:, 0])
 
 
 def network_features(data: Path, cache: Path) -> Features:

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.hashing.scq import class_regression
+from nearkin.hashing.scq import class_codes, class_regression
 from nearkin.metrics import hamming_histograms, hamming_radius_precision
 
 pl = pytest.importorskip("polars", reason="needs polars")
@@ -35,6 +35,31 @@ def test_labels_gain_what_they_are_judged_by(conflict, make):
         assert scores["labels"] > scores["none"] + 0.05, scores
 
 
+def test_codes_of_classes_tell_them_apart_in_more_bits_than_columns():
+    """Of 12 classes no two have the same 8 bits, as with signs of one random direction each; constant vectors fail."""
+    rng = np.random.default_rng(0)
+    labels, centres = np.arange(240) % 12, rng.standard_normal((12, 6))
+    X = 5 * centres[labels] + rng.standard_normal((240, 6))
+    for seed in range(5):
+        codes = class_codes(centres.T, np.full(12, 1 / 12), 8, np.random.default_rng(seed))
+        assert len(np.unique(codes, axis=0)) == 12
+    hasher = nk.OgE(32, random_state=0).fit(X, labels)
+    assert hamming_histograms(*[hasher.encode(X)] * 2, labels, labels).average_precision().mean() > 0.9
+    with pytest.raises(ValueError, match="n_bits is 32; it must be at most 6"):
+        nk.OgE(32).fit(X)
+    with pytest.raises(ValueError, match="X is constant"):
+        nk.OgE(32).fit(np.ones((240, 6)), labels)
+
+
+def test_a_rare_class_gets_other_bits():
+    """One vector in 20: by the threshold of the regression its mean had the bits of all others."""
+    rng = np.random.default_rng(0)
+    rare = np.arange(1000) % 20 == 0
+    X = rng.standard_normal((1000, 20)) + 0.7 * rare[:, None]
+    bits = nk.OgE(8, random_state=0).fit(X, rare.astype(int)).project([X[rare].mean(0), X[~rare].mean(0)]) > 0
+    assert (bits[0] != bits[1]).all()
+
+
 def test_the_ridge_is_that_of_the_least_error_of_rows_left_out():
     """Generalized cross-validation by its definition, with the hat matrix of each ridge."""
     rng = np.random.default_rng(0)
@@ -42,12 +67,13 @@ def test_the_ridge_is_that_of_the_least_error_of_rows_left_out():
     X -= X.mean(axis=0)
     c, axes = np.linalg.eigh(X.T @ X / 80)
     Z, Y = X @ axes, np.eye(3)[rng.integers(0, 3, 80)]
-    W, scores = class_regression(Z, sp.csr_array(Y), c)[0], {}
+    W, spread, _ = class_regression(Z, sp.csr_array(Y), c)
+    scores = {}
     for ridge in np.logspace(-6, 1, 29) * c.mean():
         hat = Z @ np.linalg.solve(Z.T @ Z + 80 * ridge * np.eye(30), Z.T) + 1 / 80
         scores[ridge] = ((Y - hat @ Y) ** 2).sum() / (1 - np.trace(hat) / 80) ** 2
     best = min(scores, key=scores.__getitem__)
-    np.testing.assert_allclose(W, np.linalg.solve(Z.T @ Z + 80 * best * np.eye(30), Z.T @ Y), atol=1e-12)
+    np.testing.assert_allclose(W / spread, np.linalg.solve(Z.T @ Z + 80 * best * np.eye(30), Z.T @ Y), atol=1e-12)
 
 
 @pytest.mark.parametrize("make", [nk.OnE, nk.OgE])

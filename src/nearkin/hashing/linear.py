@@ -95,7 +95,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """Train on X (n, d), n > n_bits; `callback(step, record)` runs after each iteration.
 
         With labels `y` of the vectors, classes (n,) or several a vector, the columns of OnE and OgE are a regression
-        on codes of the classes; other hashers ignore labels, and so do several processes.
+        on codes of the classes, of any number of bits; other hashers ignore labels, and so do several processes.
 
         Among several processes X is this one's part of the vectors, and all end with the same columns. Raises
         ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
@@ -103,7 +103,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         self._check_params()
         X, shard = training_rows(self, X, min_rows=self.n_bits + 1, parameter="n_bits")
         spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
-        spectrum.check_rank(self.n_bits, X.shape[1])
         coordinates = principal_coordinates(X, spectrum)
         return self._learn(CentredRows(spectrum, lambda: [coordinates], group=shard.group), X.dtype, callback, y)
 
@@ -121,7 +120,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
             raise ValueError(
                 f"{counted(spectrum.n_rows, 'vector')} in blocks; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
             )
-        spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
         rows = CentredRows(spectrum, lambda: centred(source, spectrum.mean), spectrum.axes, current())
@@ -140,6 +138,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None, y: object = None) -> Self:
         del y
         spectrum = rows.spectrum
+        spectrum.check_rank(self.n_bits, len(spectrum.mean))
         self.scale_: float = self._scale(rows)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, history = self._columns(rows, shared_generator(self.random_state), callback)
