@@ -46,27 +46,27 @@ def gist(data: Path) -> Features:
 def digits(data: Path) -> Features:
     """scikit-learn's images of 8 x 8 pixels: 1,297 and 500 queries."""
     del data
-    return _split("digits", *load_digits(return_X_y=True), 500)
+    X, y = map(np.asarray, load_digits(return_X_y=True))
+    return _split("digits", X, y, 500)
 
 
 def cancer(data: Path) -> Features:
     """scikit-learn's measurements of tumours, 30 columns in units of their spread, two classes: 419 and 150 queries."""
     del data
-    X, y = load_breast_cancer(return_X_y=True)
+    X, y = map(np.asarray, load_breast_cancer(return_X_y=True))
     return _split("cancer", (X - X.mean(axis=0)) / X.std(axis=0), y, 150)
 
 
 def kinds(data: Path) -> Features:
-    """Sentence vectors of WordNet's entries whose widest hypernym has most entries below it, 20 classes: 1,990 or so
+    """Sentence vectors of WordNet's entries whose widest hypernym has most entries below it, 20 classes: 1,798
     and 400 queries."""
     with np.load(data / "wordnet_minilm.npz") as z:
         X, wider = z["X"], np.arange(len(z["X"]))
         wider[z["hypernym"][:, 0]] = z["hypernym"][:, 1]
     for _ in range(6):  # 64 steps up
         wider = wider[wider]
-    kind, y, counts = np.unique(wider, return_inverse=True, return_counts=True)
+    _, y, counts = np.unique(wider, return_inverse=True, return_counts=True)
     rows = np.flatnonzero(np.isin(y, np.argsort(-counts, kind="stable")[:20]) & (wider != np.arange(len(X))))
-    del kind
     return _split("kinds", X[rows], y[rows], 400)
 
 

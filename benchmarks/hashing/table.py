@@ -55,7 +55,7 @@ def tables(results: Results) -> Iterable[Table]:
         found = results.read(source) or []
         for (features, bits, method), rows in grouped(found, "set", "bits", "method").items():
             both = (mean(rows, measure, spread=True) for measure in ("map", "neighbour map"))
-            name = LABELLED.get(features, features)
+            name = LABELLED.get(features, str(features))
             table.rows.append([name, str(bits), method, *both, mean(rows, "fit seconds", 2)])
         if found and source == BITS[0]:
             table.rows += [["GIST of CIFAR-10", *line, "-", "-"] for line in PRINTED]
