@@ -82,7 +82,7 @@ def recommend(
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
         wanted = min(k + int(counts[block].max(initial=0)), index.ntotal)
         asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
-        near, found = (of[again] for of in index.search(asked, wanted))
+        near, found = (of[again] for of in _by_products(index, asked, wanted))
         near[found < 0] = -np.inf
         found = np.where(found < 0, -1, numbered[found])
         if pairs is not None:
@@ -92,6 +92,18 @@ def recommend(
             near, found = np.take_along_axis(near, shown, axis=1), np.take_along_axis(found, shown, axis=1)
         scores[block, : near.shape[1]], numbers[block, : near.shape[1]] = near, found
     return scores, numbers
+
+
+def _by_products(index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's search by matrix products, also of few queries: 1,200 of 64 numbers among 41,000 take a sixth of the CPU
+    time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
+    bounds = faiss.cvar  # pyright: ignore[reportAttributeAccessIssue]
+    usual = bounds.distance_compute_blas_threshold
+    bounds.distance_compute_blas_threshold = min(usual, 20)  # that of earlier versions
+    try:
+        return index.search(queries, k)
+    finally:
+        bounds.distance_compute_blas_threshold = usual
 
 
 def _holds(pairs: sp.csr_matrix, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
