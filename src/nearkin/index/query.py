@@ -62,10 +62,10 @@ class Query:
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
             done += len(queries)
             callback(done, {"total": len(Q)})
-        if len(parts) == 1 and not len(selection.own):
-            return parts[0]
+        if len(parts) == 2 and not len(selection.own):
+            return parts[1]
         order = np.argsort(np.concatenate(numbers))
-        scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
+        scores, positions = (np.concatenate(part[len(parts) > 1 :])[order] for part in zip(*parts, strict=True))
         return scores, positions
 
     def within(
