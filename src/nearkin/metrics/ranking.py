@@ -22,6 +22,7 @@ from nearkin.metrics.retrieval import as_lists, best_gain, discounted_gain, reci
 from nearkin.records import Interactions
 
 BLOCK = 4096  # queries that are searched together: FAISS takes half as long a query as with 1,024
+_PRODUCTS = 20  # the bound of FAISS before 1.15
 MANY = 1024  # with this many queries codes are decoded once: matrix products are then faster than distance tables
 LARGEST = 1 << 28  # numbers of decoded vectors that are held: 1 GiB
 METRICS = ("recall", "precision", "ndcg", "mrr")
@@ -99,7 +100,9 @@ def _by_products(index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.nd
     time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
     bounds = faiss.cvar  # pyright: ignore[reportAttributeAccessIssue]
     usual = bounds.distance_compute_blas_threshold
-    bounds.distance_compute_blas_threshold = min(usual, 20)  # that of earlier versions
+    if usual <= _PRODUCTS:  # or another thread has lowered it, and raises it again
+        return index.search(queries, k)
+    bounds.distance_compute_blas_threshold = _PRODUCTS
     try:
         return index.search(queries, k)
     finally:
