@@ -150,9 +150,12 @@ def as_options(text: str) -> str:
 
     >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
     '--bytes is 4; type --bytes 1 or use --method lsh'
+    >>> as_options("9 vectors have 2^3 = 8 ids; type levels=4")
+    '9 vectors have 2^3 = 8 ids; type --levels 4'
     """
     text = re.sub(r"\bn_bits(=| is )(\d+)", lambda found: f"n_bytes{found[1]}{max(1, int(found[2]) // 8)}", text)
     text = text.replace("RandomHyperplanes", "--method lsh").replace("overwrite=True", "--overwrite")
+    text = re.sub(r"\b(levels|codes)=(?=\d)", r"--\1 ", text)
     for parameter, option in _OPTIONS.items():
         text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)
         text = re.sub(rf"\b{parameter}(?= is |$)", option, text)
