@@ -83,7 +83,9 @@ def recommend(
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
         wanted = min(k + int(counts[block].max(initial=0)), index.ntotal)
         asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
-        near, found = (of[again] for of in _by_products(index, asked, wanted))
+        many = len(rows) >= MANY  # of all rows: blocks must not change the rounding
+        hits = _by_products(index, asked, wanted) if many else index.search(asked, wanted)
+        near, found = (of[again] for of in hits)
         near[found < 0] = -np.inf
         found = np.where(found < 0, -1, numbered[found])
         if pairs is not None:
@@ -96,8 +98,8 @@ def recommend(
 
 
 def _by_products(index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """FAISS's search by matrix products, also of few queries: 1,200 of 64 numbers among 41,000 take a sixth of the CPU
-    time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
+    """FAISS's search by matrix products, also of a block of few queries: 1,200 of 64 numbers among 41,000 take a sixth
+    of the CPU time that they take by FAISS 1.15's own bound, 128,000 numbers (27 November 2026)."""
     bounds = faiss.cvar  # pyright: ignore[reportAttributeAccessIssue]
     usual = bounds.distance_compute_blas_threshold
     if usual <= _PRODUCTS:  # or another thread has lowered it, and raises it again
