@@ -16,7 +16,9 @@ KINDS = {  # by the first words of an engine's name, the longest first
     "ours": "ours", "FAISS HNSW": "HNSW", "FAISS exact": "exact search", "FAISS": "FAISS's codes", "ScaNN": "ScaNN",
     "usearch": "usearch, bytes",
 }  # fmt: skip
-SOURCES = {f"codecs_speed_{power}": f"10^{power}" for power in (5, 6, 7)} | {"codecs_speed_5_sse4": "10^5, SSE4"}
+SOURCES = {f"codecs_speed_{power}": f"10^{power}" for power in (5, 6, 7)} | {
+    "codecs_speed_5_sse4": "10^5, SSE4", "codecs_speed_6_avx512": "10^6, AVX-512, older code"
+}  # fmt: skip
 
 
 def kind(codec: str) -> str:
