@@ -120,14 +120,14 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     [
         (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),
         (("bridge", "new.npy", "--with", "old.npy"), "old.npy"),
-        (("ids", "old.npy", "--levels", 1, "--codes", 32), "type levels=2"),
-        (("ids", "old.npy"), "or type codes=256"),
+        (("ids", "old.npy", "--levels", 1, "--codes", 32), "type --levels 2"),
+        (("ids", "old.npy"), "or type --codes 256"),
         (("ids", "old.npy", "--ids", "twice.txt"), "ids must be unique"),
         (("ids", "old.npy", "--codes", 32, "--texts", "twice.txt:9"), "twice.txt"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[object, ...], message: str, folder: Path) -> None:
-    if message == "or type codes=256":
+    if message == "or type --codes 256":
         arguments = (*arguments, "--codes", 512)
     (folder / "twice.txt").write_text("Tee\n" * 300)
     typed = [folder / str(word) if ".npy" in str(word) or ".txt" in str(word) else word for word in arguments]
