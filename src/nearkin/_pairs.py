@@ -147,8 +147,10 @@ def check_exact(values: np.ndarray, title: str) -> np.ndarray:
 
 
 def _kind(ids: "np.ndarray | Coded") -> str:
-    """ "text", "b" of bools, which are a mask rather than ids among numbers, or "" of numbers."""
-    return "text" if isinstance(ids, Coded) or ids.dtype.kind in "OU" else "b" * (ids.dtype.kind == "b")
+    """What ids must share to be equal: "text", "mask" of bools, which are no ids among numbers, or "numbers"."""
+    if isinstance(ids, Coded) or ids.dtype.kind in "OU":
+        return "text"
+    return "mask" if ids.dtype.kind == "b" else "numbers"
 
 
 def _type(ids: "np.ndarray | Coded") -> str:

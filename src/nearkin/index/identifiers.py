@@ -71,7 +71,7 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.concatenate([old, new]) if len(old) else new
 
 
-def _named(ids: np.ndarray) -> np.ndarray:
+def _unreserved(ids: np.ndarray) -> np.ndarray:
     """`ids` unchanged; ValueError for one that marks a place without a result."""
     if (none := ids == _none(ids)).any():
         raise ValueError(f"ids hold {ids[none][0].item()!r}, which marks a place without a result; give another id")
@@ -153,7 +153,7 @@ class RowIds:
                 raise ValueError("ids is given, but this index counts its vectors; leave it out (--ids, a column)")
             raise ValueError("ids is missing, and this index has ids; give one a vector (--ids FILE, or a column)")
         if ids is not None:
-            return NewIds(join_ids(none if self.ids is None else self.ids, _named(check_ids(ids, m))), none, None)
+            return NewIds(join_ids(none if self.ids is None else self.ids, _unreserved(check_ids(ids, m))), none, None)
         if self.next_id is None:
             return NewIds(None, none, None)
         last = self.next_id + m
@@ -170,7 +170,7 @@ class RowIds:
     def replaced(self, ids: np.ndarray) -> np.ndarray:
         """Positions of those of `ids` that are there; ValueError or TypeError where the others cannot be added."""
         found = self.positions(ids)
-        new = _named(join_ids(self._all[:0], ids)[found < 0])
+        new = _unreserved(join_ids(self._all[:0], ids)[found < 0])
         if len(new) and self.n and self._counted:
             raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its vectors; `add` takes no ids")
         join_ids(self._all, new)

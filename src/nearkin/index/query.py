@@ -55,17 +55,18 @@ class Query:
         """Scores and positions (q, min(k, n)) of the vectors nearest to queries Q (q, d), or (q, bytes) uint8 of
         bits."""
         k, done = min(k, self.faiss_index.ntotal), 0
-        numbers = [np.empty(0, np.int64)]
-        parts = [(np.empty((0, k), np.float32), np.empty((0, k), np.int64))]
+        if not len(Q):
+            return np.empty((0, k), np.float32), np.empty((0, k), np.int64)
+        numbers, parts = list[np.ndarray](), list[Found]()
         for queries, allowed, more in selection.chunks(k, _QUERIES, _ANSWERS):
             numbers.append(queries)
             parts.append(self._some(Q[queries], k, selection, queries, allowed, more))
             done += len(queries)
             callback(done, {"total": len(Q)})
-        if len(parts) == 2 and not len(selection.own):
-            return parts[1]
+        if len(parts) == 1 and not len(selection.own):
+            return parts[0]
         order = np.argsort(np.concatenate(numbers))
-        scores, positions = (np.concatenate(part[len(parts) > 1 :])[order] for part in zip(*parts, strict=True))
+        scores, positions = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
         return scores, positions
 
     def within(

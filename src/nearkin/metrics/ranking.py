@@ -72,7 +72,8 @@ def recommend(
     index, left, numbered = _searched(left, right, candidates)
     n = index.ntotal if candidates is None else len(np.asarray(right))
     rows = _rows(users, len(left))
-    if isinstance(right, faiss.Index) and len(rows) >= MANY:
+    many = len(rows) >= MANY  # of all rows: blocks must not change the rounding
+    if isinstance(right, faiss.Index) and many:
         index = _decoded(index)
     pairs = None if seen is None else _structure(seen, (len(left), n), "seen")
     scores = np.full((len(rows), k), -np.inf, dtype=left.dtype)
@@ -83,7 +84,6 @@ def recommend(
     for block in np.split(order, np.union1d(np.flatnonzero(np.diff(depth)) + 1, np.arange(BLOCK, len(rows), BLOCK))):
         wanted = min(k + int(counts[block].max(initial=0)), index.ntotal)
         asked, again = distinct(left[rows[block]].astype(np.float32, copy=False))  # a score order is searched once
-        many = len(rows) >= MANY  # of all rows: blocks must not change the rounding
         hits = _by_products(index, asked, wanted) if many else index.search(asked, wanted)
         near, found = (of[again] for of in hits)
         near[found < 0] = -np.inf

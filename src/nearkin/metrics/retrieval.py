@@ -378,8 +378,9 @@ def tie_groups(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def as_lists(ids: Any, name: str) -> np.ndarray:
     """Lists of ids (n, k), int64 or text; shorter ones end in -1 or "". ValueError for other types and shapes."""
-    if not isinstance(ids, list | tuple) and (held := as_array(ids, name)).dtype.kind == "O":
-        ids = held.tolist()  # as pandas holds text, and lists
+    if not isinstance(ids, list | tuple):
+        ids = as_array(ids, name)
+        ids = ids.tolist() if ids.dtype.kind == "O" else ids  # as pandas holds text, and lists
     if isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1:
         text = any(isinstance(name, str) for row in ids for name in row)
         ids = [*zip(*zip_longest(*ids, fillvalue="" if text else -1), strict=True)]

@@ -315,7 +315,6 @@ class _LossChoice:
         objective, ranking = loss.objective(self.train), validation_ranking(self.held, self.train, self.rng)
         noise = objective.noise_level(self.rng)
         found = choose_regularization(objective, self.start, ranking, noise=noise, group=self.group)
-
         solver = ALS().alternate(objective.loss(found.strength), *found.tables, group=self.group)
         plain = self._measured(0, loss, solver, found.sweeps)
         loss = AllPairs(weight_power=DEFAULTS.weight_power, cost_power=DEFAULTS.cost_power)
@@ -345,10 +344,8 @@ class _LossChoice:
         n_sampled: int | None = SphereSweeps.n_sampled,
         lists: np.ndarray | None = None,
     ) -> _Fit:
-        solver, objective = (
-            SphereSweeps(max_iter=sweeps, n_sampled=n_sampled),
-            loss.objective(recent(self.train, power)),
-        )
+        solver = SphereSweeps(max_iter=sweeps, n_sampled=n_sampled)
+        objective = loss.objective(recent(self.train, power))
         solver.sweep_from(loss.softmax_loss(objective, lists), *tables, self.generator)
         return self._swept(cost, loss, solver, sweeps, power)
 
