@@ -1,7 +1,11 @@
-"""Few cases that still put every two settings together: few faults need three of them at once."""
+"""Few cases that still put every two settings together, since few faults need three at once; many cases in one test."""
 
+import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import wraps
 from itertools import combinations, product
 from typing import Any
 
@@ -21,3 +25,46 @@ def covering(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
         met.update(combinations(enumerate(row), 2))
         rows.append(tuple(axis[number] for axis, number in zip(axes, row, strict=True)))
     return rows
+
+
+def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `pytest.mark.parametrize`, in one test: for cases of milliseconds, whose set-up one by one costs more.
+
+    A failure names its case. Each case has its own folder `tmp_path`, its `monkeypatch` and `rng`.
+    """
+    listed, rows = [names] if isinstance(names, str) else list(names), list(cases)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def run(**given: Any) -> None:
+            for number, row in enumerate(rows):
+                case = dict(zip(listed, row if len(listed) > 1 else [row], strict=True))
+                with _own(given, number) as own:
+                    try:
+                        test(**own, **case)
+                    except BaseException as error:
+                        error.add_note(f"in case {number}: {case!r:.500}")
+                        raise
+
+        signature = inspect.signature(test)
+        left = [one for name, one in signature.parameters.items() if name not in listed]
+        run.__signature__ = signature.replace(parameters=left)  # pyright: ignore[reportAttributeAccessIssue]
+        return run
+
+    return decorate
+
+
+@contextmanager
+def _own(given: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    """What pytest would make for each case."""
+    own = dict(given)
+    if "tmp_path" in own:
+        own["tmp_path"] = own["tmp_path"] / f"case{number}"
+        own["tmp_path"].mkdir()
+    if "rng" in own:
+        own["rng"] = deepcopy(own["rng"])
+    if "monkeypatch" not in own:
+        yield own
+        return
+    with own["monkeypatch"].context() as own["monkeypatch"]:
+        yield own

@@ -13,6 +13,7 @@ from pyarrow import feather
 
 import nearkin as nk
 from nearkin.data import comparisons_from_array, comparisons_from_names, read_column, read_features, read_neighbors
+from tests.covering import covering, each
 
 FLOATS = {"float16": 11, "float32": 24, "float64": 53}  # type -> bits of the whole numbers that it holds
 
@@ -48,7 +49,7 @@ def _float_ids(folder: Path, ids: np.ndarray) -> dict[str, Callable[[], object]]
     }
 
 
-@pytest.mark.parametrize("kind", FLOATS)
+@each("kind", FLOATS)
 def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
     """Of 4,000 users in float32 above 2^24, 2,001 were left; only float64 was guarded, and not in arrays."""
     bits = FLOATS[kind]
@@ -63,7 +64,7 @@ def test_floats_that_merge_ids_are_refused(tmp_path: Path, kind: str) -> None:
             read()
 
 
-@pytest.mark.parametrize("form", ["%.18e", "%.1f", "%d.", "%.3E"])
+@each("form", ["%.18e", "%.1f", "%d.", "%.3E"])
 def test_whole_ids_written_as_floats_are_integers(tmp_path: Path, form: str) -> None:
     """np.savetxt's 1.000000000000000000e+00 was the name of a user; pandas writes 7.0 where another id is missing."""
     ids = np.array([7, 0, 120])
@@ -93,8 +94,8 @@ def test_whole_ids_written_as_floats_are_integers(tmp_path: Path, form: str) -> 
         assert found == sorted([*names, odd])
 
 
-@pytest.mark.parametrize("cell", ["80%", "4/5", "$3", "3 EUR", "★★★", "good"])
-@pytest.mark.parametrize("name", ["weight", "rating", "count", "plays"])
+@each("cell", ["80%", "4/5", "$3", "3 EUR", "★★★", "good"])
+@each("name", ["weight", "rating", "count", "plays"])
 def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: str, cell: str) -> None:
     """With a note "left aside", 1 % counted as much as 99 %. The cell at fault is named, not an empty one."""
     table = pd.DataFrame({"user": ["a", "b", "c", "c"], "item": list("wxyz"), name: ["5", "", cell, cell]})
@@ -108,7 +109,7 @@ def test_a_column_called_as_weights_is_never_left_aside(tmp_path: Path, name: st
                 nk.read_comparisons(pd.DataFrame(answers))
 
 
-@pytest.mark.parametrize("cell", ["3 days ago", "morning"])
+@each("cell", ["3 days ago", "morning"])
 def test_a_column_called_as_times_is_never_left_aside(cell: str) -> None:
     table = pd.DataFrame({"user": ["a", "b"], "item": ["x", "y"], "time": ["2024-01-02", cell]})
     with pytest.raises(ValueError, match=f"holds '{cell}', neither a number nor an ISO date; .* or rename the column"):
@@ -140,7 +141,7 @@ def _kept(table: pa.Table, folder: Path) -> list:
     return [table, folder / "t.parquet", folder / "t.feather"]
 
 
-@pytest.mark.parametrize("case", ODD)
+@each("case", ODD)
 def test_columns_of_other_types_are_named_and_the_file_is_not_called_damaged(tmp_path: Path, case: str) -> None:
     """A struct column made read_interactions and read_features call a whole file damaged, even if nobody used it."""
     odd, words = ODD[case]
@@ -158,7 +159,7 @@ def test_columns_of_other_types_are_named_and_the_file_is_not_called_damaged(tmp
             assert nk.read_vectors(source).tolist() == X
 
 
-@pytest.mark.parametrize(
+@each(
     ("ids", "numbers"),
     [
         (pa.array(["a", "b", "c"]).dictionary_encode(), pa.array([1.5, 2, 3]).cast(pa.decimal128(5, 2))),
@@ -182,7 +183,7 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("case", LINES)
+@each("case", LINES)
 def test_json_of_another_form_is_not_called_damaged(tmp_path: Path, case: str) -> None:
     text, words = LINES[case]
     (tmp_path / "a.jsonl").write_text(text)
@@ -213,8 +214,8 @@ LISTS = {  # three histories in cells, as programs write them
 }
 
 
-@pytest.mark.parametrize("case", LISTS)
-@pytest.mark.parametrize("side", ["left", "right"])
+@each("case", LISTS)
+@each("side", ["left", "right"])
 def test_a_list_in_a_cell_is_one_pair_an_entry(tmp_path: Path, case: str, side: str) -> None:
     """The text "[1, 2, 3]" was one id, a list of Parquet a TypeError (unhashable)."""
     columns = {"user": ["u", "v", "w"], "items": LISTS[case]}
@@ -240,14 +241,14 @@ def test_a_list_in_a_cell_is_one_pair_an_entry(tmp_path: Path, case: str, side: 
         assert "read as one pair an entry (3 lists)" in str(pairs.source)
 
 
-@pytest.mark.parametrize("cell", ["i1 i2 i7", "i1|i2|i7", "x;y;z", "x,y,z", "[x, y, z]", "1-a,1-b,1-c", "7 8 9"])
+@each("cell", ["i1 i2 i7", "i1|i2|i7", "x;y;z", "x,y,z", "[x, y, z]", "1-a,1-b,1-c", "7 8 9"])
 def test_lists_of_equal_lengths_without_quotes_are_no_id(cell: str) -> None:
     """A history of three items each was one id: what recurs in other cells, or has digits, is an item."""
     pairs = nk.read_interactions(pd.DataFrame({"user": ["u", "v", "w"], "item": [cell] * 3}))
     assert pairs.shape == (3, 3)
 
 
-@pytest.mark.parametrize(
+@each(
     "cells",
     [
         ["2021-01-05 10:00", "2021-02-06 11:00", "2022-03-07 12:00"],
@@ -297,7 +298,7 @@ def test_lists_among_features_are_categories_or_numbers(tmp_path: Path) -> None:
         read_features(tmp_path / "f.parquet")
 
 
-@pytest.mark.parametrize("near", [[["x", "y"], ["x"]], ["['x', 'y']", "['x']"], ["[x, y]", "[x, z]"]])
+@each("near", [[["x", "y"], ["x"]], ["['x', 'y']", "['x']"], ["[x, y]", "[x, z]"]])
 def test_lists_are_no_objects_and_no_labels(tmp_path: Path, near: list) -> None:
     table = pd.DataFrame({"anchor": ["a", "b"], "near": near, "far": ["c", "d"]})
     with pytest.raises(ValueError, match=r"column 'near' .* holds lists; a comparison has one object a cell"):
@@ -325,9 +326,11 @@ def _table(names: list[str], **more: object) -> pd.DataFrame:
     return pd.DataFrame({"id": [f"d{i}" for i in range(30)], **dict(zip(names, ROWS.T, strict=True)), **more})
 
 
-@pytest.mark.parametrize("name", ["label", "target", "class", "y", "cluster", "split", "timestamp", "user_id"])
-@pytest.mark.parametrize("names", [["f0", "f1", "f2"], ["length", "width", "height"]])
-@pytest.mark.parametrize("values", [np.arange(30) % 3, ["cat", "dog", "cow"] * 10], ids=["numbers", "words"])
+_LABELS = ["label", "target", "class", "y", "cluster", "split", "timestamp", "user_id"]
+_AXES = [["f0", "f1", "f2"], ["length", "width", "height"]]
+
+
+@each(("name", "names", "values"), covering(_LABELS, _AXES, [np.arange(30) % 3, ["cat", "dog", "cow"] * 10]))
 def test_a_label_is_no_coordinate(tmp_path: Path, name: str, names: list[str], values: np.ndarray | list) -> None:
     """A column "label" was the last coordinate without a word, or "no number"."""
     for source in _saved(_table(names, **{name: values}), tmp_path):
@@ -347,8 +350,8 @@ def test_a_word_next_to_numbered_columns_is_asked_for(tmp_path: Path) -> None:
     assert "in length-height;" in nk.data.open_vectors(_table(["length", "width", "height"])).about
 
 
-@pytest.mark.parametrize("place", ["first", "last"])
-@pytest.mark.parametrize("ids", [True, False])
+@each("place", ["first", "last"])
+@each("ids", [True, False])
 def test_labels_without_a_name_are_asked_for(tmp_path: Path, place: str, ids: bool) -> None:
     """Without a header a column of 0, 1, 2 next to fractions was a coordinate."""
     columns = {"label": np.arange(30) % 3, **dict(zip("abc", ROWS.T, strict=True))}
@@ -361,7 +364,7 @@ def test_labels_without_a_name_are_asked_for(tmp_path: Path, place: str, ids: bo
     assert (nk.read_vectors(leave).shape, nk.read_vectors(take).shape) == ((30, 3), (30, 4))
 
 
-@pytest.mark.parametrize("values", [np.arange(30) % 3, np.arange(30) * 3], ids=["labels", "ids"])
+@each("values", [np.arange(30) % 3, np.arange(30) * 3])
 def test_whole_numbers_next_to_fractions_are_asked_for_under_any_name(tmp_path: Path, values: np.ndarray) -> None:
     """scikit-learn's iris.csv calls its labels "virginica"."""
     table = pd.DataFrame({"which": values, **dict(zip("abc", ROWS.T, strict=True))})
@@ -378,7 +381,7 @@ def test_whole_numbers_next_to_fractions_are_asked_for_under_any_name(tmp_path: 
     assert called.shape == (30, 3)
 
 
-@pytest.mark.parametrize("name", ["rating", "weight", "class"])
+@each("name", ["rating", "weight", "class"])
 def test_a_column_that_may_be_a_coordinate_is_asked_for(tmp_path: Path, name: str) -> None:
     """The advice is followed: both answers lead to vectors."""
     for source in _saved(_table(["length", "width", "height"], **{name: np.arange(30) / 4}), tmp_path):
@@ -407,8 +410,8 @@ def test_a_coordinate_with_a_word_in_it_is_not_left_aside(tmp_path: Path) -> Non
             nk.read_vectors(source)
 
 
-@pytest.mark.parametrize("header", [True, False])
-@pytest.mark.parametrize("ids", [True, False])
+@each("header", [True, False])
+@each("ids", [True, False])
 def test_words_of_another_name_are_asked_for(tmp_path: Path, header: bool, ids: bool) -> None:
     """The first row of a table without a header went as names, and words that recur are no ids."""
     table = _table(["length", "width", "height"], breed=["cat", "dog"] * 15)
@@ -421,8 +424,8 @@ def test_words_of_another_name_are_asked_for(tmp_path: Path, header: bool, ids: 
         assert nk.read_vectors(kept if isinstance(source, Path) else eval(kept, {"frame": source})).shape == (30, 3)
 
 
-@pytest.mark.parametrize("write", [list, lambda ids: [float(name) for name in ids], lambda ids: [f"d{n}" for n in ids]])
-@pytest.mark.parametrize("place", [0, 1, 3])
+@each("write", [list, lambda ids: [float(name) for name in ids], lambda ids: [f"d{n}" for n in ids]])
+@each("place", [0, 1, 3])
 def test_ids_stand_in_any_column(tmp_path: Path, write: Callable[[range], list], place: int) -> None:
     """Only the first column of text files was looked at; pandas makes floats of ids if one is missing."""
     table = _table(["length", "width", "height"]).drop(columns="id")
@@ -453,7 +456,7 @@ def test_columns_are_named_behind_any_table(tmp_path: Path) -> None:
                 read(f"{source}:itm")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "match"),
     [
         ("user,item\nann,x\nbob,y\n", "'user' is of type string, .* it has no column of numbers"),
@@ -484,9 +487,10 @@ _WAYS = {
 }
 
 
-@pytest.mark.parametrize("write", _WAYS.values(), ids=_WAYS.keys())
-def test_a_vector_as_text_in_a_cell_is_read(tmp_path: Path, write: Callable[[np.ndarray], str]) -> None:
+@each("way", _WAYS)
+def test_a_vector_as_text_in_a_cell_is_read(tmp_path: Path, way: str) -> None:
     """As pandas' to_csv writes a column of arrays; the error called the id no number."""
+    write = _WAYS[way]
     X = np.random.default_rng(0).normal(size=(9, 12)).round(4)  # NumPy breaks such a line
     table = pd.DataFrame({"id": [f"d{i}" for i in range(9)], "embedding": list(map(write, X))})
     for source in _saved(table, tmp_path):

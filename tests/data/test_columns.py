@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nearkin.data import read_column, read_neighbors
+from tests.covering import each
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "ivecs", "csv", "parquet"])
+@each("kind", ["npy", "npz", "ivecs", "csv", "parquet"])
 def test_neighbors_keep_large_whole_numbers(tmp_path: Path, kind: str) -> None:
     truth = np.array([[2**24 + 1, 3], [4, -1]])  # float32 would round the first
     path = tmp_path / f"gt.{kind}"
@@ -30,8 +31,8 @@ def test_neighbors_keep_large_whole_numbers(tmp_path: Path, kind: str) -> None:
     np.testing.assert_array_equal(read, truth)
 
 
-@pytest.mark.parametrize("values", [np.arange(4), np.array(["a", "b", "c", "d"])])
-@pytest.mark.parametrize("kind", ["npy", "npz", "csv", "txt", "parquet"])
+@each("values", [np.arange(4), np.array(["a", "b", "c", "d"])])
+@each("kind", ["npy", "npz", "csv", "txt", "parquet"])
 def test_columns_of_numbers_and_of_strings(tmp_path: Path, kind: str, values: np.ndarray) -> None:
     path = tmp_path / f"ids.{kind}"
     if kind == "npy":

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nearkin as nk
+from tests.covering import each
 
 NEGATIVE_ROWS = (  # a Parquet file of 81 bytes with a part of -64 rows: pyarrow ends the process
     "UEFSMRUEGRw1ABgGc2NoZW1hFQAAFgAZHBkMFgAWfyYAFgAAKCBwYXJxdWV0LWNwcC1hcnJvdyB2ZXJzaW9uIDI2LjAuMRkMAEUAAABQQVIx"
@@ -41,7 +42,7 @@ def test_a_quoted_line_break_among_vectors_is_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nk.read_vectors(path), [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+@each("ending", ["csv", "parquet", "npz"])
 def test_large_ids_stay_apart(tmp_path: Path, ending: str) -> None:
     """B6: 50 users with ids beyond 2^63 became one."""
     users = np.arange(50, dtype=np.uint64) + np.uint64(2**63)
@@ -162,7 +163,7 @@ def make(path: Path, name: str) -> None:
         raise KeyError(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("encrypted.npz", "method.npz", "short.npz", "huge.npz", "huge.npy", "negative.npy", "nested.npy"),

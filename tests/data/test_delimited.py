@@ -10,6 +10,7 @@ import nearkin as nk
 from nearkin.data.column import text_column
 from nearkin.data.files import locate
 from nearkin.data.text import pieces, sniff, table_cells
+from tests.covering import each
 
 
 def cells_of(path: Path, **options: str) -> tuple[list[list[str]], str]:
@@ -22,8 +23,8 @@ def cells_of(path: Path, **options: str) -> tuple[list[list[str]], str]:
 CELLS = ["7", "007", "-1", "", "a", "é", "1e5", "99999999999999999999", "18446744073709551615", "-0", "4.5", "x y", "٣"]
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n"])
+@each("mark", [",", ";", "\t", "|"])
+@each("ends", ["\n", "\r\n", "\n\n"])
 def test_cells_are_those_that_were_written(tmp_path: Path, mark: str, ends: str) -> None:
     rng = random.Random(f"{mark}{ends}")
     path = tmp_path / "a.txt"
@@ -37,7 +38,7 @@ def test_cells_are_those_that_were_written(tmp_path: Path, mark: str, ends: str)
         assert cells_of(path, delimiter=mark) == (columns, mark)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cells", "kind"),
     [(CELLS, "O"), (["-1", "7", "30"], "i"), (["7", "18446744073709551615"], "u"), (["7", "-0"], "O")],
 )
@@ -46,7 +47,7 @@ def test_a_column_is_of_integers_if_every_cell_is_one(cells: list[str], kind: st
     assert (values.dtype.kind, [str(value) for value in values]) == (kind, cells)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "columns"),
     [
         ("a ,b\n c,d\n", [["a", "c"], ["b", "d"]]),
@@ -71,7 +72,7 @@ def test_what_cannot_be_a_delimiter_is_refused(tmp_path: Path) -> None:
     assert cells_of(path, delimiter="comma") == ([["a"], ["b"]], ",")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "mark"),
     [
         ("a.csv", "a;b\nc;d\n", ";"),
@@ -94,7 +95,7 @@ def lines(mark: str, end: str = "\n", rows: list = [NAMES, *PAIRS]) -> str:  # n
     return "".join(mark.join(row) + end for row in rows)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "data"),
     [
         ("a.csv", lines(",", ",\n")),
@@ -123,7 +124,7 @@ WORDS = ["the", '"', '"un']
 TOKENS = [[word, *row] for word, row in zip(WORDS, X, strict=True)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "data", "ids"),
     [
         ("a.csv", lines(",", ",\n", X), None),
@@ -145,7 +146,7 @@ def test_vectors_in_the_spellings_of_other_programs(tmp_path: Path, name: str, d
     assert (None if found.ids() is None else found.ids().tolist()) == ids
 
 
-@pytest.mark.parametrize("mark", [" ", ",", "\t"])
+@each("mark", [" ", ",", "\t"])
 def test_lines_of_a_user_and_its_items(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "train.txt"
     path.write_text(f"0{mark}5{mark}7\n1{mark}5\n2{mark}7{mark}8{mark}9\n3\n")
@@ -158,7 +159,7 @@ def test_lines_of_a_user_and_its_items(tmp_path: Path, mark: str) -> None:
     assert len(nk.read_interactions(path, header=False)) == 3
 
 
-@pytest.mark.parametrize("mark", [" ", "\t", ","])
+@each("mark", [" ", "\t", ","])
 def test_such_lines_of_words_are_asked_for_and_read(tmp_path: Path, mark: str) -> None:
     """The first line was called a title; deleting it made the next one the title."""
     path = tmp_path / "train.txt"
@@ -175,7 +176,7 @@ def test_such_lines_of_words_are_asked_for_and_read(tmp_path: Path, mark: str) -
     assert nk.read_interactions(path, left="0", right="1", header=False).shape == (20, 9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "words"),
     [
         ("a.txt", "%%MatrixMarket matrix coordinate\n2 2 2\n1 1 3\n2 2 4\n", "Matrix Market format: load it and type"),
@@ -255,8 +256,8 @@ def test_a_mark_inside_the_cells_of_a_column_is_no_second_delimiter(tmp_path: Pa
     assert nk.read_interactions(file, delimiter="::", left="0", right="1").shape == (7, 30)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@each("end", ["\n", "\r\n", "\r"])
+@each("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_a_file_is_the_same_in_pieces_of_any_size(tmp_path: Path, end: str, encoding: str) -> None:
     text = f"user,item{end}Zoë,a{end}% no row{end}{end}ann,b"
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))

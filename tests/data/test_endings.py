@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 import nearkin as nk
+from tests.covering import each
 
 
-@pytest.mark.parametrize(
-    ("name", "mark"), [("ratings.dat", "::"), ("u.data", "\t"), ("a.tab", "\t"), ("ratings.dat.gz", "::")]
-)
+@each(("name", "mark"), [("ratings.dat", "::"), ("u.data", "\t"), ("a.tab", "\t"), ("ratings.dat.gz", "::")])
 def test_text_of_other_programs_is_read(tmp_path: Path, name: str, mark: str) -> None:
     text = "".join(f"{u % 7}{mark}{u % 5}{mark}4{mark}{978300760 + u}\n" for u in range(40)).encode()
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
@@ -25,7 +24,7 @@ def test_vectors_in_such_a_file_are_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(nk.read_vectors(tmp_path / "x.dat"), X, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "way"),
     [("m.mtx", "save_npz"), ("x.mat", "np.save"), ("v.bin", "save_word2vec_format"), ("s.dta", "pandas")],
 )
@@ -36,7 +35,7 @@ def test_what_to_type_for_others_is_named(tmp_path: Path, name: str, way: str) -
             read(tmp_path / name)
 
 
-@pytest.mark.parametrize("ending", [".gz", ".xz", ".parquet", ".npy", ".xlsx"])
+@each("ending", [".gz", ".xz", ".parquet", ".npy", ".xlsx"])
 def test_files_under_another_ending_are_named(tmp_path: Path, ending: str) -> None:
     """The NUL bytes of a compressed file were called UTF-16."""
     frame = pd.DataFrame({"user": ["a"], "item": ["x"]})

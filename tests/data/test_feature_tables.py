@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
+from tests.covering import each
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -29,7 +30,7 @@ def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_allclose(X.toarray()[:, :2], [[1, 1], [0, 0], [1, 0]])
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@each("kind", ["csr", "csc", "coo"])
 def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind: str) -> None:
     wanted = np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, 0], [1, 3, 0]], np.float32)
     sp.save_npz(tmp_path / "f.npz", getattr(sp, f"{kind}_matrix")(wanted))
@@ -41,7 +42,7 @@ def test_a_sparse_matrix_has_the_numbers_of_its_rows_as_ids(tmp_path: Path, kind
     np.testing.assert_array_equal(sp.csr_matrix(pairs.right_features).toarray(), wanted)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("item,price\na,1\na,2\n", "repeats ids"),

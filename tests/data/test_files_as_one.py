@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import open_vectors, read_vectors
+from tests.covering import each
 
 LENGTHS = {"a": 70, "b": 0, "c": 1, "d": 40}
 
@@ -47,7 +48,7 @@ def test_a_pattern_is_its_files_in_order(parts: tuple[str, np.ndarray]) -> None:
     np.testing.assert_array_equal(read_vectors(sorted(Path(pattern).parent.glob(Path(pattern).name))), X)
 
 
-@pytest.mark.parametrize(("first", "stop"), [(0, 111), (60, 90), (70, 70), (70, 71), (110, 111)])
+@each(("first", "stop"), [(0, 111), (60, 90), (70, 70), (70, 71), (110, 111)])
 def test_some_of_the_rows(parts: tuple[str, np.ndarray], first: int, stop: int) -> None:
     pattern, X = parts
     part = open_vectors(pattern).part(first, stop)
@@ -77,7 +78,7 @@ def test_a_bad_row_is_counted_from_the_first_file(tmp_path: Path) -> None:
             vectors.check_finite()
 
 
-@pytest.mark.parametrize(
+@each(
     ("second", "text"),
     [
         (np.zeros((2, 4), np.float32), r"b\.npy has 4 columns of float32, .*a\.npy has 3 columns of float32"),

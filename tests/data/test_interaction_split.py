@@ -15,6 +15,7 @@ from nearkin.data.interactions import (
 )
 from nearkin.metrics.ranking import ranking_metrics
 from nearkin.records import Interactions
+from tests.covering import each
 
 
 @pytest.fixture
@@ -130,8 +131,8 @@ def test_which_of_equal_times_is_last_is_drawn(rng: np.random.Generator) -> None
     assert not split_leave_last_out(distinct, random_state=0).notes
 
 
-@pytest.mark.parametrize(("valid", "test"), [(0.1, 0.1), (0.0, 0.3), (0.2, 0.0)])
-@pytest.mark.parametrize("times", [3, 7, 1000])
+@each(("valid", "test"), [(0.1, 0.1), (0.0, 0.3), (0.2, 0.0)])
+@each("times", [3, 7, 1000])
 def test_pairs_of_one_time_are_in_one_part(times: int, valid: float, test: float, rng: np.random.Generator) -> None:
     log = tied_log(rng, times)
     parts = split_by_time(log, valid=valid, test=test)

@@ -10,6 +10,7 @@ import nearkin as nk
 from nearkin.data.column import text_column
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import read_table
+from tests.covering import each
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -18,7 +19,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         ("a.csv", "userId,movieId,rating,timestamp\n1,10,4.5,100\n2,20,3,50\n1,20,1,70\n"),
@@ -109,7 +110,7 @@ def test_ids_that_a_spreadsheet_rounded_are_refused_by_their_cell(tmp_path: Path
         assert text_column("ids", cells).ids().tolist() == cells
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "options", "message"),
     [
         ("a.csv", "alpha,beta,gamma\n1,2,3\n", {}, "has no column with a usual left name; its columns are alpha, beta"),
@@ -139,7 +140,7 @@ def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dic
         read_interactions(write(tmp_path, name, text), **options)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "held"),
     [
         ("2010-10-{day:02}T19:44:40Z,u{user},i{item}", "column '0' .* left ids .* times .*timestamp='0'"),  # a log
@@ -199,7 +200,7 @@ def test_a_line_with_the_names_that_were_given_is_a_header(tmp_path: Path) -> No
     assert len(read_interactions(tmp_path / "bare.csv", left="0", right="1", header=False)) == 2
 
 
-@pytest.mark.parametrize("role", ["left", "timestamp"])
+@each("role", ["left", "timestamp"])
 def test_a_column_name_that_is_no_text_is_refused_before_reading(role: str) -> None:
     with pytest.raises(TypeError, match=f"{role} is 1e-18; it must be the name of a column"):
         read_interactions("missing.csv", **{role: 1e-18})

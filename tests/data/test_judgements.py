@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin.metrics.retrieval import graded_values
-from tests.covering import covering
+from tests.covering import covering, each
 
 pl = pytest.importorskip("polars", reason="needs polars")
 
@@ -51,7 +51,7 @@ def test_tables_go_by_names_and_else_by_position(tmp_path: Path) -> None:
         assert found.rows.tolist() == [str(d) for _, d in PAIRS], source
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("q1 0 d1 inf\nq1 0 d2 1\n", "grade inf in row 0"),

@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 import nearkin as nk
+from tests.covering import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "notes" / "reading_cases.md"
 _RNG = random.Random(4)
@@ -146,7 +145,7 @@ def table() -> str:
         return "\n".join(row(file, Path(folder)) for file in FILES)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.about)
+@each("file", FILES)
 def test_the_page_says_what_happens(file: File, tmp_path: Path) -> None:
     assert row(file, tmp_path) in PAGE.read_text(encoding="utf-8").split("\n")
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from tests.cli.conftest import run_json
+from tests.covering import each
 
 FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
@@ -25,7 +26,7 @@ def same(found: nk.records.Interactions, wanted: sp.csr_matrix) -> bool:
     return found.shape == wanted.shape and not (found.matrix() != wanted.astype(np.float32)).nnz
 
 
-@pytest.mark.parametrize("kind", ["matrix", "array"])
+@each("kind", ["matrix", "array"])
 def test_every_format_is_pairs_with_the_numbers_of_all_rows_and_columns(
     matrix: sp.csr_matrix, kind: str, tmp_path: Path
 ) -> None:
@@ -68,7 +69,7 @@ def test_the_same_arrays_written_by_savez(matrix: sp.csr_matrix, tmp_path: Path)
         nk.read_interactions(tmp_path / "m.npz")
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "message"),
     [
         (sp.eye(3) * 1j, "complex128; it must be a matrix"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import open_vectors
+from tests.covering import each
 from tests.data.test_reading_decisions import PAGE, File, shown
 
 HALVES = [[f"{n % 7}.5", f"-{n % 5}.25"] for n in range(12)]
@@ -71,7 +72,7 @@ def row(file: File, folder: Path) -> str:
     return f"| {file.about} | {shown(file)} | {outcome(file, folder)} |"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.about)
+@each("file", FILES)
 def test_the_page_says_what_happens(file: File, tmp_path: Path) -> None:
     assert row(file, tmp_path) in PAGE.read_text(encoding="utf-8").split("\n")
 

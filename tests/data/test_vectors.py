@@ -13,6 +13,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors, read_vectors
+from tests.covering import each
 
 N, D = 37, 5
 BINS = {".fbin": "<f4", ".ibin": "<i4", ".u8bin": "u1", ".i8bin": "i1"}  # of big-ann-benchmarks
@@ -54,7 +55,7 @@ def X(rng: np.random.Generator) -> np.ndarray:
 FORMATS = ["npy", "npz", "fvecs", "bvecs", "ivecs", "fbin", "ibin", "u8bin", "parquet", "csv", "tsv"]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@each("kind", FORMATS)
 def test_every_format_gives_the_same_rows(tmp_path: Path, X: np.ndarray, kind: str) -> None:
     source = write(tmp_path / f"X.{kind}", X)
     read = read_vectors(source)
@@ -62,8 +63,8 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, X: np.ndarray, kind: s
     np.testing.assert_array_equal(read, X)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("rows", [1, 10, N, 1000])
+@each("kind", FORMATS)
+@each("rows", [1, 10, N, 1000])
 def test_chunks_are_the_file_in_order(
     tmp_path: Path, X: np.ndarray, kind: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +76,7 @@ def test_chunks_are_the_file_in_order(
     np.testing.assert_array_equal(np.concatenate(chunks), X)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@each("kind", FORMATS)
 def test_a_sample_is_different_rows_in_order_and_repeats_by_seed(tmp_path: Path, kind: str) -> None:
     X = np.tile(np.arange(N, dtype=np.float32)[:, None], D)  # a row tells its number
     file = open_vectors(write(tmp_path / f"X.{kind}", X))
@@ -187,7 +188,7 @@ def bad_file(folder: Path, kind: str) -> str:
     return str(folder / kind)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "text"),
     [
         ("missing.npy", "does not exist"),

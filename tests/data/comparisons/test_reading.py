@@ -20,6 +20,7 @@ from nearkin.data.comparisons.votes import (
     split_comparisons,
 )
 from nearkin.records import Comparisons, invalid_rows
+from tests.covering import each
 
 NAMED = [["Rome", "Milan", "Oslo"], ["Oslo", "Milan", "Rome"], ["Milan", "Rome", "Oslo"]]
 
@@ -29,8 +30,8 @@ def write(path, rows, delimiter=","):
     return path
 
 
-@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t"), ("b.csv", ";")])
-@pytest.mark.parametrize("header", [[], [["i", "j", "k"]]])
+@each(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t"), ("b.csv", ";")])
+@each("header", [[], [["i", "j", "k"]]])
 def test_text_files(tmp_path, name, delimiter, header):
     found = nk.read_comparisons(write(tmp_path / name, header + NAMED, delimiter))
     assert found.objects.tolist() == ["Milan", "Oslo", "Rome"]
@@ -92,7 +93,7 @@ def test_invalid_quadruplets():
     assert invalid_rows(rows).tolist() == [True, True, True, True, False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("lines", "text"),
     [
         ([], "is an empty file"),
@@ -146,7 +147,7 @@ def test_wrong_paths(tmp_path):
         nk.read_comparisons(tmp_path / "b.npz")
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "error", "text"),
     [
         ([], ValueError, r"shape \(0,\); it must be \(m, 3\)"),
@@ -223,7 +224,7 @@ def test_votes_and_contradictions():
     assert count_contradictions(quadruplets) == 1
 
 
-@pytest.mark.parametrize("by", ["rows", "objects", "annotators"])
+@each("by", ["rows", "objects", "annotators"])
 def test_split(by, rng):
     answers = comparisons_from_vectors(rng.normal(size=(40, 2)), 500, random_state=1)
     answers = Comparisons(answers.indices, answers.objects, annotators=np.arange(500) % 10)
@@ -274,7 +275,7 @@ def test_split_errors():
         split_comparisons(answers, 0.0)
 
 
-@pytest.mark.parametrize("quadruplets", [False, True])
+@each("quadruplets", [False, True])
 def test_from_vectors_is_true_but_for_the_noise(quadruplets, rng):
     X = rng.normal(size=(20, 3))
     for noise in (0.0, 0.25):

@@ -5,6 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data.comparisons.reading import rated_quadruplets
+from tests.covering import each
 
 ROWS = [["p", "q", "r"], ["q", "r", "p"]]  # the first object of the two is chosen, then the second
 
@@ -16,7 +17,7 @@ def read(tmp_path, head, responses, **options):
     return found.objects[found.indices].tolist()
 
 
-@pytest.mark.parametrize(
+@each(
     ("head", "responses"),
     [
         ("anchor,left,right,response", ["left", "right"]),
@@ -56,13 +57,13 @@ def test_a_position_that_may_be_a_name_is_asked(tmp_path):
         nk.read_comparisons(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("answer", ["", "maybe", "3"])
+@each("answer", ["", "maybe", "3"])
 def test_answers_that_say_nothing_are_refused(tmp_path, answer):
     with pytest.raises(ValueError, match=r"row 1|row 0|has no response"):
         read(tmp_path, "anchor,near,far,response", [1, answer])
 
 
-@pytest.mark.parametrize("answers", [["p", "p"], [1, 3]])
+@each("answers", [["p", "p"], [1, 3]])
 def test_the_odd_one_is_named_or_numbered(tmp_path, answers):
     found = read(tmp_path, "one,two,three,odd", answers, form="odd-one-out")
     assert found == [["q", "r", "p"], ["r", "q", "p"], ["q", "r", "p"], ["r", "q", "p"]]
@@ -89,8 +90,8 @@ def test_ratings_are_true_and_few():
     assert counts.max() <= 80
 
 
-@pytest.mark.parametrize("blank", ["", "NA", "-99"])
-@pytest.mark.parametrize("answers", [("1", "2"), ("left", "right"), ("blue", "red")])
+@each("blank", ["", "NA", "-99"])
+@each("answers", [("1", "2"), ("left", "right"), ("blue", "red")])
 def test_rows_without_an_answer_are_named_together_or_dropped(tmp_path, blank, answers):
     """Before, one row was named at a time, and -99 made the others unclear ("Thirty stumbling blocks", 10)."""
     first, second = answers

@@ -6,6 +6,7 @@ import pytest
 import nearkin as nk
 from nearkin.data import held_out_noise_floor as floor_of
 from nearkin.data.comparisons import comparisons_from_array
+from tests.covering import each
 
 
 def asked(n_questions: int, answers: int, p: np.ndarray, rng: np.random.Generator) -> nk.Comparisons:
@@ -16,7 +17,7 @@ def asked(n_questions: int, answers: int, p: np.ndarray, rng: np.random.Generato
     return comparisons_from_array(np.stack([0 * q, np.where(turned, far, near), np.where(turned, near, far)], axis=1))
 
 
-@pytest.mark.parametrize("p", [0.5, 0.7, 0.9, 1.0])
+@each("p", [0.5, 0.7, 0.9, 1.0])
 def test_the_noise_floor_is_the_error_of_the_best_model(rng, p):
     answers = asked(4000, 3, np.full(4000, p), rng)
     assert floor_of(answers) == pytest.approx(1 - p, abs=0.1 if p == 0.5 else 0.015)
