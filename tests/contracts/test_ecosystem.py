@@ -16,12 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import nearkin as nk
-from nearkin.quantization import (
-    AxisQuantizer,
-    ProductResidualQuantizer,
-    ResidualQuantizer,
-    ScalarQuantizer,
-)
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
 
@@ -168,11 +163,7 @@ def _error(model: nk.ProductQuantizer, X: np.ndarray, y: object = None) -> float
 
 @pytest.mark.parametrize(
     ("name", "grid"),
-    [
-        ("product", {"n_subspaces": [1, 3]}),
-        ("residual", {"n_codebooks": [1, 3]}),
-        ("scalar", {"n_bits": [4, 8]}),
-    ],
+    [("product", {"n_subspaces": [1, 3]}), ("residual", {"n_codebooks": [1, 3]}), ("scalar", {"n_bits": [4, 8]})],
 )
 def test_a_grid_search_finds_the_longer_code(name: str, grid: dict[str, list[int]], X: np.ndarray) -> None:
     found = GridSearchCV(MATRICES[name], grid, scoring=_error, cv=2).fit(X)

@@ -8,6 +8,7 @@ from nearkin.contracts import Run
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
+from tests.covering import each
 from tests.solvers.problems import least_squares
 
 ON_SUMS = {
@@ -25,7 +26,7 @@ ON_SUMS = {
 }
 
 
-@pytest.mark.parametrize("name", ON_SUMS)
+@each("name", ON_SUMS)
 def test_reaches_the_minimum_of_a_convex_sum(name):
     problem = least_squares()  # consistent equations: SGD's noise vanishes at the minimum
     solution = ON_SUMS[name].minimize(problem, np.zeros((4, 1)), Run(200, tol=1e-9))
@@ -33,7 +34,7 @@ def test_reaches_the_minimum_of_a_convex_sum(name):
     assert far < 1e-3, f"{name}: {far:.1e} from the minimum after {solution.n_epochs} epochs ({solution.status})"
 
 
-@pytest.mark.parametrize("name", ON_SUMS)
+@each("name", ON_SUMS)
 def test_leaves_the_start_alone_and_reports_each_epoch(name):
     start, seen = np.ones((4, 1)), []
     solution = ON_SUMS[name].minimize(
@@ -48,7 +49,7 @@ def test_leaves_the_start_alone_and_reports_each_epoch(name):
     ]
 
 
-@pytest.mark.parametrize("name", ON_SUMS)
+@each("name", ON_SUMS)
 def test_watching_changes_nothing(name):
     alone = ON_SUMS[name].minimize(least_squares(noise=0.3), np.ones((4, 1)), Run(30, tol=1e-4))
     watched = ON_SUMS[name].minimize(

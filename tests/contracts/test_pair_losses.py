@@ -1,15 +1,15 @@
 """What every loss of an observed pair keeps: derivatives that are derivatives, and convexity."""
 
-import pytest
 import torch
 
 from nearkin.embedding.all_pairs.loss import LOSSES, check_convex
+from tests.covering import each
 
 H = 1e-5
 
 
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("label", [-1.0, 1.0, 3.0])
+@each("name", LOSSES)
+@each("label", [-1.0, 1.0, 3.0])
 def test_derivatives_are_central_differences(name: str, label: float) -> None:
     loss = LOSSES[name]
     z = torch.linspace(-3.03, 3.07, 41, dtype=torch.float64)  # misses the hinge's corner at +-1 by more than H
@@ -20,14 +20,14 @@ def test_derivatives_are_central_differences(name: str, label: float) -> None:
     torch.testing.assert_close(loss.second(y, z), second, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@each("name", LOSSES)
 def test_losses_are_convex_and_not_negative(name: str) -> None:
     y = torch.tensor([-1.0, 0.0, 1.0, 5.0])
     check_convex(LOSSES[name], y)
     assert (LOSSES[name].value(y, torch.zeros(4)) >= 0).all()
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@each("name", LOSSES)
 def test_logits_of_any_size_stay_finite(name: str) -> None:
     y, z = torch.ones(2), torch.tensor([-1e4, 1e4])
     for part in (LOSSES[name].value, LOSSES[name].first, LOSSES[name].second):

@@ -1,6 +1,7 @@
 """Numbering means nothing: figures are the same however users, items, rows and lines are ordered and named."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,13 +14,15 @@ from nearkin.index.probing import FullSearch
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import graded_values
 from nearkin.pipeline.evaluate import exact_neighbors
+from tests.covering import each
 
 M, N = 150, 60
 
 
-def log(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@cache
+def log() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Users, items and times of histories in baskets of equal time; low item numbers are popular."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     chances = 1 / np.arange(1, N + 1)
     items = [rng.choice(N, 8, replace=False, p=chances / chances.sum()) for _ in range(M)]
     return np.repeat(np.arange(M), 8), np.concatenate(items), np.repeat(rng.integers(0, 40, 4 * M), 2)
@@ -54,7 +57,7 @@ def popular_share(parts: Parts) -> float:
     return float(np.isin(parts.test.indices, np.argsort(-counts)[:10]).mean())
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@each("split", SPLITS)
 def test_a_split_holds_out_alike(split: str) -> None:
     figures = {
         order: [popular_share(SPLITS[split](renumbered(order, seed), seed)) for seed in range(6)] for order in NAMED
@@ -67,7 +70,7 @@ def test_a_split_holds_out_alike(split: str) -> None:
 def test_baselines_rank_alike() -> None:
     def figure(baseline: Callable[..., tuple[np.ndarray, np.ndarray]], order: str) -> list[float]:
         parts = nk.data.split_by_time(renumbered(order), valid=0, test=0.2)
-        return [list_metrics(baseline(parts.train, 7, random_state=s)[1], parts.test, k=7)["ndcg@7"] for s in range(5)]
+        return [list_metrics(baseline(parts.train, 7, random_state=s)[1], parts.test, k=7)["ndcg@7"] for s in range(3)]
 
     for baseline in (nk.embedding.popularity, nk.embedding.item_knn, nk.embedding.sparse_ease):
         found = {order: figure(baseline, order) for order in NAMED}
@@ -76,7 +79,7 @@ def test_baselines_rank_alike() -> None:
         assert np.ptp(list(means.values())) <= 1.5 * spread + 1e-9, f"{means}, standard deviation {spread:.4f}"
 
 
-@pytest.mark.parametrize("kind", ["reals", "integers", "copies", "all equal"])
+@each("kind", ["reals", "integers", "copies", "all equal"])
 def test_ranking_metrics_are_exactly_equal(kind: str) -> None:
     rng = np.random.default_rng(3)
     P, Q = rng.standard_normal((M, 4)), rng.standard_normal((N, 4))
@@ -103,7 +106,7 @@ def test_graded_values_are_means_over_all_orders_of_equal_scores() -> None:
     scores = scores[: grades.shape[0]]
     found = rng.permuted(np.tile(np.arange(12), (len(scores), 1)), axis=1)
     drawn = []
-    for _ in range(500):
+    for _ in range(200):
         order = np.lexsort((rng.random(scores.shape), scores), axis=1)
         drawn.append(graded_values(np.take_along_axis(found, order, axis=1), grades))
     for name, values in graded_values(found, grades, scores).items():
@@ -126,8 +129,7 @@ def test_an_evaluated_index_is_measured_alike() -> None:
         assert kept == pytest.approx(first) == 1.0
 
 
-@pytest.mark.parametrize("kind", ["bits", "bytes", "lists", "copies"])
-@pytest.mark.parametrize("own", [False, True])
+@each(("kind", "own"), [("bits", False), ("bits", True), ("bytes", False), ("lists", True), ("copies", False)])
 def test_recall_by_codes_is_the_mean_over_orders_of_equal_codes(kind: str, own: bool) -> None:
     """Rows sorted by class, and codes of four bits; `Index.search` takes the first rows among equal ones."""
     rng = np.random.default_rng(5)

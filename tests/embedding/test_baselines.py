@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin.embedding import item_knn, popularity, sparse_ease
 from nearkin.embedding.baselines import _item_cosines, _shuffled
+from tests.covering import each
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
 X = (PAIRS.matrix().toarray() > 0).astype(float)
@@ -22,14 +23,14 @@ def check(scores: np.ndarray, numbers: np.ndarray, wanted: np.ndarray) -> None:
         np.testing.assert_allclose(scores[row, : len(kept)], order, rtol=1e-5)
 
 
-@pytest.mark.parametrize("exclude_seen", [True, False])
+@each("exclude_seen", [True, False])
 def test_popularity_counts_pairs(exclude_seen: bool) -> None:
     wanted = np.tile(X.sum(0), (40, 1))
     wanted[(X > 0) & exclude_seen] = -np.inf
     check(*popularity(PAIRS, 8, exclude_seen=exclude_seen), wanted)
 
 
-@pytest.mark.parametrize("n_neighbours", [5, 30])
+@each("n_neighbours", [5, 30])
 def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
     cosines = (X.T @ X) / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
     np.fill_diagonal(cosines, 0)
@@ -46,8 +47,8 @@ def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
         assert np.nanmean(np.isclose(scores[:, 0], wanted.max(1), rtol=1e-4)) > 0.9
 
 
-@pytest.mark.parametrize("exclude_seen", [True, False])
-@pytest.mark.parametrize("n_neighbours", [4, 29])
+@each("exclude_seen", [True, False])
+@each("n_neighbours", [4, 29])
 def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, exclude_seen: bool) -> None:
     G = X.T @ X
     cosines = G / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))

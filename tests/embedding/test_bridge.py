@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearkin as nk
+from tests.covering import each
 
 
 def turned(X: np.ndarray, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -17,8 +18,8 @@ def turned(X: np.ndarray, d: int, rng: np.random.Generator) -> np.ndarray:
     return (3 * X @ basis + rng.normal(size=d)).astype(np.float32)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
-@pytest.mark.parametrize("width", [8, 13])
+@each("metric", ["cosine", "ip", "l2"])
+@each("width", [8, 13])
 def test_a_rotated_scaled_moved_copy_is_mapped_back(metric: str, width: int, rng: np.random.Generator) -> None:
     old = rng.normal(size=(400, 8)).astype(np.float32)
     new = turned(old, width, rng)
@@ -37,7 +38,7 @@ def test_columns_that_one_encoder_alone_has_need_more_than_a_rotation(rng: np.ra
     assert [trial["won"] for trial in bridge.trials_] == [trial["candidate"] == "affine" for trial in bridge.trials_]
 
 
-@pytest.mark.parametrize("kind", ["orthogonal", "low-rank", "affine"])
+@each("kind", ["orthogonal", "low-rank", "affine"])
 def test_mapped_vectors_are_spread_as_the_old_ones(kind: str, rng: np.random.Generator) -> None:
     old = rng.normal(size=(2000, 8))
     new = old + 2 * rng.normal(size=(2000, 8))
@@ -68,8 +69,8 @@ def test_the_turn_is_procrustes_however_noisy_the_pairs() -> None:
         np.testing.assert_allclose(found / np.linalg.norm(found, axis=0), wanted, atol=1e-4)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
-@pytest.mark.parametrize("n", [2, 7, 11])
+@each("metric", ["cosine", "ip", "l2"])
+@each("n", [2, 7, 11])
 def test_of_few_rows_every_map_finds_all_the_others(metric: str, n: int, rng: np.random.Generator) -> None:
     old, new = rng.normal(size=(2, n, 2))
     assert {trial["value"] for trial in nk.Bridge(metric=metric, random_state=0).fit(new, old).trials_} == {1.0}

@@ -1,4 +1,5 @@
-"""Bit order and polarity: the same as NumPy's little-endian packing and FAISS's IndexLSH."""
+"""Bit order and polarity: as in NumPy's little-endian packing and FAISS's IndexLSH; search: refusals, cut k, re-
+ranking."""
 
 import faiss
 import numpy as np
@@ -6,7 +7,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.hashing import pack_signs, unpack_bits, unpack_signs
-from nearkin.hashing.bits import n_bytes
+from nearkin.hashing.bits import asymmetric_index, binary_index, n_bytes
+from tests.covering import each
 
 
 def test_bit_one_is_a_value_of_at_least_zero_and_the_first_is_the_lowest():
@@ -14,7 +16,7 @@ def test_bit_one_is_a_value_of_at_least_zero_and_the_first_is_the_lowest():
     np.testing.assert_array_equal(pack_signs(values), [[0b1101, 1]])
 
 
-@pytest.mark.parametrize("n_bits", [1, 7, 8, 12, 64])
+@each("n_bits", [1, 7, 8, 12, 64])
 def test_round_trip(rng, n_bits):
     values = rng.standard_normal((20, n_bits))
     codes = pack_signs(values)
@@ -31,15 +33,70 @@ def test_faiss_packs_the_same_bytes(rng):
     np.testing.assert_array_equal(index.sa_encode(values), pack_signs(values))
 
 
-@pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 17])
+@each("n_bits", [1, 7, 8, 9, 16, 17])
 def test_bytes_of_a_code(n_bits):
     assert n_bytes(n_bits) == pack_signs(np.zeros((1, n_bits))).shape[1] == -(-n_bits // 8)
 
 
-@pytest.mark.parametrize("n_bits", [1, 7, 24, 64])
+@each("n_bits", [1, 7, 24, 64])
 def test_real_queries_are_ranked_by_products_with_signs(rng, n_bits):
     values, queries = rng.standard_normal((30, n_bits)), rng.standard_normal((4, n_bits))
     scores, ids = nk.Signs(n_bits).fit(values).search(queries, pack_signs(values), 30, asymmetric=True)
     products = queries @ np.where(values >= 0, 1, -1).T
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1), atol=1e-4)
     np.testing.assert_allclose(np.take_along_axis(products, ids, axis=1), scores, atol=1e-4)
+
+
+def test_k_is_cut_at_the_number_of_codes(rng):
+    X = rng.standard_normal((5, 16))
+    hasher = nk.Signs(16).fit(X)
+    codes = hasher.encode(X)
+    assert hasher.search(X[:1], codes[:1], 50)[1].tolist() == [[0]]
+    distances, ids = hasher.search(X[:1], codes, 50)
+    assert distances.shape == ids.shape == (1, 5)
+    assert (distances[0, 0], ids[0, 0]) == (0, 0)
+
+
+@each(
+    ("codes", "error", "message"),
+    [
+        (np.zeros((3, 2)), TypeError, "codes has dtype float64; it must be uint8"),
+        (np.zeros((3, 4), np.uint8), ValueError, r"codes has shape \(3, 4\); it must be uint8 \(n, 2\)"),
+        (np.zeros((0, 2), np.uint8), ValueError, "n >= 1"),
+    ],
+)
+@each("asymmetric", [False, True])
+def test_bad_codes_are_named(codes, error, message, asymmetric):
+    with pytest.raises(error, match=message):
+        nk.Signs(16).fit(np.ones((1, 16))).search(np.ones((1, 16)), codes, 1, asymmetric=asymmetric)
+
+
+def test_few_codes_a_list_are_no_warning_of_faiss(rng, capfd):
+    binary_index(4, 8, rng.integers(0, 256, (40, 4), dtype=np.uint8))
+    assert "WARNING" not in "".join(capfd.readouterr())
+
+
+def test_inverted_lists_need_codes_to_train_on():
+    with pytest.raises(ValueError, match="pass codes=encode"):
+        binary_index(2, n_lists=4)
+    with pytest.raises(ValueError, match="n_lists is 9"):
+        binary_index(2, n_lists=9, codes=np.zeros((3, 2), np.uint8))
+
+
+def test_asymmetric_index_holds_every_sign_pattern():
+    index = asymmetric_index(8)
+    index.add_sa_codes(np.arange(256, dtype=np.uint8)[:, None])
+    query = 2.0 ** np.arange(8, dtype=np.float32)  # the inner product spells the byte
+    scores, ids = index.search(query[None], 256)
+    np.testing.assert_array_equal(ids[0], np.arange(256)[::-1])
+    np.testing.assert_allclose(scores[0], 2 * ids[0] - 255)
+
+
+def test_the_one_nearest_can_be_asked_for_and_none_cannot(rng):
+    X = rng.standard_normal((30, 8)).astype(np.float32)
+    hasher = nk.PCAHash(8).fit(X)
+    distances, ids = hasher.search(X[:4], hasher.encode(X), k=1)
+    assert distances.shape == ids.shape == (4, 1)
+    assert (distances == 0).all()
+    with pytest.raises(ValueError, match="k is 0; it must be an integer of at least 1"):
+        hasher.search(X[:4], hasher.encode(X), k=0)

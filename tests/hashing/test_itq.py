@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from tests.covering import each
 
 
 def test_planted_cube_is_quantized_without_loss(rng):
@@ -33,7 +34,7 @@ def test_scale_of_the_data_does_not_change_the_bits(rng):
     np.testing.assert_array_equal(small.encode(X), large.encode(X * 1024))
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@each("power", [0.0, 0.5, 1.0])
 def test_whitening_is_itq_of_divided_coordinates(rng, power):
     X = rng.standard_normal((500, 10)) * np.geomspace(5, 0.5, 10)
     itq = nk.ITQ(6, whitening=power, random_state=0).fit(X)

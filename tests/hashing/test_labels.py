@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin.hashing.scq import class_codes, class_regression
 from nearkin.metrics import hamming_histograms, hamming_radius_precision
+from tests.covering import each
 
 pl = pytest.importorskip("polars", reason="needs polars")
 
@@ -21,7 +22,7 @@ def conflict():
     return (X + 0.3 * rng.standard_normal(X.shape)).astype(np.float32), labels
 
 
-@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+@each("make", [nk.OnE, nk.OgE])
 def test_labels_gain_what_they_are_judged_by(conflict, make):
     """Also in more bits than classes, of two classes, and for classes of a few rows."""
     X, labels = conflict
@@ -76,7 +77,7 @@ def test_the_ridge_is_that_of_the_least_error_of_rows_left_out():
     np.testing.assert_allclose(W / spread, np.linalg.solve(Z.T @ Z + 80 * best * np.eye(30), Z.T @ Y), atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+@each("make", [nk.OnE, nk.OgE])
 def test_labels_that_tell_nothing_apart_change_nothing(conflict, make):
     X = conflict[0][:300]
     plain = make(6, random_state=3).fit(X)
@@ -95,7 +96,7 @@ def test_labels_mean_the_same_in_every_form(conflict):
         np.testing.assert_allclose(again.projection_, found.projection_, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+@each("make", [nk.OnE, nk.OgE])
 def test_labels_that_are_none_are_refused_by_name(conflict, make):
     X = conflict[0][:600]
     values = np.arange(600) + 0.5, np.full(600, np.nan), pd.Series(["a", None] * 300), [1, "a"] * 300 + [None]

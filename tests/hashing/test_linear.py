@@ -5,6 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.hashing.bits import unpack_signs
+from tests.covering import each
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_retained_variance_follows_its_formula(X):
     assert oge.retained_variance(X) == pytest.approx(((centred @ units) ** 2).sum() / top, rel=1e-4)
 
 
-@pytest.mark.parametrize("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
+@each("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
 def test_stream_of_blocks_equals_memory(X, make):
     X = X.astype(np.float64)
     memory = make(8, random_state=0).fit(X)
@@ -41,7 +42,7 @@ def test_stream_of_blocks_equals_memory(X, make):
     np.testing.assert_allclose(listed.projection_, memory.projection_, atol=1e-8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("blocks", "error", "message"),
     [
         (iter([np.zeros((9, 3))]), TypeError, "can be read only once"),
@@ -55,7 +56,7 @@ def test_bad_blocks_are_named(blocks, error, message):
         nk.OgE(4).fit_blocks(blocks)
 
 
-@pytest.mark.parametrize("asymmetric", [False, True])
+@each("asymmetric", [False, True])
 def test_faiss_index_of_vectors(X, asymmetric):
     hasher = nk.ITQ(12, random_state=0).fit(X)  # 12 bits: padding is at work
     index = hasher.to_faiss_vectors(asymmetric=asymmetric)
@@ -91,8 +92,8 @@ def test_asymmetric_search_finds_more_neighbours(X):
     assert plain < real_query, f"recall@10: {plain}, asymmetric {real_query}"
 
 
-@pytest.mark.parametrize("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
-@pytest.mark.parametrize("n_features", [5, 20])
+@each("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
+@each("n_features", [5, 20])
 def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
     X = rng.standard_normal((100, 5)) @ rng.standard_normal((5, n_features))
     with pytest.raises(ValueError, match="n_bits is 8; it must be at most 5, the rank of the centred X"):
@@ -101,23 +102,19 @@ def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
         make(8).fit_blocks([X])
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "error", "message"),
     [
         ({"n_bits": 0}, ValueError, "n_bits is 0"),
         ({"n_bits": 2.5}, TypeError, "n_bits is 2.5"),
-        (
-            {"n_bits": 4, "scale": "eq26"},
-            ValueError,
-            "scale is 'eq26'; it must be one of 'eq25', 'top-eigenvalue'",
-        ),
+        ({"n_bits": 4, "scale": "eq26"}, ValueError, "scale is 'eq26'; it must be one of 'eq25', 'top-eigenvalue'"),
         ({"n_bits": 4, "scale": -1.0}, ValueError, "scale is -1.0"),
         ({"n_bits": 4, "n_components": 0}, ValueError, "n_components is 0"),
         ({"n_bits": 4, "tol": -1.0}, ValueError, "tol is -1.0"),
         ({"n_bits": 4, "max_iter": 0}, ValueError, "max_iter is 0"),
     ],
 )
-@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+@each("make", [nk.OnE, nk.OgE])
 def test_bad_parameters_are_named(X, make, parameters, error, message):
     with pytest.raises(error, match=message):
         make(**parameters).fit(X)

@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin.metrics import hamming_histograms
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_less_quantization_loss_than_itq(digits):
     assert oge.quantization_error(digits) < 0.9 * itq.quantization_error(digits)
 
 
-@pytest.mark.parametrize(("name", "value"), [("mu", 0.0), ("mu", -1.0), ("ridge", 0.0)])
+@each(("name", "value"), [("mu", 0.0), ("mu", -1.0), ("ridge", 0.0)])
 def test_penalties_must_be_positive(digits, name, value):
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be greater than 0"):
         nk.OgE(8, **{name: value}).fit(digits)

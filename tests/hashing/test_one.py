@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin.hashing.columns import learn_columns
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_kkt_at_the_fixed_point(rng):
     np.testing.assert_allclose(one.projection_.T @ one.projection_, np.eye(8), atol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["columns", "stiefel"])
+@each("solver", ["columns", "stiefel"])
 def test_less_quantization_loss_than_itq(digits, solver):
     one = nk.OnE(16, solver=solver, random_state=0).fit(digits)
     itq = nk.ITQ(16, random_state=0).fit(digits)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from tests.covering import each
 
 
-@pytest.mark.parametrize("orthogonal", [False, True])
+@each("orthogonal", [False, True])
 def test_share_of_different_bits_estimates_the_angle(rng, orthogonal):
     X = rng.standard_normal((40, 16))
     X = np.concatenate([X, -X])  # mean zero: hyperplanes through the origin
@@ -29,7 +30,7 @@ def test_projections_have_about_unit_variance(rng):
     assert nk.RandomHyperplanes(64, random_state=0).fit(X).project(X).var() == pytest.approx(1, rel=0.1)
 
 
-@pytest.mark.parametrize("orthogonal", [False, True])
+@each("orthogonal", [False, True])
 def test_more_bits_than_memory_holds_are_refused_at_once(rng, orthogonal):
     with pytest.raises(ValueError, match=r"n_bits is 500000000; it must be .*1048576"):
         nk.RandomHyperplanes(500_000_000, orthogonal=orthogonal).fit(rng.standard_normal((50, 6)))

@@ -8,6 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.hashing import unpack_signs
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 X, Q = (np.random.default_rng(seed).normal(size=(n, 24)).astype(np.float32) for seed, n in ((0, 500), (1, 30)))
 
@@ -24,7 +25,7 @@ DISTANCES = ((Q[:, None] > 0) != (X[None] > 0)).sum(axis=2)
 PRECISIONS = ("ubinary", "binary", "ubinary-little")
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@each("precision", PRECISIONS)
 def test_packed_bits_are_read_as_their_signs(tmp_path: Path, precision: str) -> None:
     expected = np.where(X > 0, 1, -1)
     for part in (0, 1):
@@ -39,7 +40,7 @@ def test_packed_bits_are_read_as_their_signs(tmp_path: Path, precision: str) -> 
     np.testing.assert_array_equal(unpack_signs(quantized(X, precision), 24, order=order), expected)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@each("precision", PRECISIONS)
 def test_packed_bits_are_searched_by_their_hamming_distance(tmp_path: Path, precision: str) -> None:
     np.save(tmp_path / "X.npy", quantized(X, precision))
     np.save(tmp_path / "Q.npy", quantized(Q, "binary"))
@@ -67,9 +68,7 @@ def test_signs_of_embeddings_are_the_same_bits_and_queries_may_stay_real() -> No
         nk.Signs(25).fit(X)
 
 
-@pytest.mark.parametrize(
-    ("precision", "name"), [("binary", "ubinary"), ("ubinary", "binary"), ("binary", "ubinary-little")]
-)
+@each(("precision", "name"), [("binary", "ubinary"), ("ubinary", "binary"), ("binary", "ubinary-little")])
 def test_bytes_of_the_other_kind_are_refused(tmp_path: Path, precision: str, name: str) -> None:
     np.save(tmp_path / "X.npy", quantized(X, precision))
     result = run("compress", f"{tmp_path}/X.npy@{name}", "--method", "signs", "--out", tmp_path / "idx")

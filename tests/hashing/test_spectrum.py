@@ -5,10 +5,11 @@ import pytest
 
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.signs import row_blocks
+from tests.covering import each
 
 
-@pytest.mark.parametrize("shape", [(200, 12), (12, 200), (13, 13)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("shape", [(200, 12), (12, 200), (13, 13)])
+@each("dtype", [np.float32, np.float64])
 def test_axes_are_those_of_the_svd(rng, shape, dtype):
     X = (rng.standard_normal(shape) * np.linspace(3, 1, shape[1]) + 5).astype(dtype)
     spectrum = principal_axes(lambda: row_blocks(X, 37))
@@ -22,7 +23,7 @@ def test_axes_are_those_of_the_svd(rng, shape, dtype):
     np.testing.assert_allclose(spectrum.axes.T @ spectrum.axes, np.eye(rank), atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("dtype", [np.float32, np.float64])
 def test_rank_of_products_of_thin_matrices(rng, dtype):
     X = (rng.standard_normal((300, 7)) @ rng.standard_normal((7, 40))).astype(dtype)
     assert principal_axes(lambda: [X]).rank == 7
@@ -39,7 +40,7 @@ def test_a_small_spread_around_a_large_mean_counts(rng):
     assert principal_axes(lambda: [X]).rank == 3
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
+@each("value", [0.0, 0.1, 1e6])
 def test_constant_data_have_rank_zero(value):
     assert principal_axes(lambda: [np.full((20, 4), value, np.float32)]).rank == 0
 

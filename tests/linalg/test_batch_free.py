@@ -1,9 +1,9 @@
 """A row alone gives what it gives in a batch, to the last bit."""
 
 import numpy as np
-import pytest
 
 from nearkin.linalg.batch_free import nearest, rounded_product
+from tests.covering import each
 
 
 def test_a_product_is_that_of_the_row_alone(rng: np.random.Generator) -> None:
@@ -21,7 +21,7 @@ def test_values_on_the_edge_of_rounding_are_formed_again() -> None:
     assert rounded_product(X[:, [0, 1, 2]], np.ones((3, 1))) in (np.float32(1), np.float32(1 + 2.0**-23))
 
 
-@pytest.mark.parametrize("offset", [0.0, 30.0, 1e4])
+@each("offset", [0.0, 30.0, 1e4])
 def test_nearest_is_the_nearest_in_float64(rng: np.random.Generator, offset: float) -> None:
     X, points = (offset + rng.normal(size=(n, 32)).astype(np.float32) for n in (400, 64))
     X[7] = (points[3] + points[5]) / 2  # ties
@@ -32,12 +32,7 @@ def test_nearest_is_the_nearest_in_float64(rng: np.random.Generator, offset: flo
     np.testing.assert_array_equal(nearest(X, points), truth)
     assert nearest(X, points)[8] == 8
     np.testing.assert_array_equal(nearest(X, points), [nearest(x[None], points)[0] for x in X])
-
-
-def test_one_point_is_the_nearest_of_every_row(rng: np.random.Generator) -> None:
-    """Nothing behind it is looked at."""
-    X = rng.normal(size=(50, 4)).astype(np.float32)
-    np.testing.assert_array_equal(nearest(X, X[:1]), 0)
+    np.testing.assert_array_equal(nearest(X, X[:1]), 0)  # nothing behind one point is looked at
 
 
 def test_ties_of_distant_points_are_decided_in_float64() -> None:

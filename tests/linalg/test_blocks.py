@@ -1,11 +1,11 @@
 """Blocks of rows against the d x d matrices that they stand for."""
 
-import pytest
 import torch
 
 from nearkin.linalg.blocks import SMALL, skew_blocks, turn_blocks
 from nearkin.linalg.givens import descend_in_order, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
+from tests.covering import each
 
 SHAPES = [(7, 7, 2), (12, 5, 3), (40, 300, 8), (33, 33, SMALL), (50, 20, SMALL + 1), (6, 6, 6), (9, 1, 4)]
 
@@ -16,8 +16,8 @@ def case(d: int, k: int, s: int, dtype: torch.dtype) -> tuple[torch.Tensor, torc
     return X, G, torch.randperm(d, generator=generator)[: d // s * s].reshape(-1, s)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize(("d", "k", "s"), SHAPES)
+@each("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@each(("d", "k", "s"), SHAPES)
 def test_skew_blocks_are_cut_from_omega(d: int, k: int, s: int, dtype: torch.dtype) -> None:
     X, G, components = case(d, k, s, dtype)
     Omega = left_skew(X.double(), G.double())
@@ -27,8 +27,8 @@ def test_skew_blocks_are_cut_from_omega(d: int, k: int, s: int, dtype: torch.dty
     assert bool((found == -found.mT).all())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("d", "k", "s"), SHAPES)
+@each("dtype", [torch.float32, torch.float64])
+@each(("d", "k", "s"), SHAPES)
 def test_turn_blocks_is_a_block_matrix_product(d: int, k: int, s: int, dtype: torch.dtype) -> None:
     X, _, components = case(d, k, s, dtype)
     turn = torch.randn(*components.shape, s, dtype=dtype, generator=torch.Generator().manual_seed(1))
@@ -40,8 +40,8 @@ def test_turn_blocks_is_a_block_matrix_product(d: int, k: int, s: int, dtype: to
     torch.testing.assert_close(X, expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("d", "k"), [(2, 2), (7, 7), (64, 300)])
+@each("dtype", [torch.float32, torch.float64])
+@each(("d", "k"), [(2, 2), (7, 7), (64, 300)])
 def test_one_pass_is_entries_then_rotations(d: int, k: int, dtype: torch.dtype) -> None:
     X, G, pairs = case(d, k, 2, dtype)
     twin = X.clone()

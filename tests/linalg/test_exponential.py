@@ -8,10 +8,11 @@ import torch
 from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import random_skew
+from tests.covering import each
 
 
-@pytest.mark.parametrize("norm", [0.0, 1e-9, 3e-4, 0.03, 0.5, 3.0, 40.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@each("norm", [0.0, 1e-9, 3e-4, 0.03, 0.5, 3.0, 40.0])
+@each("dtype", [torch.float32, torch.float64])
 def test_agrees_with_scipy(norm: float, dtype: torch.dtype) -> None:
     A = random_skew(2, 7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     A = (norm * A / torch.linalg.matrix_norm(A, 2)[:, None, None]).to(dtype)
@@ -33,8 +34,8 @@ def test_a_million_small_turns_in_float32_do_not_drift() -> None:
     assert float(x.norm()) == pytest.approx(16, rel=2e-5)
 
 
-@pytest.mark.parametrize("norm", [10.0, 1e3, 1e8, 1e20, 1e30])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@each("norm", [10.0, 1e3, 1e8, 1e20, 1e30])
+@each("dtype", [torch.float32, torch.float64])
 def test_the_exponential_of_a_long_step_is_a_rotation(norm: float, dtype: torch.dtype) -> None:
     A = random_skew(3, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     Q = torch.eye(9, dtype=dtype) + expm1((norm * A / torch.linalg.matrix_norm(A, 2).amax()).to(dtype))
@@ -47,10 +48,9 @@ def test_no_exponential_of_nan() -> None:
         expm1(torch.full((3, 3), torch.nan))
 
 
-@pytest.mark.parametrize(
+@each(
     ("C", "A", "B"),
     [((2, 3), (2, 4), (4, 3)), ((5, 2, 3), (5, 2, 4), (5, 4, 3)), ((6, 5, 2, 3), (6, 5, 2, 4), (5, 4, 3))],
-    ids=["matrices", "a batch", "batches of batches"],
 )
 def test_plus_product_has_its_factor_in_any_batch(C: tuple, A: tuple, B: tuple) -> None:
     rng = torch.Generator().manual_seed(0)

@@ -1,11 +1,11 @@
-"""The Haar law by its moments, and random walks that reach it."""
+"""The Haar law by its moments."""
 
 import pytest
 import torch
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
-from tests.reference.random_walk import random_walk
+from tests.covering import each
 
 
 def moments(X: torch.Tensor) -> tuple[float, float, float]:
@@ -14,7 +14,7 @@ def moments(X: torch.Tensor) -> tuple[float, float, float]:
     return float(x.mean()) * d**0.5, d * float((x**2).mean()), d * (d + 2) / 3 * float((x**4).mean())
 
 
-@pytest.mark.parametrize(("d", "k", "special"), [(4, 4, False), (4, 4, True), (5, 5, True), (6, 2, False)])
+@each(("d", "k", "special"), [(4, 4, False), (4, 4, True), (5, 5, True), (6, 2, False)])
 def test_moments_of_the_uniform_law(d: int, k: int, special: bool) -> None:
     X = haar_orthogonal(20000, d, k, special=special, random_state=0)
     assert orthogonality_error(X) < 1e-5
@@ -35,25 +35,6 @@ def test_determinants() -> None:
 def test_same_seed_same_matrix() -> None:
     assert torch.equal(haar_orthogonal(4, 4, random_state=7), haar_orthogonal(4, 4, random_state=7))
     assert not torch.equal(haar_orthogonal(4, 4, random_state=7), haar_orthogonal(4, 4, random_state=8))
-
-
-@pytest.mark.parametrize(("kind", "few", "many"), [("givens", 1, 12), ("skew", 1, 12)])
-def test_random_walks_mix(kind: str, few: int, many: int) -> None:
-    d, n = 8, 200
-    generator = torch.Generator().manual_seed(0)
-
-    def trace_square(steps: int) -> float:  # E tr(X)^2 is 1 under Haar's law, d^2 at the identity
-        scale = 1.0 if kind == "givens" else 1.5
-        walks = [random_walk(d, steps, kind=kind, scale=scale, random_state=generator) for _ in range(n)]
-        return float(torch.stack([X.trace() ** 2 for X in walks]).mean())
-
-    # one skew step of scale 1.5 shrinks E X by exp(-1.5^2 / 2), so twelve leave nothing of the start
-    start, end = trace_square(few), trace_square(many)
-    assert start > 2.5, start
-    assert end == pytest.approx(1, abs=0.3), end
-    X = random_walk(d, many, kind=kind, random_state=1, dtype=torch.float64)
-    assert orthogonality_error(X) < 1e-12
-    assert float(torch.linalg.det(X)) == pytest.approx(1)
 
 
 def test_bad_input() -> None:

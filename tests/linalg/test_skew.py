@@ -3,29 +3,22 @@
 import pytest
 import torch
 
-from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.skew import (
-    drop_normal,
-    left_skew,
-    left_skew_entries,
-    random_skew,
-    right_skew,
-)
+from nearkin.linalg.skew import drop_normal, left_skew, left_skew_entries, random_skew, right_skew
+from tests.covering import each
+from tests.orthogonal.steps import problem
 from tests.reference.tangent import tangent_gradient
 
 
-def problem(d: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(d * k)
-    return haar_orthogonal(d, k, random_state=d, dtype=dtype), torch.randn(d, k, generator=generator, dtype=dtype)
-
-
-@pytest.mark.parametrize(("d", "k"), [(6, 6), (7, 3), (5, 1)])
+@each(("d", "k"), [(6, 6), (7, 3), (5, 1)])
 def test_left_form_is_the_derivative_along_its_flow(d: int, k: int) -> None:
     X, G = problem(d, k)
     Omega, t = left_skew(X, G), 1e-5
     ahead, behind = (float((G * (torch.matrix_exp(-s * Omega) @ X)).sum()) for s in (t, -t))
     assert (ahead - behind) / (2 * t) == pytest.approx(-float(Omega.square().sum()) / 2, rel=1e-6)
     torch.testing.assert_close(tangent_gradient(X, G), Omega @ X)
+    tangent = drop_normal(X, G)  # normal parts do not count
+    torch.testing.assert_close(left_skew(X, tangent), Omega)
+    torch.testing.assert_close(X.T @ tangent, -tangent.T @ X)
 
 
 def test_right_form_is_the_derivative_along_its_flow_and_minus_gcds_matrix() -> None:
@@ -37,33 +30,19 @@ def test_right_form_is_the_derivative_along_its_flow_and_minus_gcds_matrix() -> 
     torch.testing.assert_close(X @ A, left_skew(X, G) @ X)  # one curve, two frames
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@each("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_entries_agree_with_the_matrix(dtype: torch.dtype) -> None:
     pairs = torch.tensor([[0, 3], [2, 1], [5, 4], [0, 0]])
     tolerance = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 0.1}[dtype]
     for d, k in ((6, 3), (6, 6)):
-        X, G = problem(d, k, dtype)
+        X, G = (part.to(dtype) for part in problem(d, k))
         for x, g in ((X, G), (X.mT.contiguous().mT, G.mT.contiguous().mT)):
             found = left_skew_entries(x, g, pairs)
             assert found.dtype == dtype
             torch.testing.assert_close(found, left_skew(X, G)[pairs[:, 0], pairs[:, 1]], rtol=0, atol=tolerance)
     torch.testing.assert_close(right_skew(X, G), -left_skew(X.mT, G.mT), rtol=0, atol=tolerance)
-
-
-def test_not_finite_gradients_reach_the_entries() -> None:
-    X, G = problem(6, 6)
     G[2, 3] = torch.nan
-    assert left_skew_entries(X, G, torch.tensor([[2, 1]])).isnan().all()
-
-
-def test_normal_parts_do_not_count() -> None:
-    X, G = problem(7, 3)
-    tangent = drop_normal(X, G)
-    torch.testing.assert_close(left_skew(X, tangent), left_skew(X, G))
-    torch.testing.assert_close(X.T @ tangent, -tangent.T @ X)
-
-
-def test_random_skew_is_skew() -> None:
+    assert left_skew_entries(X, G, pairs[1:2]).isnan().all()
     W = random_skew(2, 5, 5, generator=torch.Generator().manual_seed(0))
     assert torch.equal(W, -W.mT)
     assert float(W.square().sum()) > 0

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.hashing.judge import spherical_histograms
-from nearkin.metrics import (
-    hamming_histograms,
-    hamming_radius_precision,
-)
+from nearkin.metrics import hamming_histograms, hamming_radius_precision
+from tests.covering import each
 
 
 def random_codes(rng, n, width):
@@ -32,7 +30,7 @@ def hamming_distances(a, b):
     return np.bitwise_count(a[:, None] ^ b[None]).sum(axis=2, dtype=int)
 
 
-@pytest.mark.parametrize("width", [1, 3, 8, 9, 16])
+@each("width", [1, 3, 8, 9, 16])
 def test_histograms_count_unpacked_bits(rng, width):
     a, b = random_codes(rng, 37, width), random_codes(rng, 21, width)
     slow = (np.unpackbits(a, axis=1)[:, None] != np.unpackbits(b, axis=1)[None]).sum(axis=2)
@@ -40,7 +38,7 @@ def test_histograms_count_unpacked_bits(rng, width):
     np.testing.assert_array_equal(found, [np.bincount(row, minlength=8 * width + 1) for row in slow])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_measures_are_the_mean_over_all_orders_of_ties(seed):
     rng = np.random.default_rng(seed)
     queries, database = random_codes(rng, 3, 1) & 7, random_codes(rng, 6, 1) & 7
@@ -100,7 +98,7 @@ def test_spherical_distance_orders_by_xor_over_and(rng):
         np.testing.assert_array_equal(histograms.relevant[i][histograms.total[i] > 0], hits)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "error", "message"),
     [
         ((np.zeros((2, 1)), np.zeros((2, 1), np.uint8), [0, 0], [0, 0]), TypeError, "queries has dtype float64"),
@@ -114,7 +112,7 @@ def test_bad_input_is_named(arguments, error, message):
         hamming_histograms(*arguments)
 
 
-@pytest.mark.parametrize(("neighbours", "message"), [([[0, 9]], "within 0..1"), ([[0.5]], "must be integers")])
+@each(("neighbours", "message"), [([[0, 9]], "within 0..1"), ([[0.5]], "must be integers")])
 def test_bad_neighbours_are_named(neighbours, message):
     codes = np.zeros((2, 1), np.uint8)
     with pytest.raises(ValueError, match=message):

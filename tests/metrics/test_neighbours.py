@@ -6,6 +6,7 @@ import pytest
 import nearkin as nk
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order, with_ties
 from nearkin.metrics.retrieval import without_self
+from tests.covering import each
 
 
 def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -18,8 +19,8 @@ def scores(X: np.ndarray, Q: np.ndarray, metric: str) -> np.ndarray:
     return ((Q[:, None] - X) ** 2).sum(axis=2) if metric == "l2" else -Q @ X.T
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
-@pytest.mark.parametrize("k", [1, 10, 300])
+@each("metric", ["l2", "ip"])
+@each("k", [1, 10, 300])
 def test_it_is_the_most_that_an_exact_list_could_share(rng: np.random.Generator, metric: str, k: int) -> None:
     """All rows nearer than the k-th neighbour, and of those as near as it as many as have a place."""
     X, Q = tied_rows(rng)
@@ -54,7 +55,7 @@ def test_the_lists_stay_exact_at_every_depth(rng: np.random.Generator) -> None:
             assert share == pytest.approx(((own < limit).sum() + min((own == limit).sum(), places)) / n)
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@each("tied", [False, True])
 def test_recalls_are_means_over_all_orders_of_equal_scores(rng: np.random.Generator, tied: bool) -> None:
     X, Q = tied_rows(rng)
     if not tied:
@@ -64,7 +65,7 @@ def test_recalls_are_means_over_all_orders_of_equal_scores(rng: np.random.Genera
     others = [np.setdiff1d(rng.permutation(len(X))[:60], near)[:22] for near in exact.ids]
     found = rng.permuted(np.hstack([others, exact.ids]), axis=1)
     drawn = []
-    for _ in range(400):
+    for _ in range(150):
         order = np.lexsort((rng.random(levels.shape), levels), axis=1)
         drawn.append(exact.recalls(np.take_along_axis(found, order, axis=1), cuts))
     for cut, values in exact.recalls(found, cuts, levels).items():
@@ -103,7 +104,7 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
     assert nk.metrics.knn_recall(found, X, X[:1]) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("retrieved", "words"),
     [
         ([[0.5]], "row numbers"),
@@ -118,8 +119,8 @@ def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
         nk.metrics.knn_recall(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
-@pytest.mark.parametrize("ids", [np.arange(200)[::-1] * 7 - 300, np.array([f"row {i}" for i in range(200)])])
+@each("metric", ["l2", "ip", "cosine"])
+@each("ids", [np.arange(200)[::-1] * 7 - 300, np.array([f"row {i}" for i in range(200)])])
 def test_an_exact_index_keeps_all_neighbours_under_any_ids(
     rng: np.random.Generator, metric: str, ids: np.ndarray
 ) -> None:
@@ -131,7 +132,7 @@ def test_an_exact_index_keeps_all_neighbours_under_any_ids(
     assert nk.metrics.knn_recall(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])
+@each(("ids", "nothing"), [(["a", "b", "c"], ""), ([7, 8, 9], -1)])
 def test_a_place_without_a_row_keeps_no_neighbour(ids: list[str] | list[int], nothing: str | int) -> None:
     """Whichever row is the nearest: nothing found is no row at all."""
     X = np.eye(3)
@@ -144,10 +145,7 @@ def test_a_row_leaves_its_own_list() -> None:
     np.testing.assert_array_equal(found, [[4, 7], [5, 6], [9, 8]])
 
 
-@pytest.mark.parametrize(
-    ("ids", "words"),
-    [([4, 5], "one id for each vector"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")],
-)
+@each(("ids", "words"), [([4, 5], "one id for each vector"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")])
 def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         nk.metrics.knn_recall([[7]], np.eye(3), np.eye(3)[:1], ids=ids)

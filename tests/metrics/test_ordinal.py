@@ -7,9 +7,10 @@ from nearkin.data.comparisons import comparisons_from_array, comparisons_from_na
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.metrics import triplet_error
 from nearkin.metrics.ordinal import satisfied
+from tests.covering import each
 
 
-@pytest.mark.parametrize("quadruplets", [False, True])
+@each("quadruplets", [False, True])
 def test_equals_a_plain_loop(quadruplets, rng):
     X, other = rng.normal(size=(12, 3)), rng.normal(size=(12, 3))
     answers = comparisons_from_vectors(other, 300, quadruplets=quadruplets, random_state=1)
@@ -41,7 +42,7 @@ def test_errors():
         triplet_error(np.zeros((4, 1)), comparisons_from_names([["b", "c", "d"]]))
 
 
-@pytest.mark.parametrize("index", [-1, 4, 10**7])
+@each("index", [-1, 4, 10**7])
 def test_satisfied_never_reads_outside(index):
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match=rf"comparisons .*is .*{index}"):

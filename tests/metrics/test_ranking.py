@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from nearkin.metrics.ranking import METRICS, list_metrics, ranking_metrics, recommend
+from tests.covering import each
 from tests.reference.ranking import slow_metrics
 
 
@@ -25,7 +26,7 @@ def sets(matrix: sp.csr_matrix) -> list[set[int]]:
     return [set(matrix.indices[a:b].tolist()) for a, b in zip(matrix.indptr, matrix.indptr[1:], strict=False)]
 
 
-@pytest.mark.parametrize("k", [1, 5, 30, 50])
+@each("k", [1, 5, 30, 50])
 def test_metrics_are_those_of_the_definitions(problem: tuple, k: int) -> None:
     P, Q, seen, held = problem
     wanted = slow_metrics(P @ Q.T, sets(held), sets(seen), k)
@@ -107,7 +108,7 @@ def test_a_faiss_index_ranks_as_its_vectors_do(problem: tuple) -> None:
         recommend(P, index, 4, candidates=[1])
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@each("turned", [False, True])
 def test_codes_decoded_for_many_queries_rank_as_the_codes_do(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, turned: bool
 ) -> None:

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from nearkin import metrics
+from nearkin.metrics.retrieval import graded_values
+from tests.covering import each
 
 RETRIEVED = np.array([[5, 1, 9, 2], [7, 8, 3, 4]])
 RELEVANT = np.array([[1, 2, 6], [4, -1, -1]])  # -1 pads the second query's list
@@ -95,7 +98,7 @@ def test_mean_average_precision_at_k_divides_by_what_k_allows() -> None:
     assert metrics.mean_average_precision([[1, 2]], [[1, 2, 3, 4]]) == pytest.approx(1 / 2)
 
 
-@pytest.mark.parametrize("k", [None, 1, 5, 30])
+@each("k", [None, 1, 5, 30])
 def test_ndcg_agrees_with_scikit_learn(rng: np.random.Generator, k: int | None) -> None:
     truth = rng.random((20, 30)) < 0.2
     truth[:, 0] = True  # scikit-learn counts a query without relevant rows as 0, we leave it out
@@ -111,7 +114,7 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
         assert measure(retrieved, relevant) == 1, measure.__name__
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "error", "text"),
     [
         (lambda: metrics.recall([1, 2], [[1]]), ValueError, "retrieved has shape"),
@@ -133,3 +136,26 @@ def test_a_query_with_nothing_relevant_is_left_out() -> None:
 def test_bad_input(call, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_graded_values_are_those_of_ir_measures() -> None:
+    ir = pytest.importorskip("ir_measures")
+    rng = np.random.default_rng(0)
+    found = np.array([rng.permutation(300)[:150] for _ in range(20)])
+    found[3, 5:] = -1  # a search that found less
+    grades = sp.csr_matrix(np.where(rng.random((20, 320)) < 0.1, rng.integers(1, 4, (20, 320)), 0))
+    places = zip(*grades.nonzero(), strict=True)
+    qrels = [ir.Qrel(f"q{q}", f"d{d}", int(grades[q, d])) for q, d in places]
+    run = [
+        ir.ScoredDoc(f"q{q}", f"d{d}", -float(place))
+        for q, row in enumerate(found.tolist())
+        for place, d in enumerate(row)
+        if d >= 0
+    ]
+    expected = {
+        (str(value.measure), value.query_id): value.value
+        for value in ir.iter_calc([ir.nDCG @ 10, ir.R @ 100, ir.RR @ 10], qrels, run)
+    }
+    values = graded_values(found, grades)
+    for name, theirs in {"NDCG@10": "nDCG@10", "Recall@100": "R@100", "MRR@10": "RR@10"}.items():
+        np.testing.assert_allclose(values[name], [expected[theirs, f"q{q}"] for q in range(20)], atol=1e-12)

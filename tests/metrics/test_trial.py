@@ -7,6 +7,7 @@ from scipy.stats import ttest_rel
 import nearkin as nk
 from nearkin._faiss import nearest_rows
 from nearkin.metrics.trial import HeldOut, Trial, paired_difference
+from tests.covering import each
 
 
 def test_interval_and_error_are_those_of_the_paired_t_test() -> None:
@@ -19,11 +20,11 @@ def test_interval_and_error_are_those_of_the_paired_t_test() -> None:
     assert found.clear == (test.pvalue < 0.05)
 
 
-@pytest.mark.parametrize("n", [6, 30, 300])
+@each("n", [6, 30, 300])
 def test_equal_candidates_rarely_differ_clearly(n: int) -> None:
     """Recall of one relevant row, 0 or 1 for each query: the largest rounding of an interval there is."""
     rng = np.random.default_rng(n)
-    clear = [paired_difference(*(rng.random((2, n)) < 0.3)).clear for _ in range(1000)]
+    clear = [paired_difference(*(rng.random((2, n)) < 0.3)).clear for _ in range(500)]
     assert np.mean(clear) < 0.075
 
 
@@ -54,7 +55,7 @@ def made(*candidates: tuple[str, list[float], float]) -> Trial:
 BASE = np.array([0.5, 0.4, 0.3, 0.6, 0.2, 0.1])
 
 
-@pytest.mark.parametrize(
+@each(
     ("lead", "costs", "winner"),
     [
         ([0.1, 0.11, 0.09, 0.1, 0.1, 0.1], (1, 2), "new"),  # clear: the expensive one
@@ -99,7 +100,7 @@ def test_records_and_callback_tell_the_same() -> None:
     assert (table[0]["seconds"], [record["won"] for record in table]) == (3.0, [False, True])
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
+@each("metric", ["l2", "ip"])
 def test_the_recall_of_decoded_rows_is_that_of_each_query(rng: np.random.Generator, metric: str) -> None:
     rows = rng.normal(size=(60, 4)).astype(np.float32)
     held = HeldOut.of(rows, rows[:20] + np.float32(0.01), metric, 5)
@@ -128,8 +129,8 @@ def test_rows_are_split_into_queries_and_rows_to_find(rng: np.random.Generator) 
     assert (len(given.queries), len(given.rows), given.metric) == (834, 4_096, "ip")
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
-@pytest.mark.parametrize("kind", ["all equal", "two values", "rounded"])
+@each("metric", ["l2", "ip"])
+@each("kind", ["all equal", "two values", "rounded"])
 def test_recall_is_the_mean_over_orders_of_rows_that_tie(rng: np.random.Generator, kind: str, metric: str) -> None:
     """The first of equal rows were found: sorted rows had another recall than shuffled ones."""
     rows = np.sort(rng.integers(-9, 9, (200, 3)).astype(np.float32), axis=0)
@@ -146,7 +147,7 @@ def test_recall_is_the_mean_over_orders_of_rows_that_tie(rng: np.random.Generato
     assert np.mean(drawn) == pytest.approx(first.mean(), abs=error + 1e-9)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip"])
+@each("metric", ["l2", "ip"])
 def test_equal_rows_are_found_once(rng: np.random.Generator, metric: str) -> None:
     """A choice on 6,000 equal vectors took half a minute, in comparing their ties."""
     rows = rng.normal(size=(40, 3)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""One step of an optimizer on a random problem, as its tests look at it."""
+"""Points of every shape, and one step of an optimizer on a random problem, as its tests look at it."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,17 @@ from torch import nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal.optimizer import seed_of_step
+
+
+def point(shape: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """A random point of batches of matrices, tall or wide."""
+    *batch, d, k = shape
+    X = haar_orthogonal(*batch, max(d, k), min(d, k), random_state=seed, dtype=torch.float64)
+    return (X if d >= k else X.mT.contiguous()).to(dtype)
+
+
+def gradient(shape: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def problem(d: int, k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:

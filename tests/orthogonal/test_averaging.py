@@ -7,10 +7,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, get_swa_m
 
 from nearkin.linalg.orthonormal import nearest_orthogonal
 from nearkin.orthogonal import RiemannianDescent, is_orthogonal, orthogonal_, orthogonal_average
+from tests.covering import each
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("decay", [None, 0.8])
+@each("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@each("decay", [None, 0.8])
 def test_an_average_stays_on_the_manifold_and_the_rest_is_torchs(decay: float | None, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(2, 5, 2), nn.Linear(7, 4), nn.Linear(3, 3), nn.BatchNorm1d(3)).to(dtype)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import BlockRotation
 from nearkin.orthogonal.retraction import cayley
+from tests.covering import each
 
 
 def moved(d: int, block_size: int, norm: float = 0.5, dtype: torch.dtype = torch.float32) -> BlockRotation:
@@ -28,8 +29,8 @@ def skew(rotation: BlockRotation) -> Tensor:
     return Q - Q.mT
 
 
-@pytest.mark.parametrize("norm", [0.0, 1e-4, 0.3, 1.0, 3.0, 8.0, 1e3, 1e12])
-@pytest.mark.parametrize(("d", "s"), [(6, 2), (15, 5), (64, 32)])
+@each("norm", [0.0, 1e-4, 0.3, 1.0, 3.0, 8.0, 1e3, 1e12])
+@each(("d", "s"), [(6, 2), (15, 5), (64, 32)])
 def test_it_is_cayleys_map_and_orthogonal_at_every_norm(norm: float, d: int, s: int) -> None:
     for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 1e-5), (torch.float64, 1e-12)):
         rotation = moved(d, s, norm, dtype)
@@ -55,7 +56,7 @@ def test_the_gradient_is_that_of_cayleys_map() -> None:
     assert torch.autograd.gradcheck(lambda w: torch.func.functional_call(rotation, {"weight": w}, x), weight)
 
 
-@pytest.mark.parametrize("side", ["inputs", "outputs"])
+@each("side", ["inputs", "outputs"])
 def test_merging_writes_the_rotation_into_the_layer_and_unmerging_takes_it_out(side: str) -> None:
     layer, rotation, x = nn.Linear(12, 12), moved(12, 3), torch.randn(5, 12)
     before = [p.detach().clone() for p in layer.parameters()]
@@ -100,7 +101,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "message"), BAD, ids=[message[:16] for *_, message in BAD])
+@each(("call", "error", "message"), BAD)
 def test_bad_input_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -19,6 +19,7 @@ from nearkin.orthogonal import (
     orthogonal_optimizer,
     orthogonal_parametrization,
 )
+from tests.covering import each
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")
 OPTIMIZERS = {
@@ -45,8 +46,8 @@ def descend(net: nn.Module, optimizer: Any) -> list[float]:
 
 
 @cuda
-@pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("momentum", [0.0, Adam()], ids=["plain", "adam"])
+@each("name", OPTIMIZERS)
+@each("momentum", [0.0, Adam()])
 def test_every_optimizer_descends_on_the_manifold(name: str, momentum: Any) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(6, 6, bias=False), nn.Linear(6, 6, bias=False)).cuda()
@@ -79,7 +80,7 @@ UNSEEN = {
 }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
+@each("name", UNSEEN)
 def test_steps_that_never_wait_for_the_device(name: str) -> None:
     """torch's simulated CUDA device, which knows shapes and devices but no values: to read a number is an error."""
     optimizer = UNSEEN[name]([nn.Parameter(torch.eye(6))])
@@ -92,8 +93,8 @@ def test_steps_that_never_wait_for_the_device(name: str) -> None:
             assert moved.shape == X.shape
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 6, 6), (40, 40)], ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@each("shape", [(6, 6), (9, 4), (3, 6, 6), (40, 40)])
+@each("dtype", [torch.float32, torch.float64])
 def test_capturable_steps_are_the_usual_ones_while_they_are_short(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     ends = []
     for capturable in (True, False):
@@ -106,8 +107,8 @@ def test_capturable_steps_are_the_usual_ones_while_they_are_short(shape: tuple[i
     torch.testing.assert_close(*ends, rtol=0, atol=1e-4 if dtype == torch.float32 else 1e-9)
 
 
-@pytest.mark.parametrize("lr", [1.0, 1e3, 1e10])
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (64, 64)], ids=str)
+@each("lr", [1.0, 1e3, 1e10])
+@each("shape", [(6, 6), (9, 4), (64, 64)])
 def test_capturable_steps_stay_on_the_manifold_and_descend(shape: tuple[int, ...], lr: float) -> None:
     p = nn.Parameter(haar_orthogonal(*shape, random_state=1))
     target, optimizer = (

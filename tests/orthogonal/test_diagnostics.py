@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import GivensDescent, check_gradient, is_orthogonal
+from tests.covering import each
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@each("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_rounded_matrices_are_orthogonal_and_scaled_ones_are_not(dtype: torch.dtype) -> None:
     X = haar_orthogonal(40, 40, random_state=0, dtype=torch.float64).to(dtype)
     assert is_orthogonal(X)
@@ -23,7 +24,7 @@ def test_rounded_matrices_are_orthogonal_and_scaled_ones_are_not(dtype: torch.dt
     assert not is_orthogonal(np.ones((3, 3)))
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (6, 3), (2, 4, 4)], ids=str)
+@each("shape", [(5, 5), (6, 3), (2, 4, 4)])
 def test_check_gradient_tells_right_from_wrong(shape: tuple[int, ...]) -> None:
     X = haar_orthogonal(*shape, random_state=0, dtype=torch.float64)
     C = torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -50,9 +51,7 @@ def test_check_gradient_of_a_constant_and_off_the_manifold() -> None:
         check_gradient(lambda X: X.sum(), 2 * X)
 
 
-@pytest.mark.parametrize(
-    "X", [np.eye(3) * 1j, torch.eye(3) * 1j, torch.eye(3).to_sparse(), torch.empty(3, 3, device="meta")]
-)
+@each("X", [np.eye(3) * 1j, torch.eye(3) * 1j, torch.eye(3).to_sparse(), torch.empty(3, 3, device="meta")])
 def test_what_has_no_real_values_is_refused(X: Any) -> None:
     with pytest.raises(TypeError, match="must be real and dense"):
         is_orthogonal(X)

@@ -4,6 +4,7 @@ import torch
 
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import greedy_pairs
+from tests.covering import each
 from tests.reference.givens import all_matchings, greedy_matching_by_sorting
 
 FUNCTIONS = [greedy_matching, max_weight_matching]
@@ -18,8 +19,8 @@ def weight(W, pairs) -> float:
     return float(W[pairs[:, 0], pairs[:, 1]].sum())
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 64])
-@pytest.mark.parametrize("levels", [None, 3, 1])
+@each("n", [1, 2, 3, 8, 17, 64])
+@each("levels", [None, 3, 1])
 def test_greedy_is_the_sorted_greedy_with_ties_by_index(n, levels, rng):
     W = symmetric(n, rng, levels)
     expected = greedy_matching_by_sorting(W)
@@ -29,8 +30,8 @@ def test_greedy_is_the_sorted_greedy_with_ties_by_index(n, levels, rng):
         np.testing.assert_array_equal(greedy_matching(W.astype(int)), expected)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("n", [1, 2, 7, 12])
+@each("function", FUNCTIONS)
+@each("n", [1, 2, 7, 12])
 def test_pairs_are_disjoint_sorted_and_leave_at_most_one_out(function, n, rng):
     pairs = function(symmetric(n, rng))
     assert pairs.shape == (n // 2, 2)
@@ -39,7 +40,7 @@ def test_pairs_are_disjoint_sorted_and_leave_at_most_one_out(function, n, rng):
     assert (np.diff(pairs[:, 0]) > 0).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_maximum_is_the_best_of_all_and_the_others_are_ordered_below(seed):
     W = symmetric(8, np.random.default_rng(seed))
     best = max(sum(W[i, j] for i, j in matching) for matching in all_matchings(list(range(8))))
@@ -58,7 +59,7 @@ def test_random_matching_by_every_generator():
     assert len(seen) == 3, "all three matchings of four axes appear"
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@each("function", FUNCTIONS)
 def test_batches_and_tensors(function, rng):
     W = np.stack([symmetric(6, rng) for _ in range(4)]).reshape(2, 2, 6, 6)
     pairs = function(W)
@@ -77,7 +78,7 @@ def test_greedy_leaves_its_input_alone(rng):
     np.testing.assert_array_equal(W, before)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@each("function", FUNCTIONS)
 def test_bad_weights(function, rng):
     W = symmetric(4, rng)
     with pytest.raises(ValueError, match="square"):
@@ -97,9 +98,9 @@ def test_bad_weights(function, rng):
     )
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("function", FUNCTIONS)
+@each("value", [np.nan, np.inf, -np.inf])
+@each("dtype", [np.float32, np.float64])
 def test_weights_that_are_not_finite_do_not_run_off_the_row(function, value, dtype, rng):
     for n in (2, 5, 64):
         W = symmetric(n, rng).astype(dtype)

@@ -1,20 +1,32 @@
-"""An orthonormal weight for every optimizer: its gradient, its right inverse, shapes, and what optimizers do to it."""
+"""An orthonormal weight for every optimizer: its gradient, its right inverse, shapes, what optimizers do to it, and
+torch's functions and programs; putting a module's parameter on the manifold."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, grad, jacfwd, jacrev, vmap
 from torch.nn.utils import parametrizations
 from torch.optim.swa_utils import AveragedModel
 
+import nearkin as nk
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
-from nearkin.orthogonal import is_orthogonal, orthogonal_parametrization
+from nearkin.orthogonal import (
+    RiemannianDescent,
+    is_orthogonal,
+    orthogonal_,
+    orthogonal_optimizer,
+    orthogonal_parametrization,
+)
+from tests.covering import each
 
-SHAPES = [(5, 5), (7, 3), (3, 7), (1, 1), (4, 1), (1, 4), (2, 6, 4), (2, 3, 4, 4)]
-each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+SHAPES = [(5, 5), (7, 3), (3, 7), (1, 1), (4, 1), (1, 4), (2, 6, 4), (2, 2, 3, 3)]
+each_shape = each("shape", SHAPES)
 
 
 class Holder(nn.Module):
@@ -56,7 +68,7 @@ def test_the_gradient_is_the_central_difference(shape: tuple[int, ...]) -> None:
 
 
 @each_shape
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@each("dtype", [torch.float32, torch.float64])
 def test_the_right_inverse_is_exact(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     module = holder(shape, dtype)
     *batch, d, k = shape
@@ -68,7 +80,7 @@ def test_the_right_inverse_is_exact(shape: tuple[int, ...], dtype: torch.dtype) 
     torch.testing.assert_close(module.weight.detach(), Q, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.AdamW, torch.optim.Adagrad], ids=lambda o: o.__name__)
+@each("make", [torch.optim.SGD, torch.optim.AdamW, torch.optim.Adagrad])
 @each_shape
 def test_any_optimizer_stays_on_the_manifold_and_descends(make: Any, shape: tuple[int, ...]) -> None:
     module = holder(shape, torch.float32)
@@ -83,7 +95,7 @@ def test_any_optimizer_stays_on_the_manifold_and_descends(make: Any, shape: tupl
     assert losses[-1] < losses[0] or shape[-2:] == (1, 1)
 
 
-@pytest.mark.parametrize("lr", [0.3, 3.0, 1e3])
+@each("lr", [0.3, 3.0, 1e3])
 def test_long_steps_are_the_polar_factor(lr: float) -> None:
     module = holder((12, 8))
     P = module.parametrizations.weight.original
@@ -93,7 +105,7 @@ def test_long_steps_are_the_polar_factor(lr: float) -> None:
     torch.testing.assert_close(module.weight.detach(), expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@each("scale", [1e-9, 1e9])
 def test_the_unit_of_a_parameter_does_not_matter(scale: float) -> None:
     torch.testing.assert_close(holder((7, 5), scale=scale).weight, holder((7, 5)).weight, rtol=0, atol=1e-9)
     flat = torch.ones(4, 3, dtype=torch.float64) + torch.eye(4, 3)
@@ -172,3 +184,176 @@ def test_bad_input() -> None:
         orthogonal_parametrization(Holder(torch.zeros(3, 3)))
     with pytest.raises(ValueError, match="not finite"):
         orthogonal_parametrization(Holder(torch.full((3, 3), torch.nan)))
+
+
+def parametrized(layer: nn.Module) -> nn.Module:
+    return nk.orthogonal.orthogonal_parametrization(layer.double())
+
+
+def rotated() -> nn.Module:
+    block = nk.orthogonal.BlockRotation(6, 3, dtype=torch.float64)
+    nn.init.normal_(block.weight, std=0.3, generator=torch.Generator().manual_seed(1))
+    return block
+
+
+MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "tall": (lambda: parametrized(nn.Linear(6, 9)), (2, 6)),
+    "wide": (lambda: parametrized(nn.Linear(6, 4)), (2, 6)),
+    "convolution": (lambda: parametrized(nn.Conv1d(3, 4, 2)), (2, 3, 5)),
+    "block rotation": (rotated, (2, 6)),
+}
+
+
+@pytest.fixture(params=MODULES)
+def case(request: pytest.FixtureRequest) -> tuple[nn.Module, Tensor]:
+    make, shape = MODULES[request.param]
+    torch.manual_seed(0)
+    module, x = make(), torch.randn(shape, dtype=torch.float64)
+    module(x)  # whose weight is orthonormal from here on
+    return module, x
+
+
+def loss(module: nn.Module, weights: dict[str, Any], x: Tensor) -> Tensor:
+    return functional_call(module, weights, (x,)).pow(3).sum()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # torch's own, for derivatives forwards
+def test_gradients_of_functions_are_those_of_backward(case: tuple[nn.Module, Tensor]) -> None:
+    module, x = case
+    weights = dict(module.named_parameters())
+    expected = torch.autograd.grad(module(x).pow(3).sum(), list(weights.values()))
+    for transform in (grad, jacrev, jacfwd):
+        found = transform(lambda w: loss(module, w, x))(weights)
+        for one, other in zip(found.values(), expected, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+def test_batches_of_inputs_and_of_weights_are_loops(case: tuple[nn.Module, Tensor]) -> None:
+    module, x = case
+    weights = dict(module.named_parameters())
+    each = vmap(grad(lambda w, one: loss(module, w, one[None])), in_dims=(None, 0))(weights, x)
+    for name, found in each.items():
+        for row, one in zip(found, x, strict=True):
+            torch.testing.assert_close(row, grad(lambda w, one=one: loss(module, w, one[None]))(weights)[name])
+    many = {name: torch.stack([w, w.neg(), 2 * w]) for name, w in weights.items()}
+    found = vmap(lambda w: loss(module, w, x))(many)
+    for number, value in enumerate(found):
+        torch.testing.assert_close(value, loss(module, {name: w[number] for name, w in many.items()}, x))
+
+
+def test_second_derivatives_are_differences_of_first(case: tuple[nn.Module, Tensor]) -> None:
+    module, x = case
+
+    def size_of_gradient(net: nn.Module) -> Tensor:
+        first = torch.autograd.grad(net(x).pow(3).sum(), list(net.parameters()), create_graph=True)
+        return torch.stack([g.square().sum() for g in first]).sum()
+
+    second = torch.autograd.grad(size_of_gradient(module), list(module.parameters()))
+    ends, h = list[Tensor](), 1e-5
+    for sign in (1, -1):
+        net, generator = copy.deepcopy(module), torch.Generator().manual_seed(2)
+        change = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in net.parameters()]
+        with torch.no_grad():
+            for p, along in zip(net.parameters(), change, strict=True):
+                p.add_(along, alpha=sign * h)
+        ends.append(size_of_gradient(net))
+    found = torch.stack([(g * along).sum() for g, along in zip(second, change, strict=True)]).sum()
+    torch.testing.assert_close(found, (ends[0] - ends[1]).detach() / (2 * h), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["tall", "block rotation"], indirect=True)  # seconds each
+def test_programs_are_whole(case: tuple[nn.Module, Tensor]) -> None:
+    module, x = case
+    expected = module(x)
+    with pytest.warns(DeprecationWarning, match="trace"):
+        traced: Any = torch.jit.trace(copy.deepcopy(module), (x,), check_trace=False)
+    torch.testing.assert_close(traced(x), expected)
+    torch.testing.assert_close(torch.export.export(module, (x,)).module()(x), expected)
+    compiled: Any = torch.compile(copy.deepcopy(module), backend="aot_eager", fullgraph=True)
+    found = compiled(x)
+    torch.testing.assert_close(found, expected)
+    weights = list(compiled.parameters())
+    for one, other in zip(
+        torch.autograd.grad(found.pow(3).sum(), weights),
+        torch.autograd.grad(expected.pow(3).sum(), list(module.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_weight_off_the_manifold_is_projected_under_a_transform() -> None:
+    layer = nn.Linear(4, 7).double()
+    nk.orthogonal.orthogonal_parametrization(layer)
+    P = layer.parametrizations["weight"].original.detach().clone() + 0.05  # type: ignore[index]
+    found = vmap(lambda w: layer.parametrizations["weight"][0](w))(P[None])[0]  # type: ignore[index]
+    assert orthogonality_error(found) < 1e-12
+    torch.testing.assert_close(found.mT @ P, (found.mT @ P).mT)  # the polar factor: what is left is symmetric
+
+
+@each("init", ["haar", "nearest"])
+def test_linear_rnn_and_convolution(init: str) -> None:
+    torch.manual_seed(0)
+    wide, tall, rnn, conv = nn.Linear(7, 3), nn.Linear(3, 7), nn.RNN(4, 6), nn.Conv2d(3, 8, 3)
+    for module, name in ((wide, "weight"), (tall, "weight"), (rnn, "weight_hh_l0"), (conv, "weight")):
+        assert orthogonal_(module, name, init=init) is getattr(module, name)
+    assert is_orthogonal(wide.weight, 1e-6)
+    assert is_orthogonal(tall.weight, 1e-6)
+    assert is_orthogonal(rnn.weight_hh_l0, 1e-6)
+    assert is_orthogonal(conv.weight.flatten(1), 1e-6)
+
+
+def test_nearest_is_the_projection_and_haar_depends_on_the_seed() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(5, 5)
+    expected = nearest_orthogonal(layer.weight.detach().double()).float()
+    torch.testing.assert_close(orthogonal_(layer, init="nearest").detach(), expected)
+    first = orthogonal_(layer, random_state=1).detach().clone()
+    assert torch.equal(first, orthogonal_(layer, random_state=1))
+    assert not torch.equal(first, orthogonal_(layer, random_state=2))
+    other = nn.Linear(5, 5)
+    assert not torch.equal(orthogonal_(layer), orthogonal_(other.weight))  # before, both were the matrix of seed 0
+
+
+@each("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@each("init", ["haar", "nearest"])
+def test_a_matrix_may_be_given_itself(dtype: torch.dtype, init: str) -> None:
+    layer = nn.Linear(4, 6, dtype=dtype)
+    for matrix in (layer.weight, torch.randn(4, 6).to(dtype), torch.eye(5, dtype=dtype).mul(3).requires_grad_()):
+        assert orthogonal_(matrix, init=init) is matrix
+        assert is_orthogonal(matrix)
+    same = orthogonal_(nn.Linear(4, 6, dtype=dtype), random_state=torch.Generator().manual_seed(3))
+    assert torch.equal(orthogonal_(layer.weight, random_state=torch.Generator().manual_seed(3)), same)
+
+
+@each("function", [orthogonal_, orthogonal_parametrization])
+def test_what_is_no_matrix_is_refused_by_name(function: Callable[[Any], object]) -> None:
+    values = [np.eye(3), [nn.Parameter(torch.eye(3))], nn.Linear(3, 3).parameters(), {}, None, "weight"]
+    tensors = [torch.eye(3, dtype=dtype) for dtype in (torch.long, torch.complex64)] + [torch.eye(3).to_sparse()]
+    for wrong in (*values, *tensors):
+        with pytest.raises(TypeError, match=r"^(module is a|the tensor (has dtype|is sparse))"):
+            function(wrong)
+    if function is orthogonal_:
+        for shape, message in {(3,): "must be a matrix", (2, 3, 3): "a batch of matrices or a convolution"}.items():
+            with pytest.raises(ValueError, match=message):
+                function(torch.zeros(shape))
+        with pytest.raises(TypeError, match="a tensor, which has no names"):
+            orthogonal_(torch.eye(3), "bias")
+        for options, message in (
+            ({"name": "kernel"}, r"name is 'kernel'.*which has: weight, bias"),
+            ({"name": "bias"}, "batch of matrices"),
+            ({"init": "random"}, "init is 'random'"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                orthogonal_(nn.Linear(4, 3), **options)
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            orthogonal_(torch.full((3, 3), torch.nan), init="nearest")
+
+
+def test_parts_of_fully_sharded_parameters_are_refused_by_name() -> None:
+    flat = pytest.importorskip("torch.distributed.fsdp._flat_param").FlatParameter(torch.zeros(9))
+    with pytest.raises(TypeError, match=r"parameter 0 of group 0 is a FlatParameter .*ignored_modules="):
+        RiemannianDescent([flat], 0.1)
+    net = nn.Module()
+    net.register_parameter("flat", flat)
+    with pytest.raises(TypeError, match="flat is a FlatParameter"):
+        orthogonal_optimizer(net, 0.1)

@@ -9,14 +9,12 @@ from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import Adam, RiemannianDescent
 from nearkin.orthogonal.retraction import RETRACTIONS, orthogonality_probe
-from tests.covering import covering
+from tests.covering import covering, each
 
-SHAPES = [(24, 24), (30, 8), (132, 132), (600, 40)]
+SHAPES = [(24, 24), (30, 8), (132, 132), (300, 24)]
 
 
-@pytest.mark.parametrize(
-    ("retraction", "shape", "lr"), covering(["auto", *RETRACTIONS], SHAPES, [0.002, 0.01, 0.05]), ids=str
-)
+@each(("retraction", "shape", "lr"), covering(["auto", *RETRACTIONS], SHAPES, [0.002, 0.01, 0.05]))
 def test_many_float32_steps_stay_within_a_millionth(retraction: str, lr: float, shape: tuple[int, int]) -> None:
     # "taylor" used to leave up to 3e-5 between two stabilizations, and "newton-schulz" 2e-5 after a long step
     p = nn.Parameter(haar_orthogonal(*shape, random_state=0))
@@ -54,7 +52,7 @@ def test_bad_input() -> None:
         RiemannianDescent([nn.Parameter(torch.eye(3))], 0.1, "svd")
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (6, 3)], ids=str)
+@each("shape", [(5, 5), (6, 3)])
 def test_adams_steps_are_those_of_the_formulas(shape: tuple[int, int]) -> None:
     """Square: both moments entry by entry in the skew coordinates. Tall: one second moment, of the tangent gradient."""
     lr, beta1, beta2, eps = 0.05, 0.8, 0.95, 1e-3

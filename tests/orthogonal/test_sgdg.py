@@ -11,6 +11,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import SGDG
 from nearkin.orthogonal.optimizer import PRODUCTS
+from tests.covering import covering, each
 
 LARGE = PRODUCTS + 2  # there Cayley's curve is a solve, not products
 
@@ -28,9 +29,7 @@ def paper_step(X: Tensor, V: Tensor, G: Tensor, lr: float, momentum: float) -> t
     return Y, V
 
 
-@pytest.mark.parametrize("shape", [(7, 7), (LARGE, LARGE), (9, 4), (4, 9), (5, 1)], ids=str)
-@pytest.mark.parametrize("lr", [0.01, 100.0])
-@pytest.mark.parametrize("momentum", [0, 0.9])
+@each(("shape", "lr", "momentum"), covering([(7, 7), (LARGE, LARGE), (9, 4), (4, 9), (5, 1)], [0.01, 100.0], [0, 0.9]))
 def test_its_path_is_that_of_the_formulas(shape: tuple[int, int], lr: float, momentum: float) -> None:
     start = haar_orthogonal(max(shape), min(shape), random_state=0, dtype=torch.float64)
     p = nn.Parameter(start.clone() if shape[0] >= shape[1] else start.mT.clone())
@@ -50,7 +49,7 @@ def test_it_takes_the_arguments_of_the_toolkits() -> None:
     assert list(inspect.signature(SGDG.__init__).parameters) == names.split()
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({}, "stiefel is False.*torch.optim.SGD"),
@@ -63,9 +62,7 @@ def test_what_it_has_not_is_refused(options: dict[str, Any], message: str) -> No
         SGDG([nn.Parameter(torch.eye(3))], 0.1, **options)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (7, 7), (33, 33), (3, 6, 6)], ids=str)
-@pytest.mark.parametrize("lr", [0.01, 100.0])
-@pytest.mark.parametrize("momentum", [0, 0.9])
+@each(("shape", "lr", "momentum"), covering([(1, 1), (7, 7), (33, 33), (3, 6, 6)], [0.01, 100.0], [0, 0.9]))
 def test_the_compiled_step_is_that_of_the_formulas(shape: tuple[int, ...], lr: float, momentum: float) -> None:
     p = nn.Parameter(haar_orthogonal(*shape, random_state=0))
     X = p.detach().double().view(-1, *shape[-2:]).clone()

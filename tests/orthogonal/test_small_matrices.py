@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.orthonormal import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.optimizer import COMPILED, COMPILED_THREADED
 from nearkin.orthogonal.retraction import FOURTH, THIRD, TOLERANCE
 from nearkin.orthogonal.small_step import correct, descend_small, is_small, signs_array
+from tests.covering import covering, each
+from tests.orthogonal.steps import gradient, point
 
 SHAPES = [(1, 1), (2, 2), (20, 20), (3, 6, 6), (9, 4), (4, 9), (5, 1), (3, 8, 3), (2, 3, 2, 5)]
 STRIDES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -29,34 +30,23 @@ def trained(X: Tensor, momentum: Any, lr: float, layout: str = "matrix", **optio
     p = nn.Parameter(X.clone(memory_format=torch.preserve_format) if X.is_contiguous() else X)
     strides = p.stride()
     optimizer = RiemannianDescent([p], lr, "auto", momentum=momentum, layout=layout, **options)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(5):
-        p.grad = torch.randn(p.shape, generator=generator, dtype=torch.float64).to(p.dtype)
+    for seed in range(5):
+        p.grad = gradient(p.shape, seed, p.dtype)
         optimizer.step()
     assert p.stride() == strides
     return p.detach(), [value for value in optimizer.state[p].values() if isinstance(value, Tensor)]
 
 
-def haar(shape: tuple[int, ...], dtype: torch.dtype = torch.float64) -> Tensor:
-    *batch, d, k = shape
-    X = haar_orthogonal(*batch, max(d, k), min(d, k), random_state=1, dtype=dtype)
-    return (X if d >= k else X.mT).contiguous()
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("momentum", [0.0, 0.7, Adam((0.8, 0.95))], ids=["plain", "momentum", "adam"])
-@pytest.mark.parametrize("lr", [1e-3, 0.05, 0.2], ids=["short", "usual", "long"])
+@each(
+    ("shape", "lr", "momentum", "dtype"),
+    covering(SHAPES, [1e-3, 0.05, 0.2], [0.0, 0.7, Adam((0.8, 0.95))], [torch.float32, torch.float64]),
+)
 def test_it_is_the_step_of_products(
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    momentum: Any,
-    lr: float,
-    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...], lr: float, momentum: Any, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled, moments = trained(haar(shape, dtype), momentum, lr)
+    compiled, moments = trained(point(shape, 1, dtype), momentum, lr)
     monkeypatch.setattr(riemannian_descent, "is_small", lambda M: False)
-    slow, slow_moments = trained(haar(shape, dtype), momentum, lr)
+    slow, slow_moments = trained(point(shape, 1, dtype), momentum, lr)
     # of the iteration; the two polynomials, of which either may be taken, differ by the third power of a step
     bound = max(40 * TOLERANCE[dtype], TOLERANCE[dtype] ** 0.75)
     torch.testing.assert_close(compiled, slow, rtol=0, atol=bound)
@@ -65,29 +55,30 @@ def test_it_is_the_step_of_products(
     assert orthogonality_error(compiled) <= 2 * TOLERANCE[dtype]  # one vector estimates it
 
 
-@pytest.mark.parametrize("strides", STRIDES)
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (4, 9), (3, 6, 6), (3, 9, 4), (3, 4, 9), (2, 3, 5, 5)], ids=str)
-@pytest.mark.parametrize("maximize", [False, True])
+@each(
+    ("strides", "shape", "maximize"),
+    covering([*STRIDES], [(6, 6), (9, 4), (4, 9), (3, 6, 6), (3, 9, 4), (3, 4, 9), (2, 3, 5, 5)], [False, True]),
+)
 def test_one_matrix_in_any_strides_takes_the_same_steps(
-    shape: tuple[int, ...], strides: str, maximize: bool, monkeypatch: pytest.MonkeyPatch
+    strides: str, shape: tuple[int, ...], maximize: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A matrix as `torch.linalg.qr` returns it, columns first, took the slow path, .3 of the speed."""
-    calls, X = list[int](), haar(shape)
+    calls, X = list[int](), point(shape, 1)
     monkeypatch.setattr(riemannian_descent, "descend_small", lambda *a: calls.append(1) or descend_small(*a))
     ends = [trained(Y, 0.7, 0.05, maximize=maximize)[0] for Y in (X, STRIDES[strides](X))]
     torch.testing.assert_close(*ends, rtol=0, atol=1e-12)
     assert len(calls) == 10
 
 
-@pytest.mark.parametrize("momentum", [0.7, Adam((0.8, 0.95))], ids=["momentum", "adam"])
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 4, 9)], ids=str)
+@each("momentum", [0.7, Adam((0.8, 0.95))])
+@each("shape", [(6, 6), (9, 4), (3, 4, 9)])
 def test_moments_are_those_of_a_matrix_that_lay_otherwise(shape: tuple[int, ...], momentum: Any) -> None:
     ends = []
     for change in (False, True):
-        p, generator = nn.Parameter(haar(shape)), torch.Generator().manual_seed(0)
+        p = nn.Parameter(point(shape, 1))
         optimizer = RiemannianDescent([p], 0.05, "auto", momentum=momentum)
         for step in range(4):
-            p.grad = torch.randn(shape, generator=generator, dtype=torch.float64)
+            p.grad = gradient(shape, step)
             optimizer.step()
             if change and step == 1:
                 p.data = STRIDES["columns first"](p.data)
@@ -96,12 +87,12 @@ def test_moments_are_those_of_a_matrix_that_lay_otherwise(shape: tuple[int, ...]
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(4, 2, 3, 3), (20, 2, 3, 3), (9, 1, 3, 3)], ids=str)
-@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last], ids=str)
+@each("shape", [(4, 2, 3, 3), (20, 2, 3, 3), (9, 1, 3, 3)])
+@each("memory", [torch.contiguous_format, torch.channels_last])
 def test_a_kernel_moves_as_its_matrix(
     shape: tuple[int, ...], memory: torch.memory_format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X = haar((shape[0], shape[1] * 9)).view(shape).contiguous(memory_format=memory)
+    X = point((shape[0], shape[1] * 9), 1).view(shape).contiguous(memory_format=memory)
     calls, ends = list[int](), list[Tensor]()
     for fast in (True, False):
         found = (lambda *a: calls.append(1) or descend_small(*a)) if fast else (lambda *_: False)
@@ -111,10 +102,10 @@ def test_a_kernel_moves_as_its_matrix(
     assert len(calls) == 5
 
 
-@pytest.mark.parametrize("shape", [(2, 5, 5), (2, 7, 3)], ids=str)
+@each("shape", [(2, 5, 5), (2, 7, 3)])
 def test_a_step_too_long_leaves_the_point(shape: tuple[int, ...]) -> None:
-    X = haar(shape, torch.float32).numpy()
-    start, G = X.copy(), torch.randn(shape, generator=torch.Generator().manual_seed(0)).numpy()
+    X = point(shape, 1, torch.float32).numpy()
+    start, G = X.copy(), gradient(shape, 0, torch.float32).numpy()
     long, short = ({"lr": lr, "momentum": 0.0, "eps": 1e-8} for lr in (100.0, 0.01))
     assert not descend_small(X, G, long, {"step": 1})
     assert not descend_small(X, np.full_like(G, np.nan), short, {"step": 1})
@@ -124,41 +115,34 @@ def test_a_step_too_long_leaves_the_point(shape: tuple[int, ...]) -> None:
 
 
 def test_far_and_near_matrices_become_their_polar_factor() -> None:
-    X = haar_orthogonal(12, 12, random_state=0, dtype=torch.float64)
     for size in (1e-9, 1e-5, 1e-3, 0.05, 0.2):
-        M = X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
+        M = point((12, 12), 0) + size * gradient((12, 12), 1) / 12
         moved = retraction.newton_schulz_orthonormalize(M)
         assert orthogonality_error(moved) <= 1e-11
         torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.7, Adam((0.8, 0.95))], ids=["plain", "momentum", "adam"])
+@each("momentum", [0.0, 0.7, Adam((0.8, 0.95))])
 def test_a_step_too_long_for_the_series_is_the_geodesic(momentum: Any) -> None:
-    X, G = (
-        haar_orthogonal(7, 7, random_state=1, dtype=torch.float64),
-        torch.randn(7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64),
-    )
     ends = []
     for name in ("taylor", "exp"):
-        p = nn.Parameter(X.clone())
+        p = nn.Parameter(point((7, 7), 1))
         optimizer = RiemannianDescent([p], 3.0, name, momentum=momentum)
         for _ in range(2):
-            p.grad = G
+            p.grad = gradient((7, 7), 0)
             optimizer.step()
         ends.append(p.detach())
     torch.testing.assert_close(*ends, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("lr", [0.05, 3.0], ids=["series", "too long for it"])
+@each("lr", [0.05, 3.0])  # the series, and too long for it
 def test_matrices_in_two_axes_of_batches_move_as_in_one(lr: float) -> None:
-    X = haar_orthogonal(6, 5, 5, random_state=1, dtype=torch.float64)
-    G = torch.randn(6, 5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    ends = []
+    X, ends = point((6, 5, 5), 1), []
     for batch in ((6,), (2, 3)):
         p = nn.Parameter(X.reshape(*batch, 5, 5).clone())
         optimizer = RiemannianDescent([p], lr, "taylor", momentum=0.7)
         for _ in range(3):
-            p.grad = G.reshape(p.shape)
+            p.grad = gradient(X.shape, 0).reshape(p.shape)
             optimizer.step()
         ends.append(p.detach().reshape(X.shape))
     assert float((ends[0] - X).abs().max()) > 0.01
@@ -171,7 +155,7 @@ def test_the_series_leaves_the_manifold_by_its_eighth_power_only() -> None:
     torch.testing.assert_close(f.abs() ** 2 - 1, FOURTH**2 * x**8, rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize(("size", "corrections"), [(0.01, 1), (0.016, 1), (0.07, 2), (0.11, 2)])
+@each(("size", "corrections"), [(0.01, 1), (0.016, 1), (0.07, 2), (0.11, 2)])
 def test_long_steps_take_few_corrections(size: float, corrections: int, monkeypatch: pytest.MonkeyPatch) -> None:
     W = random_skew(64, 64, generator=torch.Generator().manual_seed(0))
     M = torch.eye(64) + W * (size / torch.linalg.matrix_norm(W @ W @ W @ W) ** 0.5) ** 0.5
@@ -183,7 +167,7 @@ def test_long_steps_take_few_corrections(size: float, corrections: int, monkeypa
     torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=2e-4)
 
 
-@pytest.mark.parametrize(("threads", "limit"), [(1, COMPILED), (2, COMPILED_THREADED)])
+@each(("threads", "limit"), [(1, COMPILED), (2, COMPILED_THREADED)])
 def test_what_is_small(threads: int, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     side = int(limit**0.5)
@@ -192,9 +176,7 @@ def test_what_is_small(threads: int, limit: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_matrix_off_the_manifold_is_brought_back_by_newton_schulz_steps() -> None:
-    generator = torch.Generator().manual_seed(0)
-    Q, noise = (torch.randn(8, 8, generator=generator, dtype=torch.float64) for _ in range(2))
-    Y = (torch.linalg.qr(Q)[0] + 1e-3 * noise).contiguous()
+    Y = (point((8, 8), 0) + 1e-3 * gradient((8, 8), 0)).contiguous()
     work = torch.empty(2, 8, 8, dtype=torch.float64)
     assert correct(Y.numpy(), *work.numpy(), signs_array(8, "d"), 1e-12)
     torch.testing.assert_close(Y.T @ Y, torch.eye(8, dtype=torch.float64), rtol=0, atol=1e-11)

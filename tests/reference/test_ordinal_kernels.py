@@ -1,11 +1,11 @@
 """The kernels' passes against slow twins: every row and every term in plain NumPy, dense updates and all."""
 
 import numpy as np
-import pytest
 
 from nearkin.embedding.ordinal.losses import LOSSES, get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.solvers import Plain, RowScaled, VarianceReduced
+from tests.covering import covering, each
 
 N, P = 7, 5
 
@@ -24,11 +24,10 @@ def term_gradient(X, row, weight, loss):
     return weight * unpad_rows(problem.gradient(pad_rows(X, np.float64)), X.shape[1]) / len(X)
 
 
-@pytest.mark.parametrize("draws", ["cyclic", "uniform"])
-@pytest.mark.parametrize("batch_size", [1, 4, 100])
-@pytest.mark.parametrize("width", [3, 4])
-@pytest.mark.parametrize("name", ["gnmds", "t-ste"])
-def test_lazy_svrg_equals_the_dense_form(name, width, batch_size, draws):
+@each(
+    ("batch_size", "name", "width", "draws"), covering([1, 4, 100], ["gnmds", "t-ste"], [3, 4], ["cyclic", "uniform"])
+)
+def test_lazy_svrg_equals_the_dense_form(batch_size, name, width, draws):
     rng = np.random.default_rng(1)
     rows, weights = questions(width), rng.uniform(0.5, 2, 41)
     loss, step = get_loss(name, P), 2e-3
@@ -51,8 +50,8 @@ def test_lazy_svrg_equals_the_dense_form(name, width, batch_size, draws):
     np.testing.assert_allclose(unpad_rows(x, P), X, rtol=0, atol=1e-14 * np.abs(X).max() * 60)
 
 
-@pytest.mark.parametrize("width", [3, 4])
-@pytest.mark.parametrize("name", LOSSES)
+@each("width", [3, 4])
+@each("name", LOSSES)
 def test_sgd_and_adagrad_passes(name, width):
     rng = np.random.default_rng(2)
     rows, weights = questions(width)[:12], rng.uniform(0.5, 2, 12)

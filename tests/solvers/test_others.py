@@ -6,6 +6,7 @@ import pytest
 from nearkin.contracts import Run
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
 from nearkin.solvers.finite_sum import Monitor
+from tests.covering import each
 from tests.solvers.problems import least_squares
 
 
@@ -29,7 +30,7 @@ def test_sbb_descent_converges_long_before_a_safe_fixed_step():
     assert free.value <= fixed.value * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("solver", [GradientDescent(0.1), GradientDescent(), SGD(0.1), AdaGrad(), SVRG()], ids=repr)
+@each("solver", [GradientDescent(0.1), GradientDescent(), SGD(0.1), AdaGrad(), SVRG()])
 def test_all_epochs_asked_for_are_run_and_numbered_from_one(solver):
     seen: list[int] = []
     run = Run(5, tol=0.0, callback=lambda epoch, _: seen.append(epoch))
@@ -44,7 +45,7 @@ def test_convergence_is_noticed_early():
     assert solution.n_epochs < 50
 
 
-@pytest.mark.parametrize(
+@each(
     ("solver", "options", "text"),
     [
         (GradientDescent, {"step": 0.0}, "step is 0.0; it must be greater than 0"),
@@ -55,14 +56,13 @@ def test_convergence_is_noticed_early():
         (AdaGrad, {"step": 0.0}, "step is 0.0"),
         (AdaGrad, {"floor": 0.0}, "floor is 0.0"),
     ],
-    ids=str,
 )
 def test_errors(solver, options, text):
     with pytest.raises(ValueError, match=text):
         solver(**options)
 
 
-@pytest.mark.parametrize("last", [20, 7])
+@each("last", [20, 7])
 def test_tolerance_is_per_epoch(last):
     """Evaluated every five epochs, and at the end: a fall of 1 % per epoch is below tol = 1.1 %, above tol = .9 %."""
     for tol, converges in ((0.011, True), (0.009, False)):

@@ -9,10 +9,11 @@ import pytest
 from nearkin.contracts import Run
 from nearkin.solvers import SGD, SVRG, VarianceReduced
 from nearkin.solvers.finite_sum import geometric_step, probe_step, sbb_step
+from tests.covering import each
 from tests.solvers.problems import LeastSquares, least_squares
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
+@each("epsilon", [0.05, 0.5, 5.0])
 def test_steps_stay_within_the_bounds_of_eq_15(epsilon):
     problem = least_squares(noise=0.5)
     solution = SVRG(epsilon=epsilon).minimize(problem, np.ones((4, 1)), Run(15, tol=0.0))
@@ -126,7 +127,7 @@ def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
         np.testing.assert_allclose(move, moves[0], rtol=1e-4)
 
 
-@pytest.mark.parametrize("solver", [SVRG(step=0.5, n_inner=90), SGD(step=0.5)])
+@each("solver", [SVRG(step=0.5, n_inner=90), SGD(step=0.5)])
 def test_uniform_draws_are_new_in_every_epoch_and_repeat_with_their_seed(solver):
     epochs: dict[int, list[np.ndarray]] = {}
 
@@ -165,7 +166,7 @@ def test_returns_the_best_validated_point():
     assert solution.value == pytest.approx(problem.value(solution.x))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "error", "text"),
     [
         ({"step": "bb"}, TypeError, "step is 'bb'"),

@@ -8,6 +8,7 @@ import torch
 from nearkin.embedding.all_pairs import AllPairsLoss, products
 from nearkin.embedding.all_pairs.loss import LOSSES, CustomPairLoss
 from nearkin.records import Interactions
+from tests.covering import each
 from tests.reference.all_pairs import dense_gauss_newton, dense_loss
 
 QUARTIC = CustomPairLoss(lambda y, z: (y - z) ** 4, lambda y, z: -4 * (y - z) ** 3, lambda y, z: 12 * (y - z) ** 2)
@@ -39,31 +40,32 @@ def ridge(p: dict, P: torch.Tensor, Q: torch.Tensor) -> torch.Tensor:
     return 0.1 * ((torch.tensor(p["r"])[:, None] * P**2).sum() + (torch.tensor(p["s"])[:, None] * Q**2).sum())
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_value_and_gradient_are_those_of_the_dense_sum(rng: np.random.Generator, name: str) -> None:
-    p = problem(rng, name)
-    P, Q = p["P"].requires_grad_(), p["Q"].requires_grad_()
-    expected = dense_loss(P, Q, **p["dense"], imputed=p["imputed"], loss=ALL[name]) + ridge(p, P, Q)
-    dP, dQ = torch.autograd.grad(expected, (P, Q))
-    assert p["loss"].value(P, Q) == pytest.approx(expected.item(), rel=1e-10)
-    for found, wanted in zip(p["loss"].gradient(P, Q), (dP, dQ), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-10)
+def computed(loss: AllPairsLoss, P: torch.Tensor, Q: torch.Tensor, W: torch.Tensor, H: torch.Tensor) -> list:
+    """Value, gradient and Gauss-Newton product."""
+    return [torch.tensor(loss.value(P, Q), dtype=P.dtype), *loss.gradient(P, Q), *loss.gauss_newton_product(P, Q, W, H)]
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_gauss_newton_product_is_that_of_the_dense_sum(rng: np.random.Generator, name: str) -> None:
+def same(found: list, wanted: list) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-8, atol=1e-10)
+
+
+@each("name", ALL)
+def test_value_gradient_and_product_are_those_of_the_dense_sum(rng: np.random.Generator, name: str) -> None:
     p = problem(rng, name)
-    P, Q, W, H = p["P"], p["Q"], p["W"], p["H"]
+    P, Q, W, H = p["P"].requires_grad_(), p["Q"].requires_grad_(), p["W"], p["H"]
+    value = dense_loss(P, Q, **p["dense"], imputed=p["imputed"], loss=ALL[name]) + ridge(p, P, Q)
+    gradient = torch.autograd.grad(value, (P, Q))
+    P, Q = P.detach(), Q.detach()
     left, right, quadratic = dense_gauss_newton(P, Q, W, H, **p["dense"], loss=ALL[name])
     left, right = left + 0.2 * torch.tensor(p["r"])[:, None] * W, right + 0.2 * torch.tensor(p["s"])[:, None] * H
-    U, V = p["loss"].gauss_newton_product(P, Q, W, H)
-    torch.testing.assert_close(U, left, rtol=1e-8, atol=1e-10)
-    torch.testing.assert_close(V, right, rtol=1e-8, atol=1e-10)
-    found = float((U * W).sum() + (V * H).sum())
-    assert found == pytest.approx(float(quadratic + 2 * ridge(p, W, H)), rel=1e-10), "d^T G d is the sum of l'' Z^2"
+    found = computed(p["loss"], P, Q, W, H)
+    same(found, [value.detach(), *gradient, left, right])
+    product = float((found[3] * W).sum() + (found[4] * H).sum())
+    assert product == pytest.approx(float(quadratic + 2 * ridge(p, W, H)), rel=1e-10), "d^T G d is the sum of l'' Z^2"
 
 
-@pytest.mark.parametrize("omega", [0.01, 5.0])
+@each("omega", [0.01, 5.0])
 def test_gauss_newton_matrix_is_symmetric_and_semi_definite(rng: np.random.Generator, omega: float) -> None:
     """omega = 5 makes the observed part's own curvature negative: only the whole is semi-definite."""
     mask = sp.random(7, 6, density=0.5, random_state=1, format="csr")
@@ -101,13 +103,16 @@ def test_autograd_pulls_the_gradient_back_through_towers(rng: np.random.Generato
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
 
 
-def test_transposed_loss_is_the_same_loss(rng: np.random.Generator) -> None:
+def test_the_transposed_loss_and_that_by_chunks_are_the_same(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     p = problem(rng, "logistic")
-    turned = p["loss"].transposed()
-    assert turned.value(p["Q"], p["P"]) == pytest.approx(p["loss"].value(p["P"], p["Q"]), rel=1e-12)
-    dQ, dP = turned.gradient(p["Q"], p["P"])
-    for found, wanted in zip((dP, dQ), p["loss"].gradient(p["P"], p["Q"]), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+    P, Q, W, H = (p[key] for key in "PQWH")
+    whole = computed(p["loss"], P, Q, W, H)
+    value, dQ, dP, V, U = computed(p["loss"].transposed(), Q, P, H, W)
+    same([value, dP, dQ, U, V], whole)
+    monkeypatch.setattr("nearkin.embedding.all_pairs.loss.CHUNK", 7)
+    same(computed(p["loss"], P, Q, W, H), whole)
 
 
 def test_a_perfect_imputation_does_not_cancel_in_float32(rng: np.random.Generator) -> None:
@@ -122,25 +127,21 @@ def test_a_perfect_imputation_does_not_cancel_in_float32(rng: np.random.Generato
     assert loss.value(moved, Q) == pytest.approx(dense, rel=1e-3)
 
 
-def test_numbers_of_pairs_that_come_in_float32_are_kept_so(rng: np.random.Generator) -> None:
+def test_float32_agrees_with_float64_and_numbers_of_pairs_are_kept_so(rng: np.random.Generator) -> None:
     """They are as long as the table of pairs: wider they take twice the memory and know nothing more."""
-    observed = sp.random(30, 20, density=0.3, random_state=0, format="csr")
-    P, Q = (torch.tensor(rng.standard_normal((rows, 4)), dtype=torch.float32) for rows in observed.shape)
-    labels = rng.standard_normal(observed.nnz).astype(np.float32)
-    narrow, wide = (AllPairsLoss(observed, labels=y, prior=(P, Q)) for y in (labels, labels.astype(np.float64)))
-    kept = narrow._exact
-    assert kept.labels.dtype == kept.imputed.dtype == torch.float32
-    assert narrow.value(P, Q) == wide.value(P, Q)
-
-
-def test_float32_agrees_with_float64(rng: np.random.Generator) -> None:
     p = problem(rng, "squared")
     double = p["loss"].value(p["P"], p["Q"])
     assert p["loss"].value(p["P"].float(), p["Q"].float()) == pytest.approx(double, rel=1e-5)
     assert p["loss"].gradient(p["P"].float(), p["Q"].float())[0].dtype == torch.float32
+    observed = sp.random(30, 20, density=0.3, random_state=0, format="csr")
+    P, Q = (torch.tensor(rng.standard_normal((rows, 4)), dtype=torch.float32) for rows in observed.shape)
+    labels = rng.standard_normal(observed.nnz).astype(np.float32)
+    narrow, wide = (AllPairsLoss(observed, labels=y, prior=(P, Q)) for y in (labels, labels.astype(np.float64)))
+    assert narrow._exact.labels.dtype == narrow._exact.imputed.dtype == torch.float32
+    assert narrow.value(P, Q) == wide.value(P, Q)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "kind", "message"),
     [
         ({"omega": -1.0}, ValueError, "omega is -1.0; it must be a number of at least 0"),
@@ -176,56 +177,34 @@ def test_bad_data_and_embeddings_are_named() -> None:
         loss.value(torch.ones(3, 2), torch.ones(3, 2).double())
 
 
-def test_the_record_and_the_matrix_give_one_loss(rng: np.random.Generator) -> None:
-    matrix = sp.random(8, 5, density=0.4, random_state=2, format="csr")
-    P, Q = torch.tensor(rng.standard_normal((8, 3))), torch.tensor(rng.standard_normal((5, 3)))
-    record = AllPairsLoss(Interactions.from_matrix(matrix))
-    assert record.value(P, Q) == pytest.approx(AllPairsLoss(matrix).value(P, Q), rel=1e-6)  # the record is float32
-
-
-def test_chunks_of_pairs_and_rows_change_nothing(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    p = problem(rng, "logistic")
-    whole = p["loss"].value(p["P"], p["Q"]), *p["loss"].gradient(p["P"], p["Q"])
-    monkeypatch.setattr("nearkin.embedding.all_pairs.loss.CHUNK", 7)
-    assert p["loss"].value(p["P"], p["Q"]) == pytest.approx(whole[0], rel=1e-12)
-    for found, wanted in zip(p["loss"].gradient(p["P"], p["Q"]), whole[1:], strict=True):
-        torch.testing.assert_close(found, wanted)
-
-
 @pytest.mark.parametrize(
     "device",
     ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
 )
-@pytest.mark.parametrize("name", ["squared", "logistic"])
+@each("name", ["squared", "logistic"])
 def test_what_a_device_computes_is_what_the_kernels_compute(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, name: str, device: str
 ) -> None:
     p = problem(rng, name)
     arguments = [p[key] for key in "PQWH"]
-    value, gradient = p["loss"].value(*arguments[:2]), p["loss"].gradient(*arguments[:2])
-    product = p["loss"].gauss_newton_product(*arguments)
+    wanted = computed(p["loss"], *arguments)
     monkeypatch.setattr(products, "on_host", lambda X: False)  # the path of devices, on the CPU too
     P, Q, W, H = (X.to(device).requires_grad_() for X in arguments)
-    assert p["loss"].value(P, Q) == pytest.approx(value, rel=1e-10)
     scalar = p["loss"](P, Q)
     scalar.backward()
-    there = [P.grad, Q.grad, *p["loss"].gradient(P, Q), *p["loss"].gauss_newton_product(P, Q, W, H)]
-    assert {X.device.type for X in [scalar, *there]} == {device}
-    for found, expected in zip(there, [*gradient, *gradient, *product], strict=True):
-        torch.testing.assert_close(found.cpu(), expected, rtol=1e-8, atol=1e-10)
+    there = [scalar.detach(), P.grad, Q.grad, *p["loss"].gradient(P, Q), *p["loss"].gauss_newton_product(P, Q, W, H)]
+    assert {X.device.type for X in there} == {device}
+    same(there, [*wanted[:3], *wanted[1:3], *wanted[3:]])
 
 
-def test_a_number_imputes_every_label(rng: np.random.Generator) -> None:
+def test_one_number_stands_for_every_label_and_every_weight(rng: np.random.Generator) -> None:
     observed = sp.random(9, 7, density=0.3, random_state=0, format="csr")
     P, Q = torch.tensor(rng.normal(size=(9, 3))), torch.tensor(rng.normal(size=(7, 3)))
     number, factors = (AllPairsLoss(observed, prior=p) for p in (0.3, (np.full((9, 1), 0.3), np.ones((7, 1)))))
     assert number.value(P, Q) == pytest.approx(factors.value(P, Q), rel=1e-12)
     assert number.value(P, Q) != pytest.approx(AllPairsLoss(observed).value(P, Q), rel=1e-3)
-
-
-def test_one_weight_for_all_pairs_is_that_weight_at_each(rng: np.random.Generator) -> None:
-    observed = sp.random(12, 9, density=0.4, random_state=0, format="csr")
-    P, Q = torch.tensor(rng.standard_normal((12, 3))), torch.tensor(rng.standard_normal((9, 3)))
     one, each = (AllPairsLoss(observed, omega=0.2, weights=w) for w in (2.5, np.full(observed.nnz, 2.5)))
     assert one.observed_weight == pytest.approx(each.observed_weight) == pytest.approx(2.5 * observed.nnz)
     assert one.value(P, Q) == pytest.approx(each.value(P, Q))
+    record = AllPairsLoss(Interactions.from_matrix(observed))  # which is float32
+    assert record.value(P, Q) == pytest.approx(AllPairsLoss(observed).value(P, Q), rel=1e-6)

@@ -9,6 +9,7 @@ from nearkin._distributed import Group
 from nearkin.embedding.all_pairs import products as pair_products
 from nearkin.embedding.all_pairs.products import PairProducts, torch_dots, torch_times
 from nearkin.records import Interactions
+from tests.covering import each
 
 
 @pytest.fixture(params=[(30, 20, 7), (1500, 1200, 64)])
@@ -19,7 +20,7 @@ def problem(rng: np.random.Generator, request: pytest.FixtureRequest) -> tuple:
     return pairs, P, Q, torch.tensor(rng.standard_normal(len(pairs)))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@each("threads", [1, 2])
 def test_products_are_those_of_the_dense_matrix(problem: tuple, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     pairs, P, Q, values = problem
     monkeypatch.setattr(pair_products, "SMALL", 0)
@@ -41,7 +42,7 @@ def test_the_kernels_of_a_gpu_agree_on_the_cpu(problem: tuple) -> None:
     torch.testing.assert_close(torch_times(*places, values, Q), products.times_right(values, Q))
 
 
-@pytest.mark.parametrize("counts", [[0] * 12, [3] * 12, [9, 0, 0, 0, 0, 0]], ids=str)
+@each("counts", [[0] * 12, [3] * 12, [9, 0, 0, 0, 0, 0]])
 def test_processes_share_rows_by_pairs_and_a_row_counts_as_one(counts: list[int]) -> None:
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     matrix = sp.csr_matrix((np.ones(indptr[-1]), np.arange(indptr[-1]), indptr), (len(counts), max(indptr[-1], 1)))

@@ -1,8 +1,23 @@
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
+from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import comparisons_from_vectors
-from nearkin.embedding.ordinal.answers import choose_dimension, count_per_object, describe, group_objects
+from nearkin.embedding import OrdinalEmbedding
+from nearkin.embedding.ordinal.answers import (
+    align,
+    choose_dimension,
+    count_per_object,
+    describe,
+    error_interval,
+    group_objects,
+)
+from nearkin.metrics.ordinal import triplet_error
+from nearkin.records import Comparisons
+from tests.covering import each
 
 
 def test_groups_are_joined_by_pairs_only():
@@ -54,3 +69,99 @@ def test_coin_flips_are_told_from_answers_of_points():
         comparisons_from_array(flipped), lambda train, p: points[:, :p], np.random.default_rng(0)
     )
     assert min(curve["error"]) > curve["chance"]
+
+
+def answered(seed=0, names="ABCDEFGH", per_object=30):
+    """Answers of eight raters about 30 points in the plane: the first two toss coins, the others err in a tenth."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 1, (30, 2))
+    answers = comparisons_from_vectors(X, per_object * 30, random_state=rng)
+    who = rng.integers(0, 8, len(answers))
+    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
+    answers = replace(answers, indices=orient(answers.indices, ~wrong), annotators=np.array(list(names))[who])
+    return answers, comparisons_from_vectors(X, 3000, random_state=rng)
+
+
+@each("loss", ["ste", "gnmds"])
+def test_random_raters_get_the_lowest_weights_and_the_error_falls(loss):
+    answers, test = answered()
+    equal = OrdinalEmbedding(2, loss=loss, random_state=0).fit(answers)
+    estimated = OrdinalEmbedding(2, loss=loss, random_state=0).fit(answers, raters="estimated")
+    found = estimated.rater_reliability_
+    assert set(sorted(found, key=found.get)[:2]) == {"A", "B"}
+    assert max(found["A"], found["B"]) < 0.3
+    assert min(found[name] for name in "CDEFGH") > 0.4
+    assert max(found.values()) == 1.0
+    assert triplet_error(estimated.embedding_, test) < triplet_error(equal.embedding_, test) - 0.01
+    assert equal.rater_reliability_ is None
+
+
+def test_folder_keeps_reliability_and_weights(tmp_path):
+    answers, _ = answered(per_object=10)
+    numbered = replace(answers, annotators=np.array([ord(name) for name in answers.annotators.tolist()]))
+    model = OrdinalEmbedding(2, random_state=0).fit(numbered, raters="estimated")
+    model.save(tmp_path / "model")
+    loaded = OrdinalEmbedding.load(tmp_path / "model")
+    assert loaded.rater_reliability_ == model.rater_reliability_
+    assert set(loaded.rater_reliability_) == {ord(name) for name in "ABCDEFGH"}
+    np.testing.assert_array_equal(loaded.comparisons_.weights, model.comparisons_.weights)
+
+
+def test_votes_multiply_with_reliability():
+    answers, _ = answered(per_object=10)
+    votes = np.random.default_rng(0).integers(1, 4, len(answers)).astype(float)
+    model = OrdinalEmbedding(2, random_state=0).fit(replace(answers, weights=votes), raters="estimated")
+    by_rater = np.array([model.rater_reliability_[name] for name in answers.annotators.tolist()])
+    np.testing.assert_allclose(model.comparisons_.weights, votes * by_rater, rtol=1e-6)
+
+
+def test_one_rater_weighs_one():
+    answers, _ = answered(names="AAAAAAAA", per_object=10)
+    model = OrdinalEmbedding(2, random_state=0).fit(answers, raters="estimated")
+    assert model.rater_reliability_ == {"A": 1.0}
+
+
+def test_errors():
+    answers, _ = answered(per_object=10)
+    with pytest.raises(ValueError, match="the comparisons name no annotators; use raters='equal'"):
+        OrdinalEmbedding(2).fit(replace(answers, annotators=None), raters="estimated")
+    with pytest.raises(ValueError, match="raters is 'both'; it must be one of 'equal', 'estimated'"):
+        OrdinalEmbedding(2).fit(answers, raters="both")
+    with pytest.raises(ValueError, match="there are 2 different questions; cross-validation needs 4"):
+        OrdinalEmbedding(2).fit(replace(answers.take([0, 1])), raters="estimated")
+
+
+def test_align_undoes_a_turn_a_scale_and_a_shift(rng):
+    X = rng.normal(size=(12, 3))
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    rows = np.arange(12) < 9
+    np.testing.assert_allclose(align(0.3 * X @ turn + [1.0, -2.0, 5.0], X, rows), X, atol=1e-12)
+
+
+def test_interval_of_the_error_holds_the_error_to_come(rng):
+    """90 % intervals from 300 answers hold the error of 20,000 others in nine of ten cases or so."""
+    points = rng.normal(size=(20, 2))
+    guess = points + rng.normal(0, 0.4, (20, 2))
+    to_come = triplet_error(guess, comparisons_from_vectors(points, 20_000, noise=0.1, random_state=0))
+    held = 0
+    for seed in range(20):
+        answers = comparisons_from_vectors(points, 300, noise=0.1, random_state=seed + 1)
+        low, high = error_interval(guess, answers, n_draws=200)
+        held += low <= to_come <= high
+    assert 15 <= held <= 20
+
+
+def test_answers_to_one_question_are_drawn_together(rng):
+    """Ten answers each to thirty questions know less of the error than three hundred questions."""
+    points = rng.normal(size=(20, 2))
+    guess = points + rng.normal(0, 0.6, (20, 2))
+    some = comparisons_from_vectors(points, 30, random_state=3)
+    repeated = Comparisons(np.repeat(some.indices, 10, axis=0), some.objects)
+    many = comparisons_from_vectors(points, 300, random_state=3)
+    widths = [high - low for low, high in (error_interval(guess, answers) for answers in (repeated, many))]
+    assert widths[0] > 2 * widths[1]
+
+
+def test_no_answers_have_no_error():
+    with pytest.raises(ValueError, match="comparisons is empty"):
+        error_interval(np.zeros((3, 1)), comparisons_from_array([[0, 1, 2]]).take(slice(0, 0)))

@@ -14,6 +14,7 @@ from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes
 from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.records import Comparisons
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +53,20 @@ def test_quadruplets(points, test):
     assert model.report()["n_contradictions"] == 0
 
 
-def test_embedding_is_the_shape_that_asked_the_questions(points, model):
+def test_embedding_is_the_shape_that_asked_the_questions_centred_in_principal_axes(points, model):
     """Procrustes: after turning and scaling, the points lie where the true ones do."""
     from scipy.spatial import procrustes
 
     _, _, left = procrustes(points, model.embedding_)
     assert left < 0.02, left
-
-
-def test_centred_in_principal_axes(model):
     X = model.embedding_.astype(float)
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-5)
     spread = X.T @ X
     assert spread[0, 0] >= spread[1, 1]
     assert abs(spread[0, 1]) < 1e-3 * spread[0, 0]
+    assert model.history_[-1]["step"] == model.n_iter_
+    assert model.history_[0]["step"] >= 1
+    assert model.history_[-1]["objective"] == pytest.approx(model.objective_)
 
 
 def test_noise_does_not_ruin_it(points, test):
@@ -118,10 +119,14 @@ def test_predict_and_probability_agree(model, test):
     np.testing.assert_allclose(p + reverse, 1)
 
 
-@pytest.mark.parametrize("loss", ["gnmds", "soe"])
-def test_no_probability_without_a_model(loss, train):
-    with pytest.raises(ValueError, match="has no probability of an answer; use 'ste'"):
-        nk.OrdinalEmbedding(2, loss=loss, random_state=0, max_iter=2).fit(train).predict_proba(train)
+def test_no_probability_without_a_model_and_no_score_without_a_fit(train):
+    for loss in ("gnmds", "soe"):
+        model = nk.OrdinalEmbedding(2, loss=loss, random_state=0, max_iter=2)
+        assert clone(model).get_params() == model.get_params()
+        with pytest.raises(NotFittedError):
+            model.score(train)
+        with pytest.raises(ValueError, match="has no probability of an answer; use 'ste'"):
+            model.fit(train).predict_proba(train)
 
 
 def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):
@@ -160,8 +165,7 @@ def test_dimension_is_found(train):
     assert 0 < max(spread) < 0.1
 
 
-@pytest.mark.parametrize("as_said", ["bool", "list", "int8", "float"])
-@pytest.mark.parametrize("quadruplets", [False, True])
+@each(("as_said", "quadruplets"), [("bool", False), ("list", True), ("int8", False), ("float", True)])
 def test_responses_are_used_as_cblearn_does(points, test, quadruplets, as_said):
     """`fit(triplets, responses)` used to ignore the responses: an accuracy of .468 where .998 was to be had."""
     true = comparisons_from_vectors(points, 3000, quadruplets=quadruplets, random_state=22)
@@ -176,7 +180,7 @@ def test_responses_are_used_as_cblearn_does(points, test, quadruplets, as_said):
     np.testing.assert_array_equal(more.comparisons_.indices, true.indices)
 
 
-@pytest.mark.parametrize(
+@each(
     ("y", "text"),
     [
         ([0, 1, 1], "y holds 0, 1; it must hold True and False, or 1 and -1"),
@@ -200,12 +204,6 @@ def test_cross_validation_by_scikit_learn(train):
     assert scores.min() > 0.95
 
 
-def test_history_counts_from_one_and_names_the_objective(model):
-    assert model.history_[-1]["step"] == model.n_iter_
-    assert model.history_[0]["step"] >= 1
-    assert model.history_[-1]["objective"] == pytest.approx(model.objective_)
-
-
 def hostile(rows, n_objects=5):
     """A `Comparisons` changed after its checks."""
     answers = comparisons_from_array([[0, 1, 2]] * len(rows), objects=np.arange(n_objects))
@@ -213,7 +211,7 @@ def hostile(rows, n_objects=5):
     return answers
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@each("solver", SOLVERS)
 def test_kernels_never_read_outside(solver, model):
     """The compiled passes do not check indices: a comparison changed by hand read and wrote outside the points."""
     for row in ([0, 1, 5], [0, 1, 10**7], [2**32 - 1, 1, 2]):
@@ -223,16 +221,8 @@ def test_kernels_never_read_outside(solver, model):
         model.score(hostile([[0, 1, 10**7]], 40))
 
 
-def test_validation_returns_the_best_seen(points, test):
-    few = comparisons_from_vectors(points, 250, noise=0.15, random_state=8)
-    plain = nk.OrdinalEmbedding(10, random_state=0).fit(few)
-    careful = nk.OrdinalEmbedding(10, random_state=0).fit(few, validation=test)
-    assert careful.score(test) >= plain.score(test)
-    assert min(entry["validation"] for entry in careful.history_) >= 1 - careful.score(test) - 1e-3
-
-
-@pytest.mark.parametrize("solver", ["auto", "svrg-sbb"])
-@pytest.mark.parametrize(("n_init", "max_iter", "total"), [(1, 5, 5), (1, 12, 12), (2, 5, 10), (2, 12, 22)])
+@each("solver", ["auto", "svrg-sbb"])
+@each(("n_init", "max_iter", "total"), [(1, 12, 12), (2, 5, 10), (2, 12, 22)])
 def test_callback_and_starts(train, solver, n_init, max_iter, total):
     """Every start has at most ten epochs, the best one `max_iter`; all are counted through."""
     seen = []
@@ -245,8 +235,8 @@ def test_callback_and_starts(train, solver, n_init, max_iter, total):
     assert (model.n_iter_, model.status_) == (max_iter, "max_epochs")
 
 
-@pytest.mark.parametrize("rule", ["information-gain", "random"])
-@pytest.mark.parametrize("loss", ["t-ste", "gnmds"])
+@each("rule", ["information-gain", "random"])
+@each("loss", ["t-ste", "gnmds"])
 def test_next_queries_are_new_and_open(rule, loss, points):
     few = comparisons_from_vectors(points, 200, random_state=8)
     model = nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(few)
@@ -265,7 +255,7 @@ def test_next_queries_are_new_and_open(rule, loss, points):
         model.next_queries(0, rule=rule)
 
 
-@pytest.mark.parametrize("options", [{"choices": "joint"}, {"raters": "estimated"}], ids=str)
+@each("options", [{"choices": "joint"}, {"raters": "estimated"}])
 def test_an_unknown_loss_is_named_before_answers_that_do_not_fit(options, train):
     with pytest.raises(ValueError, match="loss is 'cke'; it must be one of 'gnmds', 'ckl'"):
         nk.OrdinalEmbedding(2, loss="cke").fit(train, **options)
@@ -301,7 +291,12 @@ def test_bootstrap_lies_around_the_embedding(points, train):
     assert np.abs(draws["many"].mean(axis=0) - many.embedding_).mean() < 0.2 * np.abs(many.embedding_).mean()
 
 
-def test_a_share_of_the_questions_is_held_out(points):
+def test_validation_returns_the_best_seen_and_may_be_a_share_of_the_questions(points, test):
+    few = comparisons_from_vectors(points, 250, noise=0.15, random_state=8)
+    plain = nk.OrdinalEmbedding(10, random_state=0).fit(few)
+    careful = nk.OrdinalEmbedding(10, random_state=0).fit(few, validation=test)
+    assert careful.score(test) >= plain.score(test)
+    assert min(entry["validation"] for entry in careful.history_) >= 1 - careful.score(test) - 1e-3
     noisy = comparisons_from_vectors(points, 400, noise=0.15, random_state=8)
     model = nk.OrdinalEmbedding(10, random_state=0).fit(noisy, validation=0.25)
     assert 295 <= len(model.comparisons_) <= 305  # a question may come twice
@@ -321,29 +316,24 @@ def test_report_names_what_is_missing():
     np.testing.assert_array_equal(model.embedding_[6], [0, 0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("answers", "text"),
     [
         (np.array([[0, 1, 2], [0, 2, 1]]), "they cancel out"),
         (np.array([[0, 1, 1]]), "repeat an index"),
         (np.empty((0, 3), int), "is empty"),
         (Comparisons(np.empty((0, 3), np.uint32), np.arange(5)), "comparisons is empty"),
-        *(
-            (Comparisons(np.empty((0, 3), np.uint32), np.arange(n)), f"{n} objects?; at least 3 are needed")
-            for n in (1, 2)
-        ),
+        (Comparisons(np.empty((0, 3), np.uint32), np.arange(1)), "1 object; at least 3 are needed"),
+        (Comparisons(np.empty((0, 3), np.uint32), np.arange(2)), "2 objects; at least 3 are needed"),
     ],
 )
 def test_useless_answers(answers, text):
     with pytest.raises(ValueError, match=text):
         nk.OrdinalEmbedding(2, random_state=0).fit(answers)
+    assert "cancel" not in text or not net_votes(comparisons_from_array(answers))[0].any()
 
 
-def test_cancelling_answers_have_no_net_votes():
-    assert not net_votes(comparisons_from_array([[0, 1, 2], [0, 2, 1]]))[0].any()
-
-
-@pytest.mark.parametrize(
+@each(
     ("options", "error", "text"),
     [
         ({"n_components": 0}, ValueError, "n_components is 0"),
@@ -360,8 +350,8 @@ def test_bad_parameters(options, error, text, train):
         nk.OrdinalEmbedding(**options).fit(train)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", ["auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd", "l-bfgs"])
+@each("loss", LOSSES)
+@each("solver", ["auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd", "l-bfgs"])
 def test_two_answers_are_enough_to_stay_finite(solver, loss):
     for rows in ([[0, 1, 2]], [[0, 1, 2, 3], [2, 3, 1, 2]]):
         model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, n_init=1, random_state=0).fit(rows)
@@ -371,13 +361,6 @@ def test_two_answers_are_enough_to_stay_finite(solver, loss):
 def test_divergence_is_an_error_that_says_what_to_do(train):
     with pytest.raises(FloatingPointError, match="use a smaller step, or solver='svrg-sbb'"):
         nk.OrdinalEmbedding(2, solver=nk.solvers.GradientDescent(step=1e20), random_state=0).fit(train)
-
-
-def test_scikit_learn_rules(train):
-    model = nk.OrdinalEmbedding(3, loss="soe", random_state=4)
-    assert clone(model).get_params() == model.get_params()
-    with pytest.raises(NotFittedError):
-        model.score(train)
 
 
 def test_same_seed_as_the_data_is_not_the_truth(points):

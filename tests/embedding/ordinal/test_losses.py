@@ -5,6 +5,7 @@ import pytest
 
 from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from tests.covering import each
 
 QUESTIONS = {
     "triplet": np.array([[0, 1, 2], [1, 2, 0], [3, 4, 0], [2, 4, 1], [4, 0, 3]], np.uint32),
@@ -25,9 +26,9 @@ def relative_error(found, wanted):
     return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
 
 
-@pytest.mark.parametrize("p", [1, 3, 5])  # t-STE's alpha = 1, 2 and 4: whole and half exponents
-@pytest.mark.parametrize("width", QUESTIONS)
-@pytest.mark.parametrize("name", LOSSES)
+@each("p", [1, 3, 5])  # t-STE's alpha = 1, 2 and 4: whole and half exponents
+@each("width", QUESTIONS)
+@each("name", LOSSES)
 def test_gradient_on_points_is_the_derivative(name, width, p, rng):
     X = rng.normal(0, 0.7, (5, p))
     loss = get_loss(name, p)
@@ -37,23 +38,17 @@ def test_gradient_on_points_is_the_derivative(name, width, p, rng):
     assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", LOSSES)
-def test_far_points_do_not_overflow(name, dtype):
-    X = np.array([[0.0], [1e4], [2e-3], [0.0], [1.0]])
-    problem = OrdinalObjective(np.array([[0, 1, 2], [0, 2, 1], [0, 3, 3]])[:2], 5, get_loss(name, 10), dtype=dtype)
-    x = pad_rows(X, dtype)
-    assert np.isfinite(problem.value(x))
-    assert np.isfinite(problem.gradient(x)).all()
+@each("dtype", [np.float32, np.float64])
+@each("name", LOSSES)
+def test_far_and_coincident_points_stay_finite(name, dtype):
+    for X in (np.array([[0.0], [1e4], [2e-3], [0.0], [1.0]]), np.zeros((5, 2))):
+        problem = OrdinalObjective(np.array([[0, 1, 2], [0, 2, 1]]), 5, get_loss(name, 10), dtype=dtype)
+        x = pad_rows(X, dtype)
+        assert np.isfinite(problem.value(x))
+        assert np.isfinite(problem.gradient(x)).all()
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_coincident_points_have_a_finite_gradient(name):
-    problem = OrdinalObjective(np.array([[0, 1, 2]]), 3, get_loss(name, 2))
-    assert np.isfinite(problem.gradient(pad_rows(np.zeros((3, 2))))).all()
-
-
-@pytest.mark.parametrize("name", ["ckl", "ste", "t-ste"])
+@each("name", ["ckl", "ste", "t-ste"])
 def test_loss_is_minus_the_logarithm_of_the_model(name, rng):
     X = rng.normal(0, 1, (5, 3))
     loss = get_loss(name, 3)
@@ -79,7 +74,7 @@ def test_values_by_hand():
     np.testing.assert_allclose(value("soe", far_first, 0.1), 1.1**2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "text"),
     [
         (("cosine", 2), "loss is 'cosine'; it must be one of 'gnmds'"),

@@ -10,6 +10,7 @@ from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import EventObjective, OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
+from tests.covering import each
 from tests.embedding.ordinal.test_losses import central_differences, relative_error
 
 N = 7
@@ -27,7 +28,7 @@ def odd_one_out(count=12, seed=0):
     return rows, comparisons_from_array(rows, form="odd-one-out", objects=np.arange(N))
 
 
-@pytest.mark.parametrize("name", SIMILARITY)
+@each("name", SIMILARITY)
 def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, rng):
     X, loss = rng.normal(0, 1, (N, 3)), get_loss(name, 3)
     rows, answers = odd_one_out()
@@ -44,8 +45,8 @@ def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, r
     np.testing.assert_allclose(found.value(pad_rows(X, np.float64)), N * total / weights.sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [1, 3, 5])
-@pytest.mark.parametrize("name", SIMILARITY)
+@each("p", [1, 3, 5])
+@each("name", SIMILARITY)
 def test_gradient_is_the_derivative(name, p, rng):
     X = rng.normal(0, 0.7, (N, p))
     _, answers = odd_one_out()
@@ -57,7 +58,7 @@ def test_gradient_is_the_derivative(name, p, rng):
     assert relative_error(found, wanted) < 1e-6
 
 
-@pytest.mark.parametrize("name", SIMILARITY)
+@each("name", SIMILARITY)
 def test_events_of_one_comparison_are_comparisons(name, rng):
     x, loss = pad_rows(rng.normal(0, 0.7, (N, 3)), np.float64), get_loss(name, 3)
     _, answers = odd_one_out()
@@ -67,7 +68,7 @@ def test_events_of_one_comparison_are_comparisons(name, rng):
     np.testing.assert_allclose(one_by_one.gradient(x), plain.gradient(x), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", SIMILARITY)
+@each("name", SIMILARITY)
 def test_far_and_coincident_points_stay_finite(name):
     _, answers = odd_one_out()
     problem = EventObjective(answers.indices, N, get_loss(name, 1), answers.events)
@@ -95,7 +96,7 @@ def planted(n=20, count=500, seed=0):
     return comparisons_from_array(np.take_along_axis(rows, order, axis=1), form="odd-one-out")
 
 
-@pytest.mark.parametrize("loss", ["ste", "t-ste"])
+@each("loss", ["ste", "t-ste"])
 def test_fit_learns_from_choices(loss, tmp_path):
     train, test = split_comparisons(planted(), 0.2, by="questions", random_state=0)
     model = OrdinalEmbedding(2, loss=loss, random_state=0).fit(train, choices="joint")
@@ -133,7 +134,7 @@ def test_an_answer_is_never_split_between_learning_and_judging():
     assert number_questions(again).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]  # the same three, whoever is odd
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "joint"),
     [({}, True), ({"loss": "t-ste"}, False), ({"solver": "svrg-sbb"}, False), ({"loss": "soe"}, False)],
 )
@@ -142,12 +143,9 @@ def test_auto_takes_choices_as_events_for_ste_alone(how, joint):
     assert (model.comparisons_.events is not None) == joint
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "text"),
-    [
-        ({"solver": "svrg-sbb"}, "use 'auto' or 'l-bfgs'"),
-        ({"loss": "gnmds"}, "it needs comparisons with events"),
-    ],
+    [({"solver": "svrg-sbb"}, "use 'auto' or 'l-bfgs'"), ({"loss": "gnmds"}, "it needs comparisons with events")],
 )
 def test_errors_of_joint_choices(how, text):
     with pytest.raises(ValueError, match=text):

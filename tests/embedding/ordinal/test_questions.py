@@ -6,6 +6,7 @@ import pytest
 from nearkin.data import comparisons_from_vectors
 from nearkin.embedding.ordinal.questions import information, informative_queries, random_queries
 from nearkin.records import Comparisons
+from tests.covering import each
 
 X = np.random.default_rng(0).normal(0, 1, (8, 2))
 
@@ -30,9 +31,9 @@ def test_asked_quadruplets_are_not_asked_again():
     assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
 
 
-@pytest.mark.parametrize("choose", [informative_queries, lambda X, *given: random_queries(len(X), *given)])
-@pytest.mark.parametrize("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2), (3, 1, 2)]], ids=len)
-@pytest.mark.parametrize("n", [4, 12])
+@each("choose", [informative_queries, lambda X, *given: random_queries(len(X), *given)])
+@each("missing", [[], [(2, 0, 3)], [(2, 0, 3), (1, 0, 2), (3, 1, 2)]])
+@each("n", [4, 12])
 def test_the_last_open_questions_are_found_and_then_none(n, missing, choose):
     points = np.random.default_rng(1).normal(size=(n, 2))
     every = [(i, j, k) for i in range(n) for j in range(n) for k in range(j + 1, n) if i not in (j, k)]

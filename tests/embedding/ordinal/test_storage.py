@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -5,14 +7,20 @@ from sklearn.exceptions import NotFittedError
 import nearkin as nk
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.records import Comparisons
+from tests.covering import each
 
 
-@pytest.fixture
-def model(rng):
-    points = rng.normal(size=(20, 2))
+@pytest.fixture(scope="module")
+def fitted():
+    points = np.random.default_rng(0).normal(size=(20, 2))
     answers = comparisons_from_vectors(points, 800, random_state=1)
     weighted = Comparisons(answers.indices, np.array([f"ö {n}" for n in range(20)]), weights=np.ones(800))
     return nk.OrdinalEmbedding(2, loss="t-ste", random_state=0).fit(weighted)
+
+
+@pytest.fixture
+def model(fitted):
+    return copy.copy(fitted)
 
 
 def test_round_trip(model, tmp_path):
@@ -39,8 +47,8 @@ def test_fewer_points_than_objects_are_damage(model, tmp_path):
         nk.OrdinalEmbedding.load(tmp_path / "emb")
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_coordinates_as_a_table(model, tmp_path, ending):
+@each("ending", ["csv", "parquet"])
+def test_coordinates_as_a_table(ending, model, tmp_path):
     path = tmp_path / f"points.{ending}"
     model.write_coordinates(path)
     table = nk.data.read_table(path)
@@ -49,8 +57,5 @@ def test_coordinates_as_a_table(model, tmp_path, ending):
     found = np.stack([table.columns[name].numbers() for name in ("x1", "x2")], axis=1)
     np.testing.assert_allclose(found, model.embedding_, rtol=1e-6)
     assert table.columns["answers"].numbers().sum() == 3 * len(model.comparisons_)
-
-
-def test_coordinates_of_another_ending(model, tmp_path):
     with pytest.raises(ValueError, match=r"the table's ending is '.xlsx'; it must be one of '.csv', '.parquet'"):
         model.write_coordinates(tmp_path / "points.xlsx")

@@ -1,14 +1,22 @@
-"""Alternating least squares: exact against normal equations, CG against exact, any convex loss, and features."""
+"""Alternating least squares: exact against normal equations, CG against exact, any convex loss, features; Newton steps
+of single rows against a dense twin with its own line search."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
+import nearkin as nk
 from nearkin.embedding import ALS
 from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.two_tower import als
 from nearkin.embedding.two_tower.als import DEFAULTS, BranchRegression, descend_left, solve_by_cross_validation
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
+from nearkin.solvers.newton import Found, armijo
+from tests.covering import each
 
 
 def loss_of(name: str = "squared", **options) -> AllPairsLoss:
@@ -29,13 +37,13 @@ def test_a_full_block_solves_the_normal_equations(rng: np.random.Generator) -> N
     assert loss.gradient(solver.P, solver.Q)[1].abs().max() < 1e-10, "the right side was solved last"
 
 
-@pytest.mark.parametrize("block_size", [None, 2])
+@each("block_size", [None, 2])
 def test_sweeps_reach_the_minimum_of_exact_ones(rng: np.random.Generator, block_size: int | None) -> None:
     loss, start = loss_of(), tables(rng)
     exact = ALS(block_size=6).alternate(loss, *start)
     solver = ALS(block_size=block_size).alternate(loss, *start)
     values = []
-    for _ in range(100):
+    for _ in range(50):
         exact.step()
         solver.step()
         values.append(solver.value())
@@ -50,7 +58,7 @@ def test_full_conjugate_gradients_are_exact(rng: np.random.Generator) -> None:
     torch.testing.assert_close(solver.P @ solver.Q.T, exact.P @ exact.Q.T, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared-hinge"])
+@each("name", ["logistic", "squared-hinge"])
 def test_other_losses_fall_in_every_sweep(rng: np.random.Generator, name: str) -> None:
     solver = ALS().alternate(loss_of(name), *tables(rng))
     values = [solver.value()]
@@ -71,7 +79,7 @@ def test_float32_rows_without_pairs_go_to_zero(rng: np.random.Generator) -> None
     assert solver.P[1].abs().max() < 1e-6
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_the_last_layer_of_a_branch_is_a_weighted_regression(rng: np.random.Generator, weighted: bool) -> None:
     """Without hidden layers g is linear: targets linear in the features are met, where rows have a weight."""
     X = rng.standard_normal((50, 4)).astype(np.float32)
@@ -106,3 +114,112 @@ def test_damping_is_chosen_by_generalized_cross_validation(rng: np.random.Genera
     tried = [error(float(damping)) for damping in dampings]
     best = min(tried, key=lambda pair: pair[0])[1]
     np.testing.assert_allclose(S, best, rtol=1e-6)
+
+
+M, N, K = 6, 8, 3
+SCALE, RIDGE = 1e-3, 1e-4  # a small objective, so that a wrong constant beside it would decide the search
+
+
+def problem(rng: np.random.Generator) -> tuple[AllPairsLoss, Tensor, Tensor]:
+    """Logistic pairs far from where they would be, a small ridge: full Newton steps overshoot."""
+    mask = rng.random((M, N)) < 0.6
+    mask[:, 0] = True
+    Y = sp.csr_matrix((rng.choice([-1.0, 1.0], mask.sum()), np.nonzero(mask)), shape=(M, N))
+    loss = AllPairsLoss(Y, loss="logistic", omega=1e-3 * SCALE, weights=SCALE, regularization=RIDGE)
+    P, Q = (torch.tensor(3 * rng.standard_normal((rows, K))) for rows in (M, N))
+    return loss, P, Q
+
+
+def dense_step(loss: AllPairsLoss, P: Tensor, Q: Tensor, mean: Tensor | None) -> tuple[Tensor, float]:
+    """P after one step of every row's own Newton direction, as long as Armijo's rule says; and that length."""
+    pull = torch.zeros_like(P) if mean is None else RIDGE * mean
+
+    def shifted(X: Tensor) -> float:
+        return loss.value(X, Q) - float((pull * X).sum())
+
+    gradient = loss.gradient(P, Q)[0] - pull
+    direction = torch.zeros_like(P)
+    for i in range(M):
+        columns = []
+        for c in range(K):
+            W = torch.zeros_like(P)
+            W[i, c] = 1.0
+            columns.append(loss.gauss_newton_product(P, Q, W, torch.zeros_like(Q))[0][i])
+        direction[i] = torch.linalg.solve(torch.stack(columns, dim=1), -gradient[i])
+    slope, t = float((gradient * direction).sum()), 1.0
+    while shifted(P + t * direction) > shifted(P) + 1e-4 * t * slope:
+        t /= 2
+    return P + t * direction, t
+
+
+@each("far", [None, 40.0])
+def test_rows_go_as_far_as_armijos_rule_on_the_shifted_objective(rng: np.random.Generator, far: float | None) -> None:
+    lengths = set()
+    for _ in range(5):
+        loss, P, Q = problem(rng)
+        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
+        after = descend_left(loss, P, Q, mean=mean)
+        expected, t = dense_step(loss, P, Q, mean)
+        torch.testing.assert_close(after, expected, rtol=1e-6, atol=1e-8)
+        lengths.add(t)
+    assert len(lengths) > 1, "some steps must be full and some cut"
+    assert min(lengths) < 1.0
+
+
+@each("far", [None, 40.0])
+def test_the_search_is_given_the_slope_of_what_it_walks_along(
+    rng: np.random.Generator, far: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Armijo's share of it is a ten-thousandth, so that no step shows a wrong one."""
+    slopes = []
+
+    def watched(along: Callable[[float], float], value: float, slope: float) -> Found:
+        assert along(0.0) == pytest.approx(value)
+        slopes.append((slope, (along(1e-5) - along(-1e-5)) / 2e-5))
+        return armijo(along, value, slope)
+
+    monkeypatch.setattr(als, "armijo", watched)
+    for _ in range(3):
+        loss, P, Q = problem(rng)
+        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
+        descend_left(loss, P, Q, mean=mean)
+    given, walked = np.transpose(slopes)
+    np.testing.assert_allclose(given, walked, rtol=1e-4)
+    assert (given < 0).all()
+
+
+def test_conjugate_gradients_stay_within_their_arrays(rng: np.random.Generator) -> None:
+    """In Python, where an index beyond the array is an error; compiled code reads on in silence."""
+    indptr, indices = np.array([0, 2, 3, 6]), np.array([0, 3, 1, 0, 2, 3], np.int32)
+    Q, gradient, curvature = rng.normal(size=(4, 5)), rng.normal(size=(3, 5)), rng.random(6)
+    found = np.empty((2, 3, 5))
+    for solve, out in zip((als.solve_rows, als.solve_rows.py_func), found, strict=True):
+        solve(0, 3, indptr, indices, curvature, Q, np.ones(5), np.ones(3), np.ones(3), gradient, out, 4, 1.0)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+@each("solver", ["als", "ials++"])
+@each("m", [3, 8])
+def test_more_columns_than_the_data_have_and_no_penalty(solver: str, m: int) -> None:
+    """Before, steps along rounding errors grew until the objective was nan."""
+    pairs = np.tile(np.eye(2), (m, m))[: 2 * m, : m + 1] - np.eye(2 * m, m + 1)
+    options = {"loss": "all-pairs", "solver": solver, "regularization": 0, "random_state": 0}
+    model = nk.TwoTower(64, **options).fit(nk.Interactions.from_matrix(sp.csr_matrix(pairs)))
+    np.testing.assert_allclose(model.left_embeddings_ @ model.right_embeddings_.T, pairs, atol=0.01)
+
+
+@each("k", [8, 72])
+def test_rows_are_descended_to_where_the_exact_solution_is(rng: np.random.Generator, k: int) -> None:
+    """By conjugate gradients, in the tables' own basis again."""
+    m, n = 60, 90
+    pairs = sp.random(m, n, density=0.2, random_state=0, format="csr")
+    prior = tuple(torch.tensor(rng.standard_normal((rows, k)) * np.linspace(1, 0.1, k) / k**0.5) for rows in (m, n))
+    loss = AllPairsLoss(pairs, omega=0.05, prior=prior, regularization=0.05)
+    P, Q = (X + 0.3 * torch.tensor(rng.standard_normal(X.shape)) / k**0.5 for X in prior)
+    found, gram = descend_left(loss, P, Q), 0.05 * (Q.T @ Q) + 0.05 * torch.eye(k)
+    exact, gradient = P.clone(), loss.gradient(P, Q)[0]
+    for i in range(m):
+        seen = Q[pairs.indices[pairs.indptr[i] : pairs.indptr[i + 1]]]
+        exact[i] -= torch.linalg.solve(gram + (1 - 0.05) * seen.T @ seen, gradient[i])
+    assert loss.value(found, Q) - loss.value(exact, Q) < 1e-3 * (loss.value(P, Q) - loss.value(exact, Q))
+    torch.testing.assert_close(found, exact, rtol=0, atol=0.02 * float((exact - P).abs().max()))

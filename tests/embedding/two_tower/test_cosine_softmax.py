@@ -1,4 +1,5 @@
-"""Sweeps on rows of length 1: against a slow twin, down the loss, resumed, and through `TwoTower`."""
+"""The softmax over all rights and its sweeps on rows of length 1: against slow twins and central differences, down the
+loss, resumed, and through `TwoTower`."""
 
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch.nn.functional import normalize
 
 import nearkin as nk
 from nearkin.embedding import CosineSoftmax, SphereSweeps, sparse_ease
-from nearkin.embedding.two_tower.cosine_softmax import SoftmaxLoss, with_imputed
+from nearkin.embedding.two_tower.cosine_softmax import Sample, SoftmaxLoss, sampled, with_imputed
 from tests.reference.softmax import dense_softmax, dense_sweep
 
 SHAPE = 30, 20
@@ -148,3 +149,115 @@ def test_twice_the_pairs_lead_by_the_same_however_few() -> None:
     np.testing.assert_allclose(np.diff(bias), 0.7 * np.log(2))
     assert bias.mean() == pytest.approx(0)
     np.testing.assert_allclose(CosineSoftmax(bias_power=0.7).bias(np.array([0, 1]), degrees), bias[0])
+
+
+SMALL = 12, 9
+
+
+@pytest.fixture
+def small(rng: np.random.Generator) -> sp.csr_matrix:
+    dense = rng.random(SMALL) * (rng.random(SMALL) < 0.4)
+    dense[3] = 0  # a left row without a pair
+    return sp.csr_matrix(dense)
+
+
+@pytest.fixture(params=[False, True], ids=["all", "without its own"])
+def case(small: sp.csr_matrix, rng: np.random.Generator, request: pytest.FixtureRequest) -> tuple:
+    """The loss, P, Q, and what `dense_softmax` takes; one right is left out of the sums, and some of the pairs."""
+    b = rng.random(SMALL[1]) + 0.1
+    b[4] = 0
+    P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in SMALL)
+    out = (small.toarray() > 0) & (rng.random(SMALL) < (0.6 if request.param else 0))
+    counts = ~out[small.nonzero()]
+    loss = SoftmaxLoss(small, temperature=0.7, weights=small.data, b=b, counts=counts)
+    return loss, P, Q, (torch.tensor(small.toarray()), torch.tensor(b), 0.7, 0.0, torch.tensor(out))
+
+
+def same(loss: SoftmaxLoss, P: torch.Tensor, Q: torch.Tensor, *dense: object) -> None:
+    """Value and gradient are those of the sum over pairs."""
+    P, Q = P.requires_grad_(), Q.requires_grad_()
+    value = dense_softmax(P, Q, *dense)
+    value.backward()
+    assert loss.value(P.detach(), Q.detach()) == pytest.approx(float(value.detach()), rel=1e-12)
+    for found, wanted in zip(loss.gradient(P.detach(), Q.detach()), (P.grad, Q.grad), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_value_and_gradient_are_those_of_the_slow_twin_and_of_central_differences(case: tuple) -> None:
+    loss, P, Q, dense = case
+    same(loss, P.clone(), Q.clone(), *dense)
+    for at in ((2, 1), (7, 4)):
+        step = torch.zeros_like(Q)
+        step[at] = 1e-6
+        numeric = (loss.value(P, Q + step) - loss.value(P, Q - step)) / 2e-6
+        assert float(loss.gradient(P, Q)[1][at]) == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+
+
+def test_a_bias_is_that_of_the_slow_twin(small: sp.csr_matrix, rng: np.random.Generator) -> None:
+    bias, Y = rng.standard_normal(SMALL[1]), torch.tensor(small.toarray())
+    loss = SoftmaxLoss(small, temperature=0.7, weights=small.data, bias=bias)
+    P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in SMALL)
+    same(loss, P, Q, Y, torch.ones(SMALL[1]), 0.7, torch.tensor(bias))
+    torch.testing.assert_close(loss.right_weights, Y.sum(0))
+    torch.testing.assert_close(loss.left_weights, Y.sum(1))
+
+
+def test_samples_estimate_masses_and_the_right_slope_without_bias(case: tuple) -> None:
+    """Each row alone, with its chance: the sum over these samples is the whole sum, but for the observed pairs' part,
+    which each of them has."""
+    loss, P, Q, _ = case
+    whole, once = loss.left(P, Q), torch.zeros(1, dtype=torch.float64)
+    none = Sample(torch.tensor([0]), once.log())  # a row that counts 0 times
+
+    def masses(sample: Sample) -> torch.Tensor:
+        log_masses = loss.left(P, Q, sample).log_masses
+        return log_masses.exp().where(log_masses < torch.inf, 0)  # a sum of nothing
+
+    parts = [masses(Sample(one[None], once)) for one in loss.rights]
+    torch.testing.assert_close(sum(parts) - (len(parts) - 1) * masses(none), whole.log_masses.exp())
+    slopes = [loss.right(P, Q, whole.log_masses, Sample(one[None], once)) for one in loss.lefts]
+    own = loss.right(P, Q, whole.log_masses, none)
+    torch.testing.assert_close(sum(slopes) - (len(slopes) - 1) * own, loss.right(P, Q, whole.log_masses))
+
+
+def test_a_row_is_drawn_with_its_chance_and_counts_for_its_inverse() -> None:
+    weights = torch.tensor([8.0, 1, 2, 1, 1, 3], dtype=torch.float64)
+    generator, numbers, drawn = torch.Generator().manual_seed(0), 10 * torch.arange(6), torch.zeros(6)
+    chances = torch.tensor([1.0, 2 / 8, 4 / 8, 2 / 8, 2 / 8, 6 / 8], dtype=torch.float64)  # the first is always in
+    for _ in range(1000):
+        sample = sampled(numbers, weights, 3, generator)
+        assert len(sample.numbers) == 3
+        torch.testing.assert_close(sample.log_counts, -chances[sample.numbers // 10].log())
+        drawn[sample.numbers // 10] += 1
+    torch.testing.assert_close(drawn / 1000, chances.float(), rtol=0, atol=0.05)
+    assert sampled(numbers, weights, 6, generator).log_counts.tolist() == [0.0] * 6
+
+
+def test_a_user_without_an_item_left_has_no_sum(small: sp.csr_matrix, rng: np.random.Generator) -> None:
+    full = small.toarray()
+    full[5] = 1  # has all items
+    small = sp.csr_matrix(full)
+    P, Q = (torch.tensor(rng.standard_normal((size, 5)), dtype=torch.float32) for size in SMALL)
+    dP, dQ = SoftmaxLoss(small, temperature=0.05, weights=small.data, counts=0).gradient(P, Q)
+    torch.testing.assert_close(dP[5], -Q.sum(0) / 0.05)
+    full[5] = 0
+    rest = sp.csr_matrix(full)
+    loss = SoftmaxLoss(rest, temperature=0.05, weights=rest.data, counts=0)
+    torch.testing.assert_close(dQ, loss.gradient(P, Q)[1] - P[5] / 0.05)
+
+
+def test_large_scores_do_not_overflow(case: tuple) -> None:
+    loss, P, Q, _ = case
+    assert np.isfinite(loss.value(1e3 * P.float(), Q.float()))
+    assert all(bool(g.isfinite().all()) for g in loss.gradient(1e3 * P.float(), Q.float()))
+
+
+def test_what_does_not_fit_is_refused_by_name(small: sp.csr_matrix) -> None:
+    with pytest.raises(ValueError, match="temperature"):
+        SoftmaxLoss(small, temperature=0.0)
+    with pytest.raises(ValueError, match="weights has shape"):
+        SoftmaxLoss(small, temperature=0.1, weights=[1.0, 2.0])
+    with pytest.raises(ValueError, match="bias has shape"):
+        SoftmaxLoss(small, temperature=0.1, bias=[1.0, 2.0])
+    with pytest.raises(ValueError, match="b is 0 for every right"):
+        SoftmaxLoss(small, temperature=0.1, b=np.zeros(SMALL[1]))

@@ -9,11 +9,7 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding.two_tower import choice
-from nearkin.embedding.two_tower.choice import (
-    DEFAULTS,
-    choose_regularization,
-    validation_ranking,
-)
+from nearkin.embedding.two_tower.choice import DEFAULTS, choose_regularization, validation_ranking
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)

@@ -125,10 +125,7 @@ def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
     z = Q @ p
     observed = torch.zeros(120, dtype=torch.bool)
     observed[[1, 2, 3]] = True
-    value = {
-        "logistic": lambda t: torch.nn.functional.softplus(-t),
-        "squared-hinge": lambda t: (1 - t).relu() ** 2 / 2,
-    }
+    value = {"logistic": lambda t: torch.nn.functional.softplus(-t), "squared-hinge": lambda t: (1 - t).relu() ** 2 / 2}
     ridge = model.regularization_ * (3 + model.omega_ * 120)
     total = value[pair_loss](z[observed]).sum() + model.omega_ / 2 * (z[~observed] ** 2).sum() + ridge / 2 * p @ p
     (gradient,) = torch.autograd.grad(total, p)
