@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,24 @@ def run_json(*args: object) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
+@cache
+def shown_help(command: str) -> str:
+    """The help of a command on one line."""
+    result = run(command, "--help")
+    assert result.exit_code == 0, f"{command} is no command"
+    return " ".join(result.stdout.split())
+
+
 def load(files: Path) -> dict[str, np.ndarray]:
     with np.load(files / "data.npz") as archive:
         return dict(archive)
 
 
 @pytest.fixture(autouse=True)
-def quickly_learned(few_rounds: None) -> None:
-    """Codebooks are learned in few rounds: how well they are learned is tested in tests/quantization."""
+def quickly_learned(few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codebooks are learned in few rounds, and no byte for the norm is tried: how well that does is tested in
+    tests/quantization."""
+    monkeypatch.setattr("nearkin.quantization.sized._norms_that_pay", lambda *_: None)
 
 
 @pytest.fixture(scope="session")

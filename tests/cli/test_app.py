@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import nearkin as nk
 from nearkin.cli.app import app
-from tests.cli.conftest import run
+from tests.cli.conftest import run, shown_help
+from tests.covering import each
 from tests.faults.child import cpu_seconds
 from tests.processes import Program
 
@@ -28,13 +29,6 @@ def test_no_command_shows_help() -> None:
     result = run()
     assert result.exit_code == 0
     assert "compress" in result.stdout
-
-
-@pytest.mark.parametrize("command", ["demo", "compress", "search", "evaluate", "report"])
-def test_every_command_has_help_with_an_option(command: str) -> None:
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    assert "--json" in result.stdout
 
 
 DIFFER = {  # option -> what may differ between commands, and why
@@ -68,7 +62,8 @@ def test_no_command_has_more_than_16_options_and_each_has_one_meaning() -> None:
 
 def test_help_names_the_type_of_every_value() -> None:
     for name in get_command(app).commands:  # pyright: ignore[reportAttributeAccessIssue]
-        shown = " ".join(run(name, "--help").stdout.split())
+        shown = shown_help(name)
+        assert "--json" in shown, name
         assert not re.search(r"<(bool|float|int|list|str)|\[[x\d]+ ?[<>]", shown), name  # <int range> [x>=1]
     assert re.search(r"VECTORS FILE .*--levels INT .*--towers DIR .*--ids FILE .*From 0 to 1\.", shown)
 
@@ -123,7 +118,7 @@ def test_help_and_the_name_of_a_missing_file_load_no_library(tmp_path: Path) -> 
         assert "does not exist; check the name" in line
 
 
-@pytest.mark.parametrize("given", ["X.npy", "X.npy:key", "X.npy@ubinary", "*.npy", "."])
+@each("given", ["X.npy", "X.npy:key", "X.npy@ubinary", "*.npy", "."])
 def test_what_exists_in_some_form_is_left_to_the_reader(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

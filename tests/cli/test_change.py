@@ -10,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin import pipeline
 from tests.cli.conftest import load, run, run_json
+from tests.covering import each
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_ids_for_an_index_that_counts_its_rows_are_to_be_left_away(
     assert "ids is given, but this index counts its vectors; leave it out (--ids" in result.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     ("args", "text"),
     [
         (("remove", "idx"), "say which vectors to remove"),

@@ -4,10 +4,10 @@ import json
 import shutil
 
 import numpy as np
-import pytest
 
 import nearkin as nk
 from tests.cli.conftest import load, run, run_json
+from tests.covering import each
 
 
 def test_a_whole_folder(compressed):
@@ -27,7 +27,7 @@ OFFERED = {
 }
 
 
-@pytest.mark.parametrize("compares", OFFERED)
+@each("compares", OFFERED)
 def test_what_plain_faiss_finds_is_stated(compares, rng, tmp_path):
     X, (quantizer, metric) = rng.normal(size=(300, 8)).astype(np.float32), OFFERED[compares]
     nk.Index.build(X, quantizer, metric=metric).save(tmp_path / "idx")

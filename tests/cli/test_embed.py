@@ -1,5 +1,6 @@
 """`nearkin embed`: which of the two signals a table holds, and what comes out."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -56,12 +58,12 @@ def test_pairs_give_vectors_of_both_sides(tables: Path, tmp_path: Path, table: s
     assert len(group & set(ids.ravel().tolist())) >= 7, ids
 
 
-@pytest.mark.usefixtures("few_curves")
+@pytest.mark.usefixtures("no_pictures")
 def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     result = run("embed", tables / "answers.csv", "--out", tmp_path / "map")
     assert result.exit_code == 0, result.output
     assert "held out error" in result.stdout
-    assert (tmp_path / "map" / "map.png").stat().st_size > 10_000
+    assert (tmp_path / "map" / "map.png").is_file()
     assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
 
 
@@ -75,16 +77,16 @@ def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
         lines.append(f"{i},{near},{far},{('anna', 'ben', 'coin')[row % 3]}")
     path = tmp_path / "rated.csv"
     path.write_text("\n".join(lines))
-    weights = run_json("embed", path, "--raters", "estimated", "--out", tmp_path / "map")["rater_reliability"]
-    assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
-    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map", "--overwrite")
+    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map")
     assert "weight of each answer" in result.stdout
+    weights = json.loads((tmp_path / "map/config.json").read_text())["record"]["rater_reliability"]
+    assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
     result = run("embed", path, "--raters", "weighed", "--out", tmp_path / "map")
     assert result.exit_code == 2
     assert "raters is 'weighed'" in result.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "match"),
     [
         (("--dim", "two"), "--dim is 'two'"),
@@ -117,7 +119,7 @@ def test_bad_options_are_named_before_the_table_is_read(
         assert not (tmp_path / "emb").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "options", "match"),
     [
         ("named.csv", ("--split", "time"), "reads as comparisons (anchor, near, far)"),

@@ -15,6 +15,7 @@ from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.pipeline.evaluate import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, run, run_json
+from tests.covering import each
 
 
 def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]) -> None:
@@ -38,7 +39,7 @@ def test_the_share_found_is_told_in_words(files: Path, compressed: Callable[...,
     assert re.search(r"without rescoring: recall@1 = [\d.]+", printed)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_truth_from_the_base_vectors_in_the_metric_of_the_index(
     files: Path, compressed: Callable[..., Path], metric: str
 ) -> None:
@@ -58,7 +59,7 @@ def test_truth_from_the_base_vectors_under_ids(files: Path, compressed: Callable
     assert "that the index lacks, the first is" in result.stderr, "row numbers are no ids"
 
 
-@pytest.mark.parametrize("options", [(), ("--ids", "ids.txt")])
+@each("options", [(), ("--ids", "ids.txt")])
 def test_map_by_label_agrees_with_scikit_learn(
     files: Path, compressed: Callable[..., Path], options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -260,14 +261,12 @@ def test_without_truth_it_says_what_recall_needs(files: Path, compressed: Callab
     assert "For the recall" not in run("evaluate", folder, queries, "--base", f"{files}/data.npz:base").stdout
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+@each("ending", ["csv", "tsv", "parquet"])
 def test_hits_of_an_exact_index_are_a_truth(
     files: Path, compressed: Callable[..., Path], tmp_path: Path, ending: str
 ) -> None:
     """`search --out` of one index judges another: the table was refused as four coordinates."""
     queries = f"{files}/data.npz:query"
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
     run_json("search", compressed("--method", "float16"), queries, "-k", 20, "--out", tmp_path / f"hits.{ending}")
     by_hits = run_json("evaluate", compressed(), queries, "--truth", tmp_path / f"hits.{ending}", "-k", 10)
     by_base = run_json("evaluate", compressed(), queries, "--base", f"{files}/data.npz:base", "-k", 10)
@@ -300,7 +299,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("form", ["qrels.tsv", "trec.txt"])
+@each("form", ["qrels.tsv", "trec.txt"])
 def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
     how = ("--query-ids", judged / "query_ids.txt", "--qrels", judged / form)
     found = run_json("evaluate", judged / "idx", judged / "Q.npy", *how)["relevance"]
@@ -343,4 +342,4 @@ def test_sweep_keeps_the_relevance_that_exact_search_has(judged: Path) -> None:
     exact = next(trial for trial in record["trials"] if trial["method"] == "float16")
     assert exact["value"] == pytest.approx(1, abs=1e-6)
     assert record["choice"]["recall_low"] >= 0.9 or record["choice"] is None
-    assert "--ids" in run("sweep", judged / "X.npy", *how).stdout
+    assert "--ids" in run("sweep", judged / "X.npy", *how[:2], *ids, "--methods", "float16", "--recall", 0.9).stdout

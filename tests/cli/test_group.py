@@ -10,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin._distributed import PeerError, _timeout_of_environment
 from tests.cli.conftest import run
+from tests.covering import each
 
 
 def test_an_unexpected_error_is_one_line_that_says_what_to_report(tmp_path, monkeypatch):
@@ -47,7 +48,7 @@ def test_out_is_checked_before_the_work(tmp_path):
     assert "/proc/nope cannot be made: /proc takes no files" in result.stderr
 
 
-@pytest.mark.parametrize("text", ["soon", "-1", "nan", "0"])
+@each("text", ["soon", "-1", "nan", "0"])
 def test_a_timeout_that_is_none_is_refused(monkeypatch, text):
     monkeypatch.setenv("NEARKIN_TIMEOUT", text)
     with pytest.raises(ValueError, match=f"NEARKIN_TIMEOUT is '{text}'; it must be a number of seconds"):
@@ -98,7 +99,7 @@ def test_the_log_is_json(tmp_path: Path) -> None:
     assert "it must be json" in run("check", tmp_path / "i", "--log", "xml").stderr
 
 
-@pytest.mark.parametrize("content", ['{"x": 1}', "[]", "{"])
+@each("content", ['{"x": 1}', "[]", "{"])
 def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     """Before: an unexpected KeyError."""
     nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
@@ -109,7 +110,7 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", ["compress {base}/X.npy --keep-vectors", "embed {base}/p.csv"])
+@each("words", ["compress {base}/X.npy --keep-vectors", "embed {base}/p.csv"])
 def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, monkeypatch) -> None:
     """Full disks were found after hours of learning."""
     np.save(tmp_path / "X.npy", np.ones((300, 4), np.float32))

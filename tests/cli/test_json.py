@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run_json
+from tests.covering import each
 
 KEYS = {
     "compress": "bytes_per_vector compression data dimensions distortion method metric seconds seed threads train "
@@ -46,7 +47,7 @@ def keys(record: object) -> Iterator[str]:
         yield from keys(value) if isinstance(value, dict | list) else ()
 
 
-@pytest.mark.parametrize("command", KEYS)
+@each("command", KEYS)
 def test_no_key_is_lost(command: str, records: dict[str, dict]) -> None:
     assert set(KEYS[command].split()) <= set(records[command])
     assert not [key for key in keys(records[command]) if " " in key]

@@ -11,6 +11,7 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +23,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     when = 1_600_000_000 + np.arange(1200)
     lines = [f"u{a},a{b},{c}" for a, b, c in zip(user, artist, when, strict=True)]
     (folder / "pairs.csv").write_text("\n".join(["user_id,artist,timestamp", *lines]) + "\n")
-    record = run_json("embed", folder / "pairs.csv", "--dim", 8, "--split", "time", "--out", folder / "emb")
+    how = ("--dim", 8, "--loss", "all-pairs", "--split", "time", "--out")
+    record = run_json("embed", folder / "pairs.csv", *how, folder / "emb")
     assert record["words"] == {"left": "user_id", "right": "artist"}
     assert record["split"] == "time"
     assert set(record["quality"]) == {"two_towers", "popularity", "item-kNN"}
     assert record["quality"]["two_towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
-    run_json("train", folder / "pairs.csv", "--dim", 8, "--bytes", 4, "--split", "time", "--out", folder / "idx")
+    run_json("train", folder / "pairs.csv", "--bytes", 4, *how, folder / "idx")
     return folder
 
 
@@ -195,7 +197,7 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
     assert set(ids) <= {f"a{i}" for i in range(2, 8)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("args", "text"),
     [
         (("recommend", "emb"), "say who to recommend to"),

@@ -7,9 +7,10 @@ import pytest
 
 from nearkin.cli.export import in_words
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "words"),
     [
         ("none", "no rotation"),

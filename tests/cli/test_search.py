@@ -9,13 +9,14 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import load, run, run_json
+from tests.covering import each
 
 
 def expected(files: Path, folder: Path, k: int, **options: object) -> tuple[np.ndarray, np.ndarray]:
     return nk.Index.load(folder).search(load(files)["query"], k, **options)
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "npz"])
+@each("kind", ["csv", "tsv", "parquet", "npz"])
 def test_hits_in_every_format(
     files: Path, compressed: Callable[..., Path], tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from tests.cli.conftest import run, run_json
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pairs = nk.data.planted_interactions(150, 120, random_state=0).interactions
+    pairs = nk.data.planted_interactions(80, 60, random_state=0).interactions
     path = tmp_path_factory.mktemp("pairs") / "pairs.csv"
     lines = [f"u{i},{j}" for i, j in zip(pairs.rows, pairs.indices, strict=True)]
     path.write_text("\n".join(["user,item", *lines]) + "\n")
@@ -35,7 +35,7 @@ def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict, str]) ->
     exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert after > 0
     assert 0 < learned <= 1.2 * exact
-    assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (150, 120, 2)
+    assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (80, 60, 2)
 
 
 def test_it_prints_its_reading_and_recall_and_ndcg_at_20(trained: tuple[Path, dict, str]) -> None:
@@ -52,14 +52,14 @@ def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[
     known = {int(line.split(",")[1]) for line in table.read_text().splitlines()[1:] if line.startswith("u7,")}
     assert len(set(hits)) == 5
     assert not known & set(hits)
-    both = run_json("search", out, "--left-id", "u7", "-k", 120, "--with-seen")["hits"][0]["ids"]
+    both = run_json("search", out, "--left-id", "u7", "-k", 60, "--with-seen")["hits"][0]["ids"]
     assert known <= set(both)
 
 
 def test_plain_faiss_opens_the_index_with_the_same_codes(trained: tuple[Path, dict, str]) -> None:
     out, *_ = trained
     index, plain = nk.Index.load(out), faiss.read_index(str(out / "index.faiss"))
-    assert plain.ntotal == len(index) == 120
+    assert plain.ntotal == len(index) == 60
     q = np.ones((1, 8), np.float32)
     np.testing.assert_array_equal(plain.search(q, 10)[1], index.search(q, 10)[1])
 
@@ -95,7 +95,7 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
 def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict, str]) -> None:
     out, *_ = trained
     for arguments, said in (
-        (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 150 known ids"),
+        (("search", out, "--left-id", "nobody"), "user 'nobody' is not among the 80 known ids"),
         (("search", out), "give either QUERIES"),
         (("train", table, "--bytes", 3, "--dim", 8, "--out", "new"), "bytes is 3, of two parts each, as 256 centroids"),
         (
@@ -118,8 +118,8 @@ def test_ids_are_learned_in_place_of_an_index(table: Path, tmp_path: Path) -> No
     assert 0 < after <= 1.2 * exact
     assert 0 < learned <= 1.2 * exact
     lines = [json.loads(line) for line in (out / "ids.jsonl").read_text().splitlines()]
-    assert sorted(line["item"] for line in lines) == list(range(120))
-    assert len({line["tokens"] for line in lines}) == 120
+    assert sorted(line["item"] for line in lines) == list(range(60))
+    assert len({line["tokens"] for line in lines}) == 60
     made = nk.SemanticIds.load(out)
     np.testing.assert_array_equal(made.ids_, [line["ids"] for line in lines])
     assert "ids made after training" in (out / "report.html").read_text()
