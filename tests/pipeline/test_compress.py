@@ -14,6 +14,7 @@ from nearkin.data import open_vectors
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import EVALUATION, RUN, Steps, read_record
 from nearkin.quantization.best import BestCode
+from tests.covering import each
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def quantizer(**options: object) -> nk.ProductQuantizer:
     return nk.ProductQuantizer(4, 16, rotation=None, random_state=0, **options)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_the_index_is_the_one_that_build_makes(tmp_path: Path, X: np.ndarray, metric: str) -> None:
     np.save(tmp_path / "X.npy", X)
     compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", metric=metric)
@@ -112,7 +113,7 @@ def test_queries_reach_the_fit_as_rows_do(
     np.testing.assert_allclose(seen[0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "metric", "queries", "words"),
     [
         (nk.ITQ(n_bits=8), "hamming", slice(30), "trains in one way; leave --queries out"),

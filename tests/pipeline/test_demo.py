@@ -23,6 +23,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record],
     out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
+        base, labels, queries, theirs = digits()
+        some = base[:1000], labels[:1000], queries, theirs
+        patch.setattr("nearkin.pipeline.demo.digits", lambda: some)
         few = partial(nk.ProductQuantizer, max_iter=8)
         patch.setattr("nearkin.pipeline.demo._quantizer", lambda n, way, seed: few(2 * n, 16, way, random_state=seed))
         return out, *save_demo(out)
@@ -78,7 +81,7 @@ def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[Re
     assert command[:2] == ["nearkin", "explore"]
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
     assert done.exit_code == 0, done.output
-    assert "20 of 1,500 vectors" in done.output
+    assert "20 of 1,000 vectors" in done.output
     assert not check_folder(out)["damaged"]
 
 

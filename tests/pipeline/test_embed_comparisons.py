@@ -32,6 +32,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
         *("config.json", "embedding.safetensors", "manifest.json", "objects.json", "coordinates.csv", "questions.csv"),
         *("map.png", "map.svg", "map.pdf", "error.png", "error.svg", "error.pdf"),
     }
+    assert (out / "map.png").stat().st_size > 10_000
     assert record["dropped"] == 1
     assert record["held_out_error"] < 0.1
     assert json.loads(json.dumps(record)) == record

@@ -1,12 +1,12 @@
 """Shards of vectors to shards of codes: equal to one call of encode, restartable, and never half a file."""
 
 import errno
+import multiprocessing
 import os
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -166,17 +166,24 @@ def test_shards_must_not_lie_in_out(model, parts, tmp_path) -> None:
         encode_shards([str(tmp_path / "out" / "part-3.npy")], model, tmp_path / "out", workers=0, overwrite=True)
 
 
+def _session_of_two_workers(model: Path, folder: Path) -> None:
+    os.setsid()
+    encode._context = lambda: multiprocessing.get_context("fork")  # no thread runs here
+    encode_shards([f"{folder}/part-*.npy"], model, folder / "out", workers=2)
+
+
 def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
     """Before, they waited for work for ever, with 950 MB."""
-    np.save(tmp_path / "part-0.npy", np.zeros((300_000, 16), np.float32))
-    np.save(tmp_path / "part-1.npy", np.zeros((300_000, 16), np.float32))
-    command = [sys.executable, "-m", "nearkin", "encode", f"{tmp_path}/part-*.npy", "--model", model]
-    job = subprocess.Popen([*command, "--out", tmp_path / "out", "--workers", "2"], start_new_session=True)
+    for number in range(2):
+        np.lib.format.open_memmap(tmp_path / f"part-{number}.npy", "w+", np.float32, (300_000, 16)).flush()
+    job = FORKSERVER.Process(target=_session_of_two_workers, args=(model, tmp_path))
+    job.start()
     while not list(tmp_path.glob(".out.parts/.part-*")):
-        assert job.poll() is None
+        assert job.is_alive()
         time.sleep(0.02)
+    assert len(members(job.pid)) == 3
     job.kill()
-    job.wait()
+    job.join()
     wait_until(lambda: not members(job.pid))
 
 

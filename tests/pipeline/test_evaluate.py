@@ -10,9 +10,10 @@ import nearkin as nk
 from nearkin.data import open_vectors
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.evaluate import evaluate_folder, exact_neighbors, judge_by_label
+from tests.covering import each
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_exact_neighbors_in_chunks(
     tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, metric: str
 ) -> None:
@@ -30,8 +31,8 @@ def test_exact_neighbors_in_chunks(
     assert seen == [50, 100, 120]
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
-@pytest.mark.parametrize("own", [False, True])
+@each("metric", ["l2", "ip", "cosine"])
+@each("own", [False, True])
 def test_rows_at_one_distance_stand_for_each_other(
     tmp_path: Path, rng: np.random.Generator, metric: str, own: bool
 ) -> None:
@@ -66,7 +67,7 @@ def mean_ap(scores: np.ndarray, y: np.ndarray, yq: np.ndarray) -> float:
     )
 
 
-@pytest.mark.parametrize("ids", [None, np.arange(200)[::-1] + 7, np.array([f"row {i}" for i in range(200)])])
+@each("ids", [None, np.arange(200)[::-1] + 7, np.array([f"row {i}" for i in range(200)])])
 def test_exact_ranking(data: tuple[np.ndarray, ...], ids: np.ndarray | None, monkeypatch: pytest.MonkeyPatch) -> None:
     X, Q, y, yq = data
     monkeypatch.setattr("nearkin.pipeline.evaluate._RANKED", 7 * 200)  # batches of seven queries

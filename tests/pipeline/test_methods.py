@@ -6,11 +6,12 @@ import pytest
 import nearkin as nk
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, methods, subspaces
 from nearkin.quantization.candidates import NAMES
+from tests.covering import each
 
 FIXED = {"int4": 8, "int6": 12, "int8": 16, "float16": 32}  # bytes of 16 columns: their size follows from d
 
 
-@pytest.mark.parametrize("name", methods())
+@each("name", methods())
 def test_every_method_has_the_size_that_was_asked_for(name: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(300, 16)).astype(np.float32)
     asked = 8 + name.endswith("-norms") if name in NAMES else 2  # a product residual code has several parts
@@ -31,12 +32,12 @@ def test_bits_and_bytes_name_the_same_size() -> None:
     assert find_method("itq").make(CodeSize(n_bytes=8), 0).n_bits == 64
 
 
-@pytest.mark.parametrize(("n_bytes", "n_centroids", "expected"), [(8, 256, 8), (8, 16, 16), (3, 64, 4), (4, 65536, 2)])
+@each(("n_bytes", "n_centroids", "expected"), [(8, 256, 8), (8, 16, 16), (3, 64, 4), (4, 65536, 2)])
 def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int) -> None:
     assert subspaces(n_bytes, n_centroids) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "size", "text"),
     [
         ("none", CodeSize(n_bytes=4, n_centroids=64), "give a multiple of 3 bytes"),

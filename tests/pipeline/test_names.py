@@ -11,6 +11,7 @@ import nearkin as nk
 from nearkin.pipeline.inputs import find_ids
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_queries_of_a_new_encoder_are_mapped(folder: Path) -> None:
     assert run("bridge", folder / "new.npy", "--with", folder / "bridge", "--out", mapped, "--overwrite").exit_code == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (("bridge", "new.npy"), "type --old FILE to train a map on pairs"),

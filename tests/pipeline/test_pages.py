@@ -8,6 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin import pipeline
 from nearkin.pipeline.embed_comparisons import embed_comparisons
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     points = np.random.default_rng(0).normal(size=(8, 2))
     answers = nk.data.comparisons_from_vectors(points, 150, random_state=0).indices
     np.savetxt(folder / "a.csv", answers[:, [0, 1, 3]] if answers.shape[1] == 4 else answers, fmt="%d", delimiter=",")
-    embed_comparisons(folder / "a.csv", out=folder / "map", dim=2)
+    with pytest.MonkeyPatch.context() as patch:  # few fits
+        patch.setattr(nk.OrdinalEmbedding.bootstrap, "__defaults__", (8,))
+        patch.setattr("nearkin.pipeline.embed_comparisons.SHARES", (0.5,))
+        patch.setattr("nearkin.pipeline.embed_comparisons.DIMENSIONS", (1,))
+        embed_comparisons(folder / "a.csv", out=folder / "map", dim=2)
     return pipeline.pages.folder_page(folder / "map").html()
 
 
@@ -41,7 +46,7 @@ def test_long_settings_may_wrap(page: str) -> None:
     assert '<div class="scroll settings"' in page
 
 
-@pytest.mark.parametrize(("objective", "curves"), [(2.0, 1), (2.5, 2)])
+@each(("objective", "curves"), [(2.0, 1), (2.5, 2)])
 def test_an_objective_that_is_the_distortion_is_drawn_once(objective: float, curves: int) -> None:
     history = [{"objective": 3.0, "distortion": 3.0}, {"objective": objective, "distortion": 2.0}]
     section = pipeline.pages._learning({"history": history})

@@ -8,6 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin import pipeline
 from nearkin.pipeline.inputs import open_sides
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("options", [{}, {"with_seen": True}, {"candidates": ["b1", "b2", "b7"]}])
+@each("options", [{}, {"with_seen": True}, {"candidates": ["b1", "b2", "b7"]}])
 def test_answers_are_those_of_the_model(folders: Path, options: dict) -> None:
     record, answers = pipeline.recommend.recommend_folder(folders / "emb", k=5, **options)
     assert answers is not None

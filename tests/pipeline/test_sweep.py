@@ -27,6 +27,7 @@ from nearkin.pipeline.sweep import (
 )
 from nearkin.quantization.best import candidates
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 
 @pytest.fixture(autouse=True)
@@ -179,9 +180,7 @@ def test_no_word_of_a_command_breaks() -> None:
     assert line.endswith("<span>--bytes</span> <span>4</span></code>")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("target", 1.5), ("k", 0), ("metric", "hamming"), ("methods", ("none", "x")), ("rate", -1)]
-)
+@each(("name", "value"), [("target", 1.5), ("k", 0), ("metric", "hamming"), ("methods", ("none", "x")), ("rate", -1)])
 def test_bad_questions_are_refused_before_any_work(data, name: str, value: object) -> None:
     with pytest.raises(ValueError, match=r"target|k |metric|method|rate"):
         sweep(nk.data.open_vectors(data[0]), data[1], **{name: value})  # pyright: ignore[reportArgumentType]
@@ -272,7 +271,7 @@ class Slow(Planted):
         return {o: Search(method, n_bytes, o, np.minimum(1.0, recall + (0.35 if o > 1 else 0)), 100.0) for o in (1, 16)}
 
 
-@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0, 600.0])
+@each("seconds", [30.0, 60.0, 120.0, 600.0])
 def test_little_time_is_spent_on_short_answers_first(seconds: float) -> None:
     """With 42 seconds all went into slow methods, and no product code of a byte was tried; with 18 one was. And with 30
     seconds all went into codes to rescore, and the answer by codes alone was the scalar one."""

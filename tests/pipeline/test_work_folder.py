@@ -25,7 +25,7 @@ def file(tmp_path: Path, rng: np.random.Generator) -> VectorFile:
 
 
 def quantizer() -> nk.ProductQuantizer:
-    return nk.ProductQuantizer(2, 256, init="identity", max_iter=2, random_state=0)
+    return nk.ProductQuantizer(2, 16, init="identity", max_iter=2, random_state=0)
 
 
 def compress(
