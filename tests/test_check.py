@@ -13,6 +13,7 @@ from nearkin._check import (
     numpy_generator,
     torch_generator,
 )
+from tests.refusals import each_refused
 
 pl = pytest.importorskip("polars", reason="needs polars")
 
@@ -24,6 +25,7 @@ def test_numbers():
 
 
 BAD_NUMBERS = [
+    (lambda: check_real(10**400, "x"), ValueError, "must be finite"),  # before, an OverflowError
     (lambda: check_integer(2.0, "n"), TypeError, "n is 2.0 of type float; it must be an integer"),
     (lambda: check_integer(True, "n"), TypeError, "it must be an integer"),
     (lambda: check_integer(0, "n", low=1), ValueError, "n is 0; it must be an integer of at least 1"),
@@ -35,10 +37,8 @@ BAD_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "match"), BAD_NUMBERS)
-def test_bad_numbers(call, error, match):
-    with pytest.raises(error, match=match):
-        call()
+def test_bad_numbers():
+    each_refused(BAD_NUMBERS)
 
 
 def test_vectors_keep_float64_and_turn_the_rest_to_float32():
@@ -63,9 +63,8 @@ def hidden(*entries):
     return np.ma.masked_array(entries, mask=np.arange(np.size(entries)).reshape(np.shape(entries)) == 1)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_masked_entries_are_not_read():
+    calls = (
         lambda: check_vectors(hidden([1.0, 2.0])),
         lambda: nk.ProductQuantizer(1).fit(hidden([1.0, 2.0])),
         lambda: nk.Index.build(np.eye(2), ids=hidden(3, 4)),
@@ -74,11 +73,8 @@ def hidden(*entries):
         lambda: nk.OrdinalEmbedding(2).fit(hidden([0, 1, 2])),
         lambda: nk.metrics.recall(hidden([0, 1]), [[0, 1]]),
         lambda: nk.OgE(1).fit(np.eye(2), hidden(0, 1)),
-    ],
-)
-def test_masked_entries_are_not_read(call):
-    with pytest.raises(ValueError, match="is a masked array with 1 masked entry"):
-        call()
+    )
+    each_refused((call, ValueError, "is a masked array with 1 masked entry") for call in calls)
 
 
 def test_text_among_numbers_is_not_made_text_of():
@@ -110,12 +106,6 @@ def test_seeds():
     assert torch.equal(torch.rand(2, generator=torch_generator(4)), torch.rand(2, generator=torch_generator(4)))
     with pytest.raises(TypeError, match="random_state is 'seed'"):
         numpy_generator("seed")
-
-
-def test_integers_beyond_float64_are_not_finite():
-    """Before, an OverflowError."""
-    with pytest.raises(ValueError, match="must be finite"):
-        check_real(10**400, "x")
 
 
 def test_a_tensor_without_values_is_one_sentence() -> None:

@@ -7,9 +7,13 @@ import pytest
 from nearkin._faiss import clear_padding
 
 
-@pytest.mark.parametrize(("width", "n_rows"), [(1, 33), (2, 1), (7, 31), (8, 64), (8, 0)])
 @pytest.mark.parametrize("in_lists", [False, True])
-def test_only_the_places_without_a_row_are_cleared(width: int, n_rows: int, in_lists: bool) -> None:
+def test_only_the_places_without_a_row_are_cleared(in_lists: bool) -> None:
+    for width, n_rows in ((1, 33), (2, 1), (7, 31), (8, 64), (8, 0)):
+        _check_places(width, n_rows, in_lists)
+
+
+def _check_places(width: int, n_rows: int, in_lists: bool) -> None:
     X = np.random.default_rng(0).normal(size=(700, 2 * width)).astype(np.float32)
     centre = faiss.IndexFlatL2(2 * width)
     index = (

@@ -1,14 +1,22 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
 from nearkin import ProductQuantizer
 from nearkin._storage import digest
+from tests.covering import each
 
 
-def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
-    X = rng.normal(size=(200, 8)).astype(np.float32)
-    pq = ProductQuantizer(4, 16, n_lists=4, random_state=np.random.default_rng(0)).fit(X)
+@pytest.fixture
+def pq(rng):
+    X = rng.normal(size=(50, 8)).astype(np.float32)
+    seed = np.random.default_rng(0)
+    return ProductQuantizer(4, 16, init="identity", n_lists=4, max_iter=2, random_state=seed).fit(X)
+
+
+def test_a_quantizer_comes_back_as_it_was(tmp_path, pq, rng):
+    X = rng.normal(size=(50, 8)).astype(np.float32)
     pq.save(tmp_path / "pq")
     again = ProductQuantizer.load(tmp_path / "pq")
     np.testing.assert_array_equal(again.encode(X), pq.encode(X))
@@ -18,8 +26,7 @@ def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
     assert again.partial_fit(X).distortion(X) < 2 * pq.distortion(X)
 
 
-def test_another_class_is_refused(tmp_path, rng):
-    pq = ProductQuantizer(4, 16, random_state=0).fit(rng.normal(size=(50, 8)))
+def test_another_class_is_refused(tmp_path, pq):
     pq.save(tmp_path / "pq")
 
     class Other(ProductQuantizer):
@@ -34,29 +41,25 @@ def test_another_class_is_refused(tmp_path, rng):
         Other.load(tmp_path / "pq")
 
 
-@pytest.mark.parametrize("value", [{}, [16], "16", 16.5])
-def test_a_parameter_of_another_type_is_refused(tmp_path, rng, value):
-    """Before, an index of such a folder loaded, and `add` ended in a TypeError (campaign, seed 2311, case 18562)."""
-    pq = ProductQuantizer(4, 16, random_state=0).fit(rng.normal(size=(50, 8)))
-    pq.n_centroids = value
+@each(
+    ("name", "value", "match"),
+    [
+        *(("n_centroids", value, "n_centroids is") for value in ({}, [16], "16", 16.5)),
+        *((name, 8, "codebooks_ is") for name in ("n_subspaces", "n_centroids", "n_lists")),
+    ],
+)
+def test_a_parameter_of_another_type_or_that_the_arrays_do_not_have_is_damage(tmp_path, pq, name, value, match):
+    """Before, an index of such a folder loaded, and `add` ended in a TypeError (campaign, seed 2311, case 18562) or an
+    AssertionError (seed 5151, case 23691)."""
+    before = getattr(pq, name)
+    setattr(pq, name, value)
     pq.save(tmp_path / "pq")
-    with pytest.raises(ValueError, match="n_centroids is"):
-        ProductQuantizer.load(tmp_path / "pq")
-
-
-@pytest.mark.parametrize("name", ["n_subspaces", "n_centroids", "n_lists"])
-def test_a_parameter_that_the_arrays_do_not_have_is_damage(tmp_path, rng, name):
-    """Before, it loaded, and adding to an index of it ended in an AssertionError (campaign, seed 5151, case 23691)."""
-    pq = ProductQuantizer(4, 16, n_lists=4, random_state=0).fit(rng.normal(size=(50, 8)))
-    setattr(pq, name, 8)
-    pq.save(tmp_path / "pq")
-    with pytest.raises(ValueError, match="codebooks_ is"):
+    setattr(pq, name, before)
+    with pytest.raises(ValueError, match=match):
         ProductQuantizer.load(tmp_path / "pq")
 
 
 def test_nothing_is_written_before_fit(tmp_path):
-    from sklearn.exceptions import NotFittedError
-
     with pytest.raises(NotFittedError):
         ProductQuantizer().save(tmp_path / "pq")
     assert not (tmp_path / "pq").exists()

@@ -1,11 +1,14 @@
 """The record of interactions: ids, duplicates, order, and what it refuses."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from nearkin.records import Interactions
+from tests.refusals import each_refused
 
 
 def test_ids_of_any_type_are_kept_and_pairs_sorted() -> None:
@@ -20,28 +23,20 @@ def test_ids_of_any_type_are_kept_and_pairs_sorted() -> None:
     assert pairs.timestamps.tolist() == [8, 9, 7]
 
 
-@pytest.mark.parametrize(
-    "ids", [["ab", "a", "b", "abc", "ab", " a", "A"], ["ab", "é", "z", "日本", "ze"], ["ß"]], ids=str
-)
-def test_text_ids_are_sorted_as_python_sorts_them(ids: list[str]) -> None:
-    pairs = Interactions.from_pairs(ids, range(len(ids)))
-    assert pairs.left_ids.tolist() == sorted(set(ids))
-    assert pairs.left_ids[pairs.rows].tolist() == [ids[column] for column in pairs.indices]
-    assert pairs.left_ids.dtype == np.array(ids).dtype
+def test_text_ids_are_sorted_as_python_sorts_them() -> None:
+    for ids in (["ab", "a", "b", "abc", "ab", " a", "A"], ["ab", "é", "z", "日本", "ze"], ["ß"]):
+        pairs = Interactions.from_pairs(ids, range(len(ids)))
+        assert pairs.left_ids.tolist() == sorted(set(ids))
+        assert pairs.left_ids[pairs.rows].tolist() == [ids[column] for column in pairs.indices]
+        assert pairs.left_ids.dtype == np.array(ids).dtype
 
 
-@pytest.mark.parametrize("odd", ["a\0", "\0", "a\0b"])
-def test_an_id_with_a_nul_character_is_refused(odd: str) -> None:
-    with pytest.raises(ValueError, match=r"the id .*\\x00.* holds a NUL character"):
-        Interactions.from_pairs(np.array(["a", odd], object), [0, 1])
-
-
-@pytest.mark.parametrize(("how", "weight"), [("sum", 9.0), ("last", 1.0), ("max", 5.0)])
-def test_duplicates_are_merged_as_asked(how: str, weight: float) -> None:
-    pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)
-    assert pairs.weights.tolist() == [weight, 2.0]
-    assert pairs.timestamps is not None
-    assert pairs.timestamps.tolist() == [2, 0]
+def test_duplicates_are_merged_as_asked() -> None:
+    for how, weight in (("sum", 9.0), ("last", 1.0), ("max", 5.0)):
+        pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)
+        assert pairs.weights.tolist() == [weight, 2.0]
+        assert pairs.timestamps is not None
+        assert pairs.timestamps.tolist() == [2, 0]
 
 
 def test_column_order_is_the_transposed_matrix(rng: np.random.Generator) -> None:
@@ -67,9 +62,8 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
     assert sp.issparse(pairs.right_features)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "message"),
-    [
+def test_bad_pairs_are_named() -> None:
+    cases = [
         (([0, None], [0, 1]), ValueError, r"left has 1 missing id \(None, NaN or empty\), the first at entry 1"),
         (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing id"),
         ((["a", ""], [0, 1]), ValueError, "left has 1 missing id"),
@@ -85,31 +79,32 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
         (([0, 1], [0, 1], [1.0, 2.1e40]), ValueError, "weights contains infinity"),  # no warning of NumPy's first
         (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
         (([[0], [1]], [0, 1]), ValueError, "left has shape"),
-    ],
-)
-def test_bad_pairs_are_named(arguments: tuple, kind: type, message: str) -> None:
-    with pytest.raises(kind, match=message):
-        Interactions.from_pairs(*arguments)
+        *(
+            ((np.array(["a", odd], object), [0, 1]), ValueError, r"the id .*\\x00.* holds a NUL character")
+            for odd in ("a\0", "\0", "a\0b")
+        ),
+    ]
+    each_refused((partial(Interactions.from_pairs, *given), error, match) for given, error, match in cases)
 
 
-@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
-def test_times_with_and_without_a_zone(zone: str | None) -> None:
-    times = pd.Series(pd.date_range("2026-01-01", periods=2, tz=zone))
-    for given in (times, times.dt.to_pydatetime().tolist() if zone else times.dt.date.tolist()):
-        first, second = Interactions.from_pairs([0, 1], [0, 1], timestamps=given).timestamps
-        assert (first, second - first) == (1767225600 - 9 * 3600 * (zone == "Asia/Tokyo"), 86400)
+def test_times_with_and_without_a_zone() -> None:
+    for zone in (None, "UTC", "Asia/Tokyo"):
+        times = pd.Series(pd.date_range("2026-01-01", periods=2, tz=zone))
+        for given in (times, times.dt.to_pydatetime().tolist() if zone else times.dt.date.tolist()):
+            first, second = Interactions.from_pairs([0, 1], [0, 1], timestamps=given).timestamps
+            assert (first, second - first) == (1767225600 - 9 * 3600 * (zone == "Asia/Tokyo"), 86400)
 
 
 def test_bad_features_and_catalogues_are_named() -> None:
-    with pytest.raises(ValueError, match=r"left_features has shape \(3, 2\); it must be \(2, d\)"):
-        Interactions.from_pairs([0, 1], [0, 1], left_features=np.ones((3, 2)))
-    with pytest.raises(ValueError, match="right_features contains NaN"):
-        Interactions.from_pairs([0, 1], [0, 1], right_features=np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match="left has 1 id that left_ids lacks, the first is 7"):
-        Interactions.from_pairs([0, 7], [0, 1], left_ids=[0, 1])
-    with pytest.raises(ValueError, match="left_ids repeats ids"):
-        Interactions.from_pairs([0, 1], [0, 1], left_ids=[0, 1, 1])
+    cases = [
+        ({"left_features": np.ones((3, 2))}, r"left_features has shape \(3, 2\); it must be \(2, d\)"),
+        ({"right_features": np.full((2, 2), np.nan)}, "right_features contains NaN"),
+        ({"left_ids": [0, 2]}, "left has 1 id that left_ids lacks, the first is 1"),
+        ({"left_ids": [0, 1, 1]}, "left_ids repeats ids"),
+        ({"duplicates": "mean"}, "duplicates is 'mean'"),
+    ]
+    each_refused(
+        (partial(Interactions.from_pairs, [0, 1], [0, 1], **given), ValueError, match) for given, match in cases
+    )
     with pytest.raises(ValueError, match=r"keep has shape \(1,\); it must be \(2,\)"):
         Interactions.from_pairs([0, 1], [0, 1]).select(np.array([True]))
-    with pytest.raises(ValueError, match="duplicates is 'mean'"):
-        Interactions.from_pairs([0], [0], duplicates="mean")

@@ -18,11 +18,10 @@ def agreement(table: LanceTable, index: Index, Q: np.ndarray, k: int = 10) -> fl
 
 
 @pytest.mark.parametrize(
-    ("kind", "metric", "keep"),
-    [("pq", "l2", False), ("pq", "ip", True), ("pq", "cosine", False), ("ivf", "l2", True), ("ivf", "l2", False)],
+    ("kind", "metric", "keep"), [("pq", "l2", False), ("pq", "ip", True), ("pq", "cosine", False), ("ivf", "l2", True)]
 )
 def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp_path: Path) -> None:
-    quantizer = request.getfixturevalue(kind)
+    X, Q, quantizer = X[:1000], Q[:20], request.getfixturevalue(kind)
     if metric == "cosine":
         rows = X / np.linalg.norm(X, axis=1, keepdims=True)
         quantizer = nk.ProductQuantizer(4, 256, random_state=0, max_iter=2, init="pca").fit(rows)
@@ -37,7 +36,7 @@ def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp
 
 
 def test_the_codes_are_ours_and_not_lances_own(X, Q, ivf, tmp_path: Path) -> None:
-    export_index(Index.build(X, ivf), Lance(tmp_path / "out"))
+    export_index(Index.build(X[:1000], ivf), Lance(tmp_path / "out"))
     stats = open_lance(tmp_path / "out").dataset.stats.index_stats("vector_idx")["indices"][0]
     centroids = np.asarray(stats["centroids"]) if "centroids" in stats else None
     if centroids is not None:
@@ -45,6 +44,7 @@ def test_the_codes_are_ours_and_not_lances_own(X, Q, ivf, tmp_path: Path) -> Non
 
 
 def test_oversampling_ranks_by_the_exact_vectors(X, Q, ivf, tmp_path: Path) -> None:
+    X, Q = X[:1000], Q[:20]
     index = Index.build(X, ivf, keep_vectors=True, n_probe=8)
     export_index(index, Lance(tmp_path / "out"))
     exact = Index.build(X).search(Q, 10)[1]
@@ -54,7 +54,7 @@ def test_oversampling_ranks_by_the_exact_vectors(X, Q, ivf, tmp_path: Path) -> N
 
 
 def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -> None:
-    names = np.array([f"row {i}" for i in range(len(X))])
+    X, names = X[:600], np.array([f"row {i}" for i in range(600)])
     for centroids in (16, 13, 200):
         quantizer = nk.ProductQuantizer(4, centroids, random_state=0, max_iter=2, init="pca").fit(X)
         index = Index.build(X, quantizer, ids=names, fast_scan=False)
@@ -64,13 +64,13 @@ def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -
 
 
 def test_a_failed_check_leaves_what_was_there(X, Q, pq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = Index.build(X, pq)
+    index = Index.build(X[:600], pq)
     export_index(index, Lance(tmp_path / "out"))
     before = open_lance(tmp_path / "out").search(Q)[1]
     search = LanceTable.search
     monkeypatch.setattr(LanceTable, "search", lambda self, Q, k: (None, search(self, Q, k)[1] * 0 + 5))
     with pytest.raises(RecallTooLowError, match=r"recall@10 0\.\d+ .*FAILED; nothing was published"):
-        export_index(Index.build(X[:2000], pq), Lance(tmp_path / "out", overwrite=True))
+        export_index(Index.build(X[:500], pq), Lance(tmp_path / "out", overwrite=True))
     monkeypatch.undo()
     np.testing.assert_array_equal(open_lance(tmp_path / "out").search(Q)[1], before)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]

@@ -11,6 +11,7 @@ from nearkin.export import RecallTooLowError, export_index, pgvector
 from nearkin.export.pgvector import Pgvector
 from nearkin.index import Index
 from nearkin.linalg.signs import unpack_bits
+from tests.covering import each
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'nearkin[pgvector]'")
 
@@ -175,7 +176,7 @@ def test_a_database_that_does_not_answer(bits) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "dsn",
     [
         "host=localhost s3cret",
@@ -219,8 +220,10 @@ def test_what_pgvector_cannot_hold_is_refused(X, pq, postgres) -> None:
         Pgvector(postgres, "x; DROP TABLE users")
 
 
-@pytest.mark.parametrize("form", ["vector", "halfvec"])
-@pytest.mark.parametrize(("kind", "metric"), [("exact", "l2"), ("exact", "ip"), ("kept", "cosine"), ("codes", "l2")])
+@pytest.mark.parametrize(
+    ("kind", "metric", "form"),
+    [("exact", "l2", "vector"), ("exact", "ip", "halfvec"), ("kept", "cosine", "halfvec"), ("codes", "l2", "vector")],
+)
 def test_vectors_in_full_or_half_precision(form, kind, metric, X, Q, postgres, connection) -> None:
     quantizer = None if kind == "exact" else nk.ProductQuantizer(4, 32, random_state=0, max_iter=2)
     index = Index.build(X[:500], quantizer, ids=[f"row {i}" for i in range(500)], metric=metric)

@@ -8,8 +8,7 @@ import nearkin as nk
 X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 60), (1, 3)))
 
 
-@pytest.mark.parametrize("backend", ["pyarrow", "polars", "pandas"])
-@pytest.mark.parametrize("kind", ["exact", "bits"])
+@pytest.mark.parametrize(("backend", "kind"), [("pyarrow", "exact"), ("polars", "bits"), ("pandas", "exact")])
 def test_a_row_for_each_query_and_place(backend: str, kind: str) -> None:
     pytest.importorskip(backend)
     names = [f"row {i}" for i in range(60)]

@@ -1,6 +1,7 @@
 import json
 import shutil
 import tracemalloc
+from itertools import cycle
 
 import faiss
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
 from nearkin._storage import write_arrays
-from tests.covering import covering
+from tests.covering import each
+from tests.refusals import each_refused
 from tests.storage.signed import signed
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
@@ -42,7 +44,7 @@ def brute_force(metric: str) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(scores, order, 1)[:, :10], order[:, :10]
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_exact_search_is_brute_force(metric):
     scores, ids = Index.build(X, metric=metric).search(Q, 10)
     expected, order = brute_force(metric)
@@ -50,7 +52,7 @@ def test_exact_search_is_brute_force(metric):
     np.testing.assert_allclose(scores, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_rescoring_all_candidates_is_exact_search(metric, quantizer):
     index = Index.build(X, quantizer, metric=metric, keep_vectors=True, n_probe=100)
     scores, ids = index.search(Q, 10, oversample=60)
@@ -71,7 +73,9 @@ def test_rescoring_helps(quantizer):
 
 
 @pytest.mark.parametrize(
-    ("quantizer", "ids", "metric"), covering([*QUANTIZERS], [*IDS], ["l2", "cosine"]), indirect=["quantizer"]
+    ("quantizer", "ids", "metric"),
+    [("exact", "none", "cosine"), *zip(QUANTIZERS, cycle(["integers", "strings", "none"]), cycle(["l2", "cosine"]))],
+    indirect=["quantizer"],
 )
 def test_save_and_load_answer_alike(ids, metric, quantizer, tmp_path):
     index = Index.build(X, quantizer, IDS[ids], metric, keep_vectors=True)
@@ -140,9 +144,7 @@ def test_empty_search_and_single_row():
     assert Index.empty(16).search(Q, 5)[1].shape == (20, 0)
 
 
-@pytest.mark.parametrize(
-    "hasher", [ITQ(16, random_state=0), OgE(12, random_state=0), RandomHyperplanes(16, random_state=0)]
-)
+@each("hasher", [ITQ(16, random_state=0), OgE(12, random_state=0), RandomHyperplanes(16, random_state=0)])
 def test_bits_by_hamming_distance(hasher, tmp_path):
     index = Index.build(X, hasher, IDS["strings"], "hamming", keep_vectors=True)
     bits = np.unpackbits(index.quantizer.encode(X), axis=1)
@@ -256,10 +258,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "match"), BAD)
-def test_bad_input(call, error, match):
-    with pytest.raises(error, match=match):
-        call(Index.build(X))
+def test_bad_input():
+    each_refused(BAD, Index.build(X))
 
 
 def test_a_failed_add_changes_nothing():
@@ -385,7 +385,7 @@ def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them
         assert index.search(X[:3], 2)[1].shape == (3, 2)
 
 
-@pytest.mark.parametrize("quantizer", [None, ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)])
+@each("quantizer", [None, ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)])
 def test_data_whose_squares_vanish_are_warned_of(quantizer):
     """Before, every row had distance 0, and the first rows were everybody's nearest, without a word."""
     X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
@@ -414,7 +414,7 @@ def test_queries_and_rows_of_any_length_have_the_same_cosines():
 def test_small_numbers_are_indexed_without_a_float32_copy(dtype, metric, monkeypatch):
     """As text encoders' APIs give them; the peak was that of a copy, four bytes a number."""
     monkeypatch.setattr("nearkin.index.index._CHUNK", 250)
-    X = (np.random.default_rng(0).normal(size=(10_000, 32)) * 30).clip(-127, 127)
+    X = (np.random.default_rng(0).normal(size=(6_000, 32)) * 30).clip(-127, 127)
     X = (X if dtype != "uint8" else np.abs(X)).astype(dtype)
     as_floats = X.astype(np.float32)
     learned = as_floats[:500] / np.linalg.norm(as_floats[:500], axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """Decoded rows are compared at their norms where the index knows them, one of all or a byte each, and only then."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import cycle
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from nearkin.export.source import Source
 from nearkin.linalg.norms import POWER, Norms
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.refusals import each_refused
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 24)) / np.arange(1, 25) ** 0.3 + 0.1
@@ -101,30 +102,30 @@ def test_scores_are_those_of_decoded_rows_at_their_norm(name: str, kind: str, me
     assert recall_k_at_k(ids, best, 10) > 0.8  # candidates are found by FAISS's own scores
 
 
-@pytest.mark.parametrize("metric", ["l2", "cosine"])
-@pytest.mark.parametrize("name", CODES)
-def test_among_allowed_rows_the_scores_are_the_same(name: str, metric: str) -> None:
-    own, Q = SETS["one"]
-    index, allowed = build(name, "one", metric), np.arange(0, len(own), 7)
-    scores, ids = index.search(Q, 10, among=allowed)
-    scores, expected = scores if metric == "l2" else -scores, compared(metric, Q, decoded(index, own[allowed]))
-    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids // 7, axis=1), atol=1e-5)
-    assert np.isin(ids, allowed).all()
-    best = np.sort(expected, axis=1)[:, :10]
-    assert np.isclose(scores, best, atol=1e-5).mean() > 0.92  # candidates are found by the codes' own scores
-
-
-@pytest.mark.parametrize("name", ["product", "product, lists", "residual", "product residual", "axes"])
-def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
-    (own, Q), gains = SETS["one"], []
-    true = nearest_rows(own, Q, 10)
-    for metric in ("l2", "cosine"):
+def test_among_allowed_rows_the_scores_are_the_same() -> None:
+    (own, Q), allowed = SETS["one"], np.arange(0, 600, 7)
+    for name, metric in zip(CODES, cycle(["l2", "cosine"])):
         index = build(name, "one", metric)
-        kept = recall_k_at_k(index.search(Q, 10)[1], true, 10)
-        index.norms = None
-        gains.append(kept - recall_k_at_k(index.search(Q, 10)[1], true, 10))
-    assert min(gains) > 0, gains
-    assert np.mean(gains) > 0.01, gains
+        scores, ids = index.search(Q, 10, among=allowed)
+        scores, expected = scores if metric == "l2" else -scores, compared(metric, Q, decoded(index, own[allowed]))
+        np.testing.assert_allclose(scores, np.take_along_axis(expected, ids // 7, axis=1), atol=1e-5, err_msg=name)
+        assert np.isin(ids, allowed).all(), name
+        best = np.sort(expected, axis=1)[:, :10]
+        assert np.isclose(scores, best, atol=1e-5).mean() > 0.92, name  # candidates are found by the codes' own scores
+
+
+def test_more_neighbours_are_found_than_by_rounded_rows() -> None:
+    own, Q = SETS["one"]
+    true = nearest_rows(own, Q, 10)
+    for name in ("product", "product, lists", "residual", "product residual", "axes"):
+        gains = []
+        for metric in ("l2", "cosine"):
+            index = build(name, "one", metric)
+            kept = recall_k_at_k(index.search(Q, 10)[1], true, 10)
+            index.norms = None
+            gains.append(kept - recall_k_at_k(index.search(Q, 10)[1], true, 10))
+        assert min(gains) > 0, (name, gains)
+        assert np.mean(gains) > 0.01, (name, gains)
 
 
 def test_rows_of_one_other_norm_are_compared_at_it() -> None:
@@ -137,14 +138,12 @@ def test_rows_of_one_other_norm_are_compared_at_it() -> None:
     np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("rows", "known"),
-    [(UNIT * np.linspace(1, 1.2, len(UNIT))[:, None], False), (UNIT + 1e4, False), (0 * UNIT, False), (UNIT, True)],
-    ids=["several", "far from the origin", "zeros", "one"],
-)
-def test_one_norm_is_known_only_if_all_rows_have_it(rows: np.ndarray, known: bool) -> None:
-    index = Index.build(rows.astype(np.float32), ProductQuantizer(4, 8, max_iter=1, random_state=0))
-    assert (index.norms is not None) == known
+def test_one_norm_is_known_only_if_all_rows_have_it() -> None:
+    several = UNIT * np.linspace(1, 1.2, len(UNIT))[:, None]
+    for rows, known in ((several, False), (UNIT + 1e4, False), (0 * UNIT, False), (UNIT, True)):
+        index = Index.build(rows.astype(np.float32), ProductQuantizer(4, 8, init="pca", max_iter=1, random_state=0))
+        assert (index.norms is not None) == known, rows[:2]
+    assert Norms.shared(np.zeros((3, 2))) is None  # nothing can be divided by it
 
 
 def test_the_one_norm_follows_changes_of_the_rows(tmp_path: Path) -> None:
@@ -181,37 +180,32 @@ def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
         assert Index.build(own[:300], quantizer, metric=metric).norms is None
 
 
-def test_zeros_have_no_norm_in_common() -> None:
-    """Nothing can be divided by it."""
-    assert Norms.shared(np.zeros((3, 2))) is None
-
-
 def test_an_export_sees_rows_at_their_norm() -> None:
     rows = Source(build("product, lists", "one", "cosine")).as_searched(np.arange(50))
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("bits", [8, 16])
-def test_codes_finer_than_the_norms_differ_keep_these(bits: int) -> None:
+def test_codes_finer_than_the_norms_differ_keep_these() -> None:
     """Half precision of SIFT, whose lengths differ by .1 %, once lost neighbours at one length."""
     own, asked = SETS["one"]
     rows = (512 * own * (1 + 0.002 * np.sin(np.arange(len(own)))[:, None])).astype(np.float16).astype(np.float32)
-    index = Index.build(rows, ScalarQuantizer(bits))
     assert Norms.shared(rows) is not None
-    assert index.norms is None
     exact = Index.build(rows).search(512 * asked, 10)[1]
-    kept = recall_k_at_k(index.search(512 * asked, 10)[1], exact, 10)
-    assert kept >= (1.0 if bits == 16 else 0.9), kept
+    for bits, least in ((8, 0.9), (16, 1.0)):
+        index = Index.build(rows, ScalarQuantizer(bits))
+        assert index.norms is None
+        kept = recall_k_at_k(index.search(512 * asked, 10)[1], exact, 10)
+        assert kept >= least, (bits, kept)
 
 
-@pytest.mark.parametrize("name", ["product", "product, lists", "axes"])
-def test_what_is_known_of_rows_ends_with_them(name: str) -> None:
+def test_what_is_known_of_rows_ends_with_them() -> None:
     own, asked = SETS["one"]
-    index = Index.build(own, fitted(name, "one"), ids=np.arange(len(own)), n_probe=5)
-    index.search(asked, 10)
-    index.update(np.arange(100), own[100:200]).remove(np.arange(300, 320)).add(own[300:320], np.arange(300, 320))
-    fresh = Index.build(np.concatenate([own[200:], own[100:200], own[100:200]]), fitted(name, "one"), n_probe=5)
-    np.testing.assert_allclose(index.search(asked, 10)[0], fresh.search(asked, 10)[0], atol=1e-5)
+    for name in ("product", "product, lists", "axes"):
+        index = Index.build(own, fitted(name, "one"), ids=np.arange(len(own)), n_probe=5)
+        index.search(asked, 10)
+        index.update(np.arange(100), own[100:200]).remove(np.arange(300, 320)).add(own[300:320], np.arange(300, 320))
+        fresh = Index.build(np.concatenate([own[200:], own[100:200], own[100:200]]), fitted(name, "one"), n_probe=5)
+        np.testing.assert_allclose(index.search(asked, 10)[0], fresh.search(asked, 10)[0], atol=1e-5, err_msg=name)
 
 
 def test_a_byte_of_norm_finds_more_neighbours_than_a_byte_more_of_centroids() -> None:
@@ -244,12 +238,11 @@ def test_all_rows_are_encoded_again_with_their_norms() -> None:
     np.testing.assert_allclose(index.search(QUERIES, 5)[0], expected.search(QUERIES, 5)[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("quantizer", "metric"), [(fitted("product"), "cosine"), (None, "l2"), (ITQ(8, random_state=0), "hamming")]
-)
-def test_norms_are_refused_where_they_rank_nothing(quantizer: Quantizer | None, metric: str) -> None:
-    with pytest.raises(ValueError, match=r"norms are for codes by metric 'l2' or 'ip'|fitted on others"):
-        Index.build(ROWS, quantizer, metric=metric, norms=True)
+def test_norms_are_refused_where_they_rank_nothing() -> None:
+    made = ((fitted("product"), "cosine"), (None, "l2"), (ITQ(8, random_state=0), "hamming"))
+    calls = (partial(Index.build, ROWS, quantizer, metric=metric, norms=True) for quantizer, metric in made)
+    match = r"norms are for codes by metric 'l2' or 'ip'|fitted on others"
+    each_refused((call, ValueError, match) for call in calls)
 
 
 def test_indexes_of_other_norms_cannot_be_merged() -> None:
@@ -261,24 +254,21 @@ def test_indexes_of_other_norms_cannot_be_merged() -> None:
     assert len(index) == len(index.norms.codes) == len(ROWS)
 
 
-@pytest.mark.parametrize("rows", [0 * X[:5], X[:1], 1e12 * X, 1e-15 * X, X + 1e4, np.repeat(X[:1], 9, axis=0)])
-def test_norms_of_hard_rows_are_finite_and_near(rows: np.ndarray) -> None:
-    rows = rows.astype(np.float32)
-    norms = Norms.learned(rows).with_rows(rows)
-    true = np.linalg.norm(rows.astype(np.float64) - norms.centre, axis=1)
-    np.testing.assert_allclose(np.median(norms.of(slice(None))), np.median(true), rtol=0.05, atol=1e-3 * true.max())
-    np.testing.assert_array_equal(np.concatenate([norms.named(row[None]) for row in rows[:30]]), norms.codes[:30])
+def test_norms_of_hard_rows_are_finite_and_near() -> None:
+    for rows in (0 * X[:5], X[:1], 1e12 * X, 1e-15 * X, X + 1e4, np.repeat(X[:1], 9, axis=0)):
+        rows = rows.astype(np.float32)
+        norms = Norms.learned(rows).with_rows(rows)
+        true = np.linalg.norm(rows.astype(np.float64) - norms.centre, axis=1)
+        np.testing.assert_allclose(np.median(norms.of(slice(None))), np.median(true), rtol=0.05, atol=1e-3 * true.max())
+        np.testing.assert_array_equal(np.concatenate([norms.named(row[None]) for row in rows[:30]]), norms.codes[:30])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"codes": np.zeros(4, np.uint8)}, {"codes": np.zeros(5, np.int64)}, {"levels": np.zeros(9, np.float32)},
-        {"centre": np.zeros(3, np.float32)}, {"centre": np.full(2, np.nan)}, {"levels": np.full(256, -1.0)},
-    ],
-)  # fmt: skip
-def test_arrays_of_other_norms_are_refused(change: dict[str, np.ndarray]) -> None:
+def test_arrays_of_other_norms_are_refused() -> None:
     whole = {"centre": np.zeros(2), "levels": np.arange(256.0), "codes": np.zeros(5, np.uint8)}
     assert len(Norms.checked(**whole, shape=(5, 2)).of(slice(None))) == 5
-    with pytest.raises(ValueError, match="cannot be of 5 rows"):
-        Norms.checked(**whole | change, shape=(5, 2))
+    changes = (
+        {"codes": np.zeros(4, np.uint8)}, {"codes": np.zeros(5, np.int64)}, {"levels": np.zeros(9, np.float32)},
+        {"centre": np.zeros(3, np.float32)}, {"centre": np.full(2, np.nan)}, {"levels": np.full(256, -1.0)},
+    )  # fmt: skip
+    calls = (partial(Norms.checked, **whole | change, shape=(5, 2)) for change in changes)
+    each_refused((call, ValueError, "cannot be of 5 rows") for call in calls)

@@ -24,9 +24,8 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=KINDS, ids=list(KINDS))
 def fitted(request, vectors):
-    return ProductQuantizer(**{"n_centroids": 64, "max_iter": 3, "random_state": 0, **KINDS[request.param]}).fit(
-        vectors[0]
-    )
+    settings = {"n_centroids": 64, "init": "pca", "max_iter": 2, "random_state": 0, **KINDS[request.param]}
+    return ProductQuantizer(**settings).fit(vectors[0][:800])
 
 
 def test_codes_are_faiss_codes(fitted, vectors):
@@ -47,7 +46,7 @@ def test_codes_are_faiss_codes(fitted, vectors):
 
 
 def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
-    X, Q = vectors
+    X, Q = vectors[0][:500], vectors[1]
     index = fitted.to_faiss()
     index.add(X)
     if fitted.n_lists:
@@ -101,6 +100,6 @@ def test_refuses_what_it_cannot_read(vectors):
     with pytest.raises(ValueError, match="32 to 16 dimensions"):
         ProductQuantizer.from_faiss(shrinking)
     with pytest.raises(ValueError, match="fast_scan needs n_centroids=16; this quantizer has 32"):
-        ProductQuantizer(8, 32).fit(vectors[0]).to_faiss(fast_scan=True)
+        ProductQuantizer(8, 32, init="pca").fit(vectors[0][:300]).to_faiss(fast_scan=True)
     with pytest.raises(ValueError, match="metric is 'cosine'"):
-        ProductQuantizer(8, 16).fit(vectors[0]).to_faiss("cosine")
+        ProductQuantizer(8, 16, init="pca").fit(vectors[0][:300]).to_faiss("cosine")

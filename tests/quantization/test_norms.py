@@ -11,7 +11,7 @@ from nearkin.quantization.residual import fill_tables, learn_tables, learned_sca
 
 
 def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):
-    norms = rng.gamma(5.0, 10.0, 4000)
+    norms = rng.gamma(5.0, 10.0, 1500)
     tables = learn_tables(norms, 0)
     sums = (tables[0][:, None] + tables[1]).ravel()
     nearest = np.abs(norms[:, None] - sums).argmin(1)
@@ -39,7 +39,7 @@ DRAWS = {
 @pytest.mark.parametrize(("kind", "n_lists"), [*zip(DRAWS, [0, 4, 0, 4], strict=True)])
 def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(kind, n_lists, rng):
     """Tables of 8 bits kept .017 of ten neighbours of t(1.2) where exact tables kept .374; t(2): .117 and .452."""
-    X, Q = np.split(DRAWS[kind](rng, (1700, 32)).astype(np.float32), [1500])
+    X, Q = np.split(DRAWS[kind](rng, (1000, 32)).astype(np.float32), [800])
     settings = {"n_lists": n_lists, "init": "identity", "max_iter": 2, "random_state": 0}
     model = nk.ProductQuantizer(16, 16, **settings).fit(X)
     kept = {}
@@ -52,7 +52,7 @@ def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(ki
 
 @pytest.mark.parametrize("kind", ["t(1.2)", "normal"])
 def test_the_default_scan_of_residual_codes_by_product_loses_no_neighbours(kind, rng):
-    X, Q = np.split(DRAWS[kind](rng, (2000, 32)).astype(np.float32), [1700])
+    X, Q = np.split(DRAWS[kind](rng, (1000, 32)).astype(np.float32), [800])
     model = ResidualQuantizer(16, 16, beam_size=2, max_iter=1, random_state=0).fit(X)
     kept = {}
     for fast in (None, False):
@@ -93,7 +93,7 @@ def test_an_inverted_fast_scan_stores_the_lists_and_codes_of_encode(metric, rng)
 )
 def test_norms_in_a_code_lose_no_neighbours_of_heavy_tails(kind, norm_bits, n_centroids, most, rng):
     """Norms in equal steps kept .146 of ten neighbours of t(2) where whole norms kept .500."""
-    X, Q = np.split(DRAWS[kind](rng, (2300, 24)).astype(np.float32), [2000])
+    X, Q = np.split(DRAWS[kind](rng, (1000, 24)).astype(np.float32), [800])
     settings = {"n_centroids": n_centroids, "beam_size": 2, "max_iter": 1, "random_state": 0}
     kept = {}
     for bits in (norm_bits, 0):

@@ -20,19 +20,19 @@ def value(R, M) -> float:
 
 
 @pytest.mark.parametrize("name", LEARNED)
-@pytest.mark.parametrize("d", [2, 7, 16])
-def test_every_update_stays_orthogonal_and_gains(name, d):
-    R, M = problem(d)
-    update = make_update(name, d, "exact", None, np.random.default_rng(0))
-    first = before = value(R, M)
-    best = value(exact_update(R, M), M)
-    for _ in range(3):
-        R = update(R, M)
-        assert np.abs(R.T @ R - np.eye(d)).max() < 5e-6
-        after = value(R, M)
-        assert after >= before - 1e-4 * abs(before), f"{name}: {before} -> {after}"
-        before = after
-    assert first + 0.01 * (best - first) < before <= best * (1 + 1e-5)
+def test_every_update_stays_orthogonal_and_gains(name):
+    for d in (2, 7, 16):
+        R, M = problem(d)
+        update = make_update(name, d, "exact", None, np.random.default_rng(0))
+        first = before = value(R, M)
+        best = value(exact_update(R, M), M)
+        for _ in range(3):
+            R = update(R, M)
+            assert np.abs(R.T @ R - np.eye(d)).max() < 5e-6
+            after = value(R, M)
+            assert after >= before - 1e-4 * abs(before), f"{d} columns: {before} -> {after}"
+            before = after
+        assert first + 0.01 * (best - first) < before <= best * (1 + 1e-5), d
 
 
 def test_procrustes_is_the_nuclear_norm():
@@ -52,7 +52,7 @@ def test_exact_angles_are_the_best_of_all_angles():
     R, M = problem(2)
     found = value(givens_update(lambda W: np.array([[0, 1]]), 1, "exact")(R, M), M)
     pairs = np.array([[0, 1]])
-    scan = max(value(R @ product_of_givens(2, pairs, np.array([t])), M) for t in np.linspace(-np.pi, np.pi, 10_001))
+    scan = max(value(R @ product_of_givens(2, pairs, np.array([t])), M) for t in np.linspace(-np.pi, np.pi, 1_001))
     assert found >= scan - 1e-6 * abs(scan), f"closed form {found}, scan {scan}"
 
 

@@ -20,21 +20,21 @@ def X(rng: np.random.Generator) -> np.ndarray:
     return X
 
 
-@pytest.mark.parametrize("bits", BITS)
-def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, bits: int, tmp_path: Path) -> None:
-    ScalarQuantizer(bits).fit(X).save(tmp_path / "q")
-    quantizer = ScalarQuantizer.load(tmp_path / "q")
-    index = quantizer.to_faiss()
-    index.add(X)
-    assert (index.sa_encode(X) == quantizer.encode(X)).all()
-    np.testing.assert_array_equal(index.reconstruct_n(0, len(X)), quantizer.decode(quantizer.encode(X)))
-    assert quantizer.encode(X).shape == (2000, -(-9 * bits // 8))
-
-
-@pytest.mark.parametrize("bits", BITS[:3])
-def test_the_ranges_are_chosen_by_the_error_that_faiss_makes(X: np.ndarray, bits: int) -> None:
-    quantizer = ScalarQuantizer(bits).fit(X)
-    assert _error(X, quantizer.scale_, 2**bits - 1) * 9 == pytest.approx(quantizer.distortion(X), rel=0.01)
+def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, tmp_path: Path) -> None:
+    errors = []
+    for bits in BITS:
+        ScalarQuantizer(bits).fit(X).save(tmp_path / f"{bits}")
+        quantizer = ScalarQuantizer.load(tmp_path / f"{bits}")
+        index = quantizer.to_faiss()
+        index.add(X)
+        assert (index.sa_encode(X) == quantizer.encode(X)).all(), bits
+        np.testing.assert_array_equal(index.reconstruct_n(0, len(X)), quantizer.decode(quantizer.encode(X)), f"{bits}")
+        assert quantizer.encode(X).shape == (2000, -(-9 * bits // 8))
+        errors.append(quantizer.distortion(X))
+        if bits < 16:  # the ranges are chosen by the error that FAISS makes
+            assert _error(X, quantizer.scale_, 2**bits - 1) * 9 == pytest.approx(errors[-1], rel=0.01)
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-4
 
 
 def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
@@ -45,12 +45,6 @@ def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
     ours = ScalarQuantizer(4).fit(X)
     assert ours.distortion(X) < 0.7 * theirs, (ours.distortion(X), theirs)
     assert ours.clipped_ > 0
-
-
-def test_more_bits_are_nearer(X: np.ndarray) -> None:
-    errors = [ScalarQuantizer(bits).fit(X).distortion(X) for bits in BITS]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 1e-4
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])

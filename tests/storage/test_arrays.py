@@ -19,10 +19,10 @@ def test_arrays_round_trip_and_damage_is_named(tmp_path):
         read_arrays(tmp_path / "b.safetensors")
 
 
-@pytest.mark.parametrize("header", [b"{'descr': '<f4', 'shape': (2,\n  )}\n 1", b"{'shape': (((", b"\x00\xff'"])
-def test_a_header_that_is_no_python_is_damage(tmp_path: Path, header: bytes) -> None:
+def test_a_header_that_is_no_python_is_damage(tmp_path: Path) -> None:
     """Before, the parser's IndentationError came through (campaign, seed 4141, case 28839)."""
     path = tmp_path / "vectors.npy"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
-    with pytest.raises(ValueError, match=r"vectors\.npy cannot be read"):
-        MappedRows(path)
+    for header in (b"{'descr': '<f4', 'shape': (2,\n  )}\n 1", b"{'shape': (((", b"\x00\xff'"):
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
+        with pytest.raises(ValueError, match=r"vectors\.npy cannot be read"):
+            MappedRows(path)

@@ -64,14 +64,15 @@ def test_an_index_replaces_its_own_folders(tmp_path: Path) -> None:
         loaded.save(tmp_path / "idx")
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("name", FOREIGN)
-def test_a_folder_of_another_program_is_not_replaced(tmp_path: Path, name: str, overwrite: bool) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / name).write_text(json.dumps(FOREIGN[name]))
-    with pytest.raises(ValueError, match=rf"holds {name}" if overwrite else "exists"):
-        save(tmp_path / "model", "new", overwrite=overwrite)
-    assert json.loads((tmp_path / "model" / name).read_text()) == FOREIGN[name]
+def test_a_folder_of_another_program_is_not_replaced(tmp_path: Path) -> None:
+    for name in FOREIGN:
+        folder = tmp_path / f"with {name}"
+        folder.mkdir()
+        (folder / name).write_text(json.dumps(FOREIGN[name]))
+        for overwrite in (False, True):
+            with pytest.raises(ValueError, match=rf"with {name} holds {name}" if overwrite else f"with {name} exists"):
+                save(folder, "new", overwrite=overwrite)
+        assert json.loads((folder / name).read_text()) == FOREIGN[name]
 
 
 MINE: dict[str, Callable[[Path], object]] = {
@@ -86,15 +87,16 @@ MINE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", MINE)
-def test_other_files_in_a_saved_folder_are_named_and_stay(tmp_path: Path, name: str) -> None:
-    save(tmp_path / "x", "old")
-    (tmp_path / "x" / name).parent.mkdir(exist_ok=True)
-    MINE[name](tmp_path / "x" / name)
-    with pytest.raises(ValueError, match=rf"x holds {name}, which no manifest.json of nearkin lists; move"):
-        save(tmp_path / "x", "new", overwrite=True)
-    assert stands(tmp_path / "x") == "old"
-    assert os.path.lexists(tmp_path / "x" / name)
+def test_other_files_in_a_saved_folder_are_named_and_stay(tmp_path: Path) -> None:
+    for number, name in enumerate(MINE):
+        folder = tmp_path / f"{number}"
+        save(folder, "old")
+        (folder / name).parent.mkdir(exist_ok=True)
+        MINE[name](folder / name)
+        with pytest.raises(ValueError, match=rf"{number} holds {name}, which no manifest.json of nearkin lists; move"):
+            save(folder, "new", overwrite=True)
+        assert stands(folder) == "old"
+        assert os.path.lexists(folder / name)
 
 
 def test_what_came_during_the_work_is_not_replaced(tmp_path: Path) -> None:

@@ -94,33 +94,33 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     np.testing.assert_array_equal(found.right_vectors(), expected.right_vectors())
 
 
-@pytest.mark.parametrize("change", ["remove", "kind", "renamed"])
-@pytest.mark.parametrize("key", ["class", "params", "fitted"])
-def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path, key: str, change: str) -> None:
+def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path) -> None:
     """Before: KeyError, AttributeError and TypeError, at load or at the first use."""
     folder = tmp_path / "model"
     nk.ITQ(2, random_state=0).fit(X).save(folder)
-    config = json.loads((folder / "config.json").read_text())
-    value = config.pop(key)
-    if change == "kind":
-        config[key] = 3
-    elif change == "renamed":
-        config[key] = {f"{name}x": inner for name, inner in value.items()} if isinstance(value, dict) else "ITQx"
-    (folder / "config.json").write_text(json.dumps(config))
-    write_manifest(folder, "hasher", 2)
-    with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
-        nk.ITQ.load(folder)
+    whole = json.loads((folder / "config.json").read_text())
+    for key in ("class", "params", "fitted"):
+        value = whole[key]
+        renamed = {f"{name}x": inner for name, inner in value.items()} if isinstance(value, dict) else "ITQx"
+        others = {name: other for name, other in whole.items() if name != key}
+        for config in (others, whole | {key: 3}, whole | {key: renamed}):
+            (folder / "config.json").write_text(json.dumps(config))
+            write_manifest(folder, "hasher", 2)
+            with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
+                nk.ITQ.load(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "manifest.json"])
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "objects"])
-def test_json_nested_without_end_is_damage(tmp_path: Path, name: str, text: str) -> None:
+def test_json_nested_without_end_is_damage(tmp_path: Path) -> None:
     """Python's own answer is a RecursionError."""
     folder = tmp_path / "model"
     nk.ITQ(2, random_state=0).fit(X).save(folder)
-    (folder / name).write_text(text)
-    with pytest.raises(ValueError, match="damaged"):
-        nk.ITQ.load(folder)
+    for name in ("config.json", "manifest.json"):
+        whole = (folder / name).read_text()
+        for text in ("[" * 100_000, '{"a":' * 100_000):
+            (folder / name).write_text(text)
+            with pytest.raises(ValueError, match="damaged"):
+                nk.ITQ.load(folder)
+        (folder / name).write_text(whole)
 
 
 def test_text_that_is_no_text_in_arrays_is_the_folders_damage(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import copy
 import os
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from nearkin.quantization.layer import centroids as centroid_sums
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.layer import CHECK_EVERY
 from nearkin.quantization.product import DEFAULTS
+from tests.covering import covering
 from tests.processes import FORKSERVER
 
 M, K, D = 3, 8, 12
@@ -38,8 +40,7 @@ def draw(n: int = 50, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 @each_device
-@pytest.mark.parametrize("fewest", [0.0, 6.0, 1000.0])
-def test_sums_and_centroids_are_those_on_the_host(device: str, fewest: float) -> None:
+def test_sums_and_centroids_are_those_on_the_host(device: str) -> None:
     X, codes = draw()
     R = haar_orthogonal(D, D, random_state=0)
     host = ClusterSums(M, K, D).update(X.numpy(), codes.numpy())
@@ -47,20 +48,20 @@ def test_sums_and_centroids_are_those_on_the_host(device: str, fewest: float) ->
     centroid_sums.add_rows(X.to(device), codes.to(device), sums, counts)
     np.testing.assert_allclose(sums.cpu(), host.sums, atol=1e-5)
     np.testing.assert_array_equal(counts.cpu(), host.counts)
-    found = centroid_sums.centroids(sums, counts, R.to(device), torch.tensor(fewest, device=device))
-    np.testing.assert_allclose(found.cpu(), host.centroids(R.numpy(), fewest), atol=1e-5)
+    for fewest in (0.0, 6.0, 1000.0):
+        found = centroid_sums.centroids(sums, counts, R.to(device), torch.tensor(fewest, device=device))
+        np.testing.assert_allclose(found.cpu(), host.centroids(R.numpy(), fewest), atol=1e-5, err_msg=f"{fewest}")
 
 
 @each_device
-@pytest.mark.parametrize("fewest", [0.0, 3.0, 1000.0])
-def test_revived_as_on_the_host(device: str, fewest: float) -> None:
+def test_revived_as_on_the_host(device: str) -> None:
     generator = torch.Generator().manual_seed(0)
     books, counts = torch.randn(M, K, 2, generator=generator), torch.randint(8, (M, K), generator=generator).double()
-    found, dead = centroid_sums.revived(books.to(device), counts.to(device), torch.tensor(fewest, device=device))
-    for m in range(M):
+    for fewest, m in product((0.0, 3.0, 1000.0), range(M)):
+        found, dead = centroid_sums.revived(books.to(device), counts.to(device), torch.tensor(fewest, device=device))
         centroids = books[m].numpy().copy()
-        np.testing.assert_array_equal(dead[m].cpu(), revive(centroids, counts[m].numpy(), fewest))
-        np.testing.assert_array_equal(found[m].cpu(), centroids)
+        np.testing.assert_array_equal(dead[m].cpu(), revive(centroids, counts[m].numpy(), fewest), f"{fewest}")
+        np.testing.assert_array_equal(found[m].cpu(), centroids, f"{fewest}")
 
 
 @each_device
@@ -92,16 +93,15 @@ def test_a_dead_centroid_that_learns_by_gradient_moves_and_gets_time(device: str
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there; on the CPU test_layer.py does it")
-@pytest.mark.parametrize("rotation", ["givens-random", "cayley", "frozen", "exact"])
-@pytest.mark.parametrize("n_lists", [0, 4])
-def test_the_layer_trains_on_a_device(rotation: str, n_lists: int) -> None:
-    layer = IndexingLayer(D, M, K, n_lists, rotation, buffer_size=64, max_iter=2).cuda()
-    for step in range(5):
-        x = torch.randn(64, D, generator=torch.Generator().manual_seed(step)).cuda().requires_grad_()
-        T, distortion = layer(x)
-        (T.sum() + distortion).backward()
-        assert T.device.type == x.grad.device.type == "cuda"
-    assert 0 < float(distortion.detach()) < D
+def test_the_layer_trains_on_a_device() -> None:
+    for rotation, n_lists in product(("givens-random", "cayley", "frozen", "exact"), (0, 4)):
+        layer = IndexingLayer(D, M, K, n_lists, rotation, buffer_size=64, max_iter=2).cuda()
+        for step in range(5):
+            x = torch.randn(64, D, generator=torch.Generator().manual_seed(step)).cuda().requires_grad_()
+            T, distortion = layer(x)
+            (T.sum() + distortion).backward()
+            assert T.device.type == x.grad.device.type == "cuda"
+        assert 0 < float(distortion.detach()) < D, (rotation, n_lists)
 
 
 READING = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__")
@@ -132,9 +132,10 @@ def stepped(layer: IndexingLayer) -> list[Tensor]:
     return [x.grad, T.detach(), *(p.grad for p in layer.parameters() if p.grad is not None), *layer.buffers()]
 
 
-@pytest.mark.parametrize("rotation", ["givens-random", "cayley", "frozen"])
-@pytest.mark.parametrize("centroids", ["average", "gradient"])
-@pytest.mark.parametrize("n_lists", [0, 4])
+@pytest.mark.parametrize(
+    ("rotation", "centroids", "n_lists"),
+    covering(["givens-random", "cayley", "frozen"], ["average", "gradient"], [0, 4]),
+)
 def test_a_training_step_reads_no_number_and_is_that_on_the_host(
     rotation: str, centroids: str, n_lists: int, far_away: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
