@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 import nearkin as nk
 from nearkin.web.ask import Plan, Texts, ask_app, read_study
 from nearkin.web.ask.server import shipped
+from tests.covering import each
 from tests.web.ask.conftest import OpenSurvey
 
 GOAL, PRACTICE, RATERS = 20, 2, 7
@@ -53,6 +54,7 @@ def play(client: TestClient, number: int) -> dict:
     return shown
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_crowd(open_survey: OpenSurvey, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     address = "https://platform.example/done?cc=C0DE&who="
@@ -171,7 +173,7 @@ def test_a_rater_comes_back_when_the_wrong_answer_is_undone(open_survey: OpenSur
         survey.undo(key)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ({"max_wrong": 1}, "there are no catch questions; give catch too"),

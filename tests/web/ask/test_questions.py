@@ -6,6 +6,7 @@ import pytest
 
 from nearkin.web.ask import read_items
 from nearkin.web.ask.questions import read_catch
+from tests.covering import each
 
 
 def write(path: Path, text: str) -> Path:
@@ -41,7 +42,7 @@ def test_a_table_with_pictures_texts_and_links(tmp_path: Path) -> None:
     assert items.shown(1) == {"number": 1, "text": "two", "media": None, "link": "https://example.org"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "said"),
     [
         ("id,image\n1,../x.png\n2,\n3,\n", "lies outside"),

@@ -111,6 +111,7 @@ def unzipped(content: bytes) -> dict[str, str]:
         return {name: archive.read(name).decode("latin-1") for name in archive.namelist() if not name.endswith("/")}
 
 
+@pytest.mark.usefixtures("few_curves")
 def test_the_zip_holds_everything_but_the_secrets(open_survey: OpenSurvey) -> None:
     """Answers, those left out, raters, journal, and the map with its error, interval and dimensions."""
     survey = open_survey(Plan(active=False, repeat_share=0, random_share=0.4, practice=2))

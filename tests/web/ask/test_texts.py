@@ -9,6 +9,7 @@ import pytest
 from nearkin.web.ask import Plan, Texts, read_study
 from nearkin.web.ask.questions import FORMS
 from nearkin.web.ask.server import LANGUAGES, shipped
+from tests.covering import each
 
 
 def test_all_languages_have_the_same_keys_and_placeholders() -> None:
@@ -61,7 +62,7 @@ def test_a_file_changes_some_texts_and_its_language_gives_the_others(tmp_path: P
     assert set(read_study(str(path))[0].words.values()) == {"x"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ('instrctions = "x"', "has instrctions = 'x'; it may have texts called lang, title"),

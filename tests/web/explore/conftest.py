@@ -1,15 +1,31 @@
 """A small index with exact rows kept, names that are hostile, and what lies beside its rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.manifold import TSNE
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, open_collection
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><script>document.title=2</script>'
 N = 120
+
+
+@contextmanager
+def short_maps() -> Iterator[None]:
+    """Maps of neighbours take few steps: for fixtures of several tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 250)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def quickly_mapped(few_steps: None) -> None:
+    """The same for each test."""
 
 
 @pytest.fixture(scope="session")
@@ -52,5 +68,6 @@ def explorer(folder: Path) -> Explorer:
         k=5,
     )
     columns = Columns(collection)
-    columns.run()
+    with short_maps():
+        columns.run()
     return Explorer("idx", collection, columns)

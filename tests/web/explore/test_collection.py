@@ -10,10 +10,11 @@ from nearkin.web.explore import Columns, collect_rows, open_collection
 from nearkin.web.explore.collection import OVERSAMPLES
 from nearkin.web.explore.server import Explorer
 from tests.cli.conftest import run_json
+from tests.covering import each
 from tests.web.explore.conftest import HOSTILE, N
 
 
-@pytest.mark.parametrize("row", [0, 7, 119])
+@each("row", [0, 7, 119])
 def test_a_click_equals_nearkin_search(explorer: Explorer, folder: Path, rows: np.ndarray, row: int) -> None:
     np.save(folder / "q.npy", rows[row : row + 1])
     answer = explorer.item(row)
@@ -49,7 +50,7 @@ def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer
         assert score == pytest.approx(((decoded - rows[3]) ** 2).sum(), rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize(("metric", "norms"), [("ip", False), ("ip", True), ("cosine", False)])
+@each(("metric", "norms"), [("ip", False), ("ip", True), ("cosine", False)])
 def test_other_metrics(metric: str, norms: bool, rows: np.ndarray) -> None:
     quantizer = nk.ProductQuantizer(4, 32, random_state=0)
     index = nk.Index.build(rows, quantizer, metric=metric, keep_vectors=True, norms=norms)
@@ -99,7 +100,7 @@ def test_an_inverted_file_that_visits_one_list(rows: np.ndarray) -> None:
     assert lists.min() >= 0
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_the_share_kept_counts_k_other_rows(metric: str, rows: np.ndarray) -> None:
     """The row itself was counted among its ten neighbours: 62.5 % were printed where 59.9 % were true."""
     index = nk.Index.build(rows, nk.quantization.ScalarQuantizer(4), metric=metric, keep_vectors=True)
@@ -169,7 +170,7 @@ def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path
     np.testing.assert_allclose(collection.vectors(np.arange(12)), model.embedding_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@each("metric", ["l2", "ip", "cosine"])
 def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
     """Counted by row number, a code without any loss lost most of ten neighbours among equal rows."""
     X = np.repeat(np.eye(6, dtype=np.float32), 20, axis=0)[np.random.default_rng(0).permutation(120)]
@@ -199,7 +200,7 @@ def test_missing_vectors_are_named_before_the_index_is_read(folder: Path, monkey
         open_collection(folder / "idx", vectors=f"{folder}/nothing.npy")
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "said"),
     [
         ({"labels": "texts.csv", "ids_column": "name"}, "lacks"),

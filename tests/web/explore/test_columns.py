@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.manifold import TSNE
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, collect_rows
@@ -79,6 +80,7 @@ def test_measuring_leaves_the_processor_to_the_browser(rows: np.ndarray, monkeyp
 def test_rows_beyond_the_sample_lie_among_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SAMPLE >= 1000
     monkeypatch.setattr("nearkin.web.explore.server.SAMPLE", 60)
+    monkeypatch.setitem(TSNE.__init__.__kwdefaults__, "max_iter", 1000)  # as in use
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 150)
     X = (rng.normal(size=(150, 6)) + 40 * labels[:, None]).astype(np.float32)

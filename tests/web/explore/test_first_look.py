@@ -13,7 +13,7 @@ from nearkin.web.explore import Columns, Explorer, collect_rows, explore_app
 from nearkin.web.explore.collection import Pictures
 from nearkin.web.explore.server import single_page
 from tests.web.browser import complaints, served, wait_until
-from tests.web.explore.conftest import HOSTILE, N
+from tests.web.explore.conftest import HOSTILE, N, short_maps
 
 RARE = [f"common {n % 4}" if n < 80 else f"rare {n}" for n in range(N)]
 
@@ -30,7 +30,8 @@ def table(rows: np.ndarray) -> Explorer:
     index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
     collection = collect_rows(index, texts=columns, pictures=pictures, k=5)
     made = Columns(collection)
-    made.run()
+    with short_maps():
+        made.run()
     return Explorer("table", collection, made)
 
 
