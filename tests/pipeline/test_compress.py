@@ -73,7 +73,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
         safetensors.torch.save_file({"X": rows.to(getattr(torch, dtype))}, tmp_path / f"{n}.safetensors")
         file = open_vectors(tmp_path / f"{n}.safetensors")
         tracemalloc.start()
-        options = {"train_rows": 500, "keep_vectors": True, "overwrite": True}
+        options = {"train": file.part(0, 500), "keep_vectors": True, "overwrite": True}
         compress_file(file, nk.ProductQuantizer(8, 16, rotation=None), tmp_path / "idx", **options)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

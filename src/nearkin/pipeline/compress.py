@@ -54,7 +54,6 @@ def compress_file(
     train: VectorFile | None = None,
     queries: np.ndarray | None = None,
     judged_by: np.ndarray | None = None,
-    train_rows: int | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
     keep_vectors: bool | str = False,
@@ -64,44 +63,18 @@ def compress_file(
     checkpoint: StrPath | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Fit a quantizer on a sample, encode all vectors of a file, save the index: `nearkin compress`.
+    """Fit a quantizer on a sample, encode all vectors of a file, save the index in the folder `out`: `nearkin
+    compress`.
 
-    Parameters
-    ----------
-    file: `VectorFile` of `nk.data.open_vectors`.
-    quantizer: unfitted.
-    out: the index's folder.
-    train: vectors to train on, default a sample of `file`.
-    queries: (q, d), given to `fit` to choose the start.
-    judged_by: (q, d) queries that measure recall, else `queries`, else vectors of the file.
-    train_rows: vectors to train on, at most.
-    metric: "l2", "ip", "cosine" or "hamming".
-    ids: (n,).
-    keep_vectors: as in `Index.build`.
-    random_state: seed, NumPy generator or RandomState.
-    steps: `Steps`, which are told of progress.
-    about: entries added to the record.
-    checkpoint: folder of finished parts, from which a killed job continues.
-    overwrite: whether `out` may be replaced.
+    Trains on vectors of `train`, else on a sample of `file`. `queries` (q, d) are given to `fit` to choose the start;
+    recall is measured by `judged_by` (q, d), else by them, else by vectors of the file. `ids` (n,) and `keep_vectors`
+    are as in `Index.build`. `about` are entries added to the record. From the folder `checkpoint` a killed job
+    continues.
 
-    Returns
-    -------
-    record: what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
-
-    Raises
-    ------
-    ValueError: before any work: widths that differ, ids of another number or repeated, a vector that cannot be
-        compared, a place that is no place for an index, `checkpoint` and `out` that overlap, queries that have nothing
-        to choose.
-
-    Examples
-    --------
-    >>> np.save("X.npy", np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32))
-    >>> file, pq = nk.data.open_vectors("X.npy"), nk.ProductQuantizer(4, n_centroids=16, rotation=None)
-    >>> from nearkin.pipeline.compress import compress_file
-    >>> record = compress_file(file, pq, "idx", random_state=0)
-    >>> len(nk.Index.load("idx"))
-    500
+    Returns what is saved as run.json; its figures are of vectors that were not trained on, if there are any.
+    ValueError, before any work: widths that differ, ids of another number or repeated, a vector that cannot be
+    compared, a place that is no place for an index, `checkpoint` and `out` that overlap, queries that have nothing to
+    choose.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
     _storage.check_target(out, overwrite, [*file.files, *source.files])
@@ -122,7 +95,7 @@ def compress_file(
         quantizer = replace(quantizer, n_vectors=rows, n_encoded=len(file), metric=metric)
     elif isinstance(quantizer, ProductCode | AxisCode):
         quantizer = replace(quantizer, metric=metric)
-    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
+    rows = max(TRAIN_ROWS, _ROWS_PER_CELL * _learned_centroids(quantizer)[1])
     job = _agreed_job(file, source, quantizer, metric, rows, queries)
     if random_state is None:
         random_state = shared_generator(None, group)

@@ -53,36 +53,13 @@ def embed_comparisons(
 
     The held-out error is that of a fit without a fifth of the questions, with its 90 % interval, and the noise floor,
     the least error of any model on new answers, where at least 20 questions were asked twice. Raters who answer the
-    opposite of the others are named, and do not count in this error. The saved embedding is fitted on all answers.
-    Invalid rows are dropped and counted. The figures, map and error (.png, .svg, .pdf), have 90 % ellipses up to 50
-    objects, and curves against the number of answers and the dimension.
+    opposite of the others are named, and do not count in this error; `raters` is "equal" or "estimated", "turn" to
+    reverse their answers, "drop" to leave them out. The saved embedding is fitted on all answers. Invalid rows are
+    dropped and counted. The figures, map and error (.png, .svg, .pdf), have 90 % ellipses up to 50 objects, and curves
+    against the number of answers and the dimension. `columns` are those of `nearkin.read_comparisons`.
 
-    Parameters
-    ----------
-    path: table of comparisons.
-    out: the folder.
-    dim: dimension, or "auto".
-    loss: as in `OrdinalEmbedding`.
-    seed: of split and fit.
-    raters: "equal" or "estimated", "turn" to reverse the answers of opposite raters, "drop" to leave them out.
-    overwrite: whether `out` may be replaced.
-    callback: `callback(step, record)`.
-    columns: those of `nearkin.read_comparisons`.
-
-    Returns
-    -------
-    record: what is printed, and saved as run.json.
-
-    Raises
-    ------
-    ValueError: as `read_comparisons` and `OrdinalEmbedding.fit`; an `out` that exists without `overwrite`.
-
-    Examples
-    --------
-    >>> answers = nk.data.comparisons_from_vectors(np.eye(8), 200, random_state=0).indices
-    >>> np.savetxt("answers.csv", answers, fmt="%d", delimiter=",")
-    >>> from nearkin.pipeline.embed_comparisons import embed_comparisons
-    >>> record = embed_comparisons("answers.csv", out="map", dim=2)  # doctest: +SKIP
+    Returns what is printed, and saved as run.json. ValueError as of `read_comparisons` and `OrdinalEmbedding.fit`, and
+    for an `out` that exists without `overwrite`.
     """
     check_target(out, overwrite, [path])
     dim = dim or 2

@@ -57,40 +57,15 @@ def evaluate_folder(
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
-    """Measure a saved index with queries: `nearkin evaluate`.
+    """Measure a saved index with queries Q (q, d), by default vectors of `base`: `nearkin evaluate`.
 
-    Parameters
-    ----------
-    folder: the index; it keeps the record as evaluation.json.
-    Q: (q, d) queries; by default vectors of `base`.
-    truth: (q, T) ids of exact neighbours.
-    base: `VectorFile` with the index's vectors, for exact search; vectors at equal distance are all correct.
-    labels, query_labels: (n,) and (q,), for mAP.
-    label_ids: (n,) ids of the rows of `labels`; where these are the index's, labels are matched by them.
-    k: neighbours.
-    oversample: candidates a neighbour, which are rescored.
-    n_probes: numbers of inverted lists, several for the curve "probing".
-    judged: people's grades of results, as `nk.data.read_judgements` reads them.
-    query_ids: (q,) ids of the queries in `judged`.
-    steps, about: as in `compress_file`.
+    Recall is measured by the ids `truth` (q, T) of exact neighbours, or by exact search among the vectors of `base`,
+    those of the index, where vectors at equal distance are all correct; mAP by `labels` (n,) and `query_labels` (q,),
+    matched by `label_ids` (n,) where these are the index's; relevance by the grades `judged` of queries called
+    `query_ids` (q,). Several `n_probes` give the curve "probing".
 
-    Returns
-    -------
-    record: "searches" has one record without and, with `oversample`, one with rescoring.
-
-    Raises
-    ------
-    ValueError: no queries, lengths that disagree, an index that is changed meanwhile.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
-    >>> np.save("X.npy", X)
-    >>> nk.Index.build(X, nk.ITQ(8, random_state=0), metric="hamming").save("bits")
-    >>> from nearkin.pipeline.evaluate import evaluate_folder
-    >>> record = evaluate_folder("bits", X[:20], base=nk.data.open_vectors("X.npy"))
-    >>> 0 < record["searches"][0]["10-recall@10"] < 1
-    True
+    Returns the record, kept as evaluation.json: "searches" has one record without and, with `oversample`, one with
+    rescoring. ValueError for no queries, lengths that disagree, an index that is changed meanwhile.
     """
     steps = steps or Steps()
     read_config(folder, "index")

@@ -34,25 +34,7 @@ def folder_page(folder: StrPath) -> Page:
 def write_report(folder: StrPath, overwrite: bool = False) -> Path:
     """Write the report of a folder into it, one HTML page: `nearkin report`.
 
-    Parameters
-    ----------
-    folder: of any command that saves a record, or of an index.
-    overwrite: whether a report.html that is not nearkin's may be replaced.
-
-    Returns
-    -------
-    path: of report.html.
-
-    Raises
-    ------
-    ValueError: a folder of something else; a report.html that is not nearkin's, without `overwrite`.
-
-    Examples
-    --------
-    >>> nk.Index.build(np.eye(4, dtype=np.float32)).save("exact")
-    >>> from nearkin.pipeline.pages import write_report
-    >>> write_report("exact").name
-    'report.html'
+    ValueError for a folder of something else, and without `overwrite` for a report.html that is not nearkin's.
     """
     page = folder_page(folder)
     with adding(Path(folder), REPORT, overwrite) as fresh:

@@ -58,42 +58,15 @@ def embed_pairs(
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
-    r"""Embed both sides of a table of pairs and save the model: `nearkin embed`.
+    """Embed both sides of a table of pairs and save the model in the folder `out`: `nearkin embed`.
 
     A first fit without a tenth of the pairs is measured on them, next to popularity and item-kNN; the saved model is
-    then fitted on all pairs with the same settings.
+    then fitted on all pairs with the same settings. `split` is one of `SPLITS` or a column; "none" skips the
+    measurement. With `start`, the folder of a model, it is measured on the tenth before and after training with the
+    other pairs. `columns` are the other options of `nearkin.read_interactions`.
 
-    Parameters
-    ----------
-    path: table of pairs.
-    out: the model's folder.
-    split: "random", "time", "last" or "given", how the tenth is drawn; "none" skips the measurement.
-    dim: numbers in an embedding.
-    loss: as in `TwoTower`.
-    start: folder of a model, measured on the tenth before and after training with the other pairs.
-    seed: of split and fit.
-    overwrite: whether `out` may be replaced.
-    callback: `callback(step, record)`.
-    columns: the other options of `nearkin.read_interactions`.
-
-    Returns
-    -------
-    record: what is printed, and saved as run.json.
-
-    Raises
-    ------
-    ValueError: as `read_interactions` and `TwoTower.fit`; an `out` that exists without `overwrite`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
-    >>> lines = [f"{u},{i}" for u, i in zip(pairs.rows, pairs.indices)]
-    >>> _ = Path("pairs.csv").write_text("\n".join(["user,item", *lines]))
-    >>> from nearkin.pipeline.pairs import embed_pairs
-    >>> record = embed_pairs("pairs.csv", out="emb", dim=4, loss="all-pairs", split="none")
-    >>> nk.TwoTower.load("emb").left_embeddings_.shape
-    (40, 4)
+    Returns what is printed, and saved as run.json. ValueError as of `read_interactions` and `TwoTower.fit`, and for an
+    `out` that exists without `overwrite`.
     """
     began = time.perf_counter()
     own = start is not None and Path(start).resolve() == Path(out).resolve()  # the folder is changed in place
@@ -170,34 +143,11 @@ def train_index(
     about: Fields | None = None,
     overwrite: bool = False,
 ) -> Record:
-    """Train towers and index together: `nearkin train`.
+    """Train towers and index together, and save them in the folder `out`: `nearkin train`.
 
-    Parameters
-    ----------
-    pairs: `Interactions`.
-    out: folder of the index of the right side, and the left side.
-    n_bytes: bytes of a code; it divides `dim`.
-    ids: unfitted `SemanticIds`, fitted with the towers in place of an index.
-    dim, loss: as in `TwoTower`.
-    split: as in `embed_pairs`; None for the table's own.
-    random_state: seed.
-    steps, about, overwrite: as in `compress_file`.
-
-    Returns
-    -------
-    record: what is saved as run.json.
-
-    Raises
-    ------
-    ValueError: before any work: an `out` that exists without `overwrite`, an `n_bytes` that does not divide `dim`.
-
-    Examples
-    --------
-    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
-    >>> from nearkin.pipeline.pairs import train_index
-    >>> record = train_index(pairs, "trained", n_bytes=2, dim=4, loss="all-pairs", split="none")
-    >>> len(nk.Index.load("trained"))
-    40
+    `n_bytes` of a code divides `dim`; `ids`, unfitted, are fitted with the towers in place of an index. `split` is as
+    in `embed_pairs`, None for the table's own. Returns what is saved as run.json. ValueError, before any work, for an
+    `out` that exists without `overwrite` and for an `n_bytes` that does not divide `dim`.
     """
     steps = steps or Steps()
     _storage.check_target(out, overwrite)

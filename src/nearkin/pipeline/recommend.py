@@ -39,38 +39,12 @@ def recommend_folder(
     unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
-    """The k best items for users, without the items that they have: `nearkin recommend`.
+    """The k best items for users, without the items that they have unless `with_seen`: `nearkin recommend`.
 
-    Parameters
-    ----------
-    folder: of `nearkin embed` or `nearkin train`.
-    out: table to write; None returns the results.
-    left_ids: users, default all.
-    history: pairs of other users, who are folded in.
-    k: items for each user.
-    candidates: ids of the items that may be returned, default all.
-    with_seen: whether items that the user has may be returned.
-    index: folder of an index of the items, which then ranks.
-    unknown: "error", or "skip" to leave out unknown ids.
-    explain: items of the history that explain each item, as in `TwoTower.explain`.
-    steps: as in `compress_file`.
-
-    Returns
-    -------
-    record, results: what is printed; (users, scores, ids), or None with `out`.
-
-    Raises
-    ------
-    ValueError: before any work: unknown ids, a folder without two sides.
-
-    Examples
-    --------
-    >>> pairs = nk.Interactions.from_pairs(*np.random.default_rng(0).integers(0, 40, (2, 400)))
-    >>> nk.TwoTower(4, loss="all-pairs", regularization=0.1).fit(pairs).save("towers")
-    >>> from nearkin.pipeline.recommend import recommend_folder
-    >>> record, results = recommend_folder("towers", left_ids=[3], k=5)
-    >>> results[2].shape
-    (1, 5)
+    For the users `left_ids`, default all, or for new ones, folded in by their pairs `history`. Only `candidates` are
+    returned, if they are given; `index`, a folder, ranks in place of the vectors; `explain` items of the history
+    explain each result. Returns the record, and (users, scores, ids), None if they were written to the table `out`.
+    ValueError, before any work, for unknown ids, unless `unknown` is "skip", and a folder without two sides.
     """
     if out is not None:
         check_ending(out)

@@ -78,31 +78,9 @@ def rotate_file(
 ) -> Record:
     """Train the rotation for an engine's codes and write the rotated vectors: `nearkin rotate`.
 
-    Parameters
-    ----------
-    file: `VectorFile`.
-    engine: a name of `nearkin rotate --for`.
-    out: .npy or .parquet; the rotation is saved in the folder of that name with the ending .rotation.
-    queries: (q, d), which choose the rotation.
-    center: subtract the mean first.
-    random_state: seed, NumPy generator or RandomState.
-    steps, overwrite: as in `compress_file`.
-
-    Returns
-    -------
-    record: the recall of each rotation tried.
-
-    Raises
-    ------
-    ValueError: before any work: an engine in which a rotation gains nothing, a target that exists, NaN or infinity.
-
-    Examples
-    --------
-    >>> np.save("X.npy", np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32) * np.arange(1, 9))
-    >>> from nearkin.pipeline.rotate import rotate_file
-    >>> record = rotate_file(nk.data.open_vectors("X.npy"), "pgvector-bit", "X_rot.npy", random_state=0)
-    >>> nk.read_vectors("X_rot.npy").shape
-    (400, 8)
+    The rotation is saved in the folder of the name `out` with the ending .rotation. `queries` (q, d) choose it;
+    `center` subtracts the mean first. Returns the record, with the recall of each rotation tried. ValueError, before
+    any work, for an engine in which a rotation gains nothing, a target that exists, NaN or infinity.
     """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])

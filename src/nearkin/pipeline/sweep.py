@@ -491,40 +491,13 @@ def sweep(
     random_state: int = 0,
     steps: Steps | None = None,
 ) -> Sweep:
-    """Find the code of fewest bytes for a recall: `nearkin sweep`.
+    """Find the code of fewest bytes that keeps `target`, in (0, 1), of the neighbours: `nearkin sweep`.
 
     The int8 code is measured first. Trainings on all vectors (200,000 of a larger file) close in on the target until
-    the size is exact to a byte or a twentieth, or `seconds` are over.
-
-    Parameters
-    ----------
-    file: `VectorFile`.
-    Q: (q, d) queries; by default vectors of the file.
-    target: recall to be kept, in (0, 1); with `judged` the share of the NDCG@10 of exact search.
-    k: neighbours.
-    metric: "l2", "ip" or "cosine".
-    methods: names of `nearkin compress --method`.
-    rate: queries a second that a code must reach.
-    seconds: predicted for two cores, at most.
-    judged: people's grades, `Relevance`.
-    random_state: seed.
-    steps: as in `compress_file`.
-
-    Returns
-    -------
-    found: `Sweep` with the codes tried and the smallest that keeps the target.
-
-    Raises
-    ------
-    ValueError: queries of another width, a target outside (0, 1), a method whose codes do not rank by `metric`.
-
-    Examples
-    --------
-    >>> np.save("X.npy", np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32))
-    >>> from nearkin.pipeline.sweep import sweep
-    >>> found = sweep(nk.data.open_vectors("X.npy"), target=0.8, methods=["int8", "int4"])
-    >>> type(found).__name__
-    'Sweep'
+    the size is exact to a byte or a twentieth, or `seconds`, predicted for two cores, are over. Queries Q (q, d) are by
+    default vectors of the file. With people's grades `judged` the target is a share of the NDCG@10 of exact search. A
+    code must reach `rate` queries a second. ValueError for queries of another width, a target outside (0, 1), a method
+    whose codes do not rank by `metric`.
     """
     steps = steps or Steps()
     check_real(target, "target", above=0, high=1)
