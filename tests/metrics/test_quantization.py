@@ -1,4 +1,4 @@
-"""Distortion and compression by hand."""
+"""Distortion by hand."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,6 @@ def test_distortion_is_summed_in_double(rng: np.random.Generator) -> None:
     assert metrics.distortion(X, Y) == pytest.approx(exact, rel=1e-12)
 
 
-def test_compression_ratio() -> None:
-    assert metrics.compression_ratio(128, 8) == 64
-    assert metrics.compression_ratio(128, 8, itemsize=1) == 16
-
-
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match=r"reconstructed has shape \(2, 2\); X has \(3, 2\)"):
         metrics.distortion(np.ones((3, 2)), np.ones((2, 2)))
-    with pytest.raises(ValueError, match="bytes_per_vector is 0; it must be greater than 0"):
-        metrics.compression_ratio(8, 0)

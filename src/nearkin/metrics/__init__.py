@@ -6,7 +6,6 @@ from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
     from nearkin.metrics.hamming import RankHistograms as RankHistograms
-    from nearkin.metrics.hamming import compression_ratio as compression_ratio
     from nearkin.metrics.hamming import distortion as distortion
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend
     from nearkin.metrics.retrieval import average_precision as average_precision
-    from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
     from nearkin.metrics.retrieval import label_relevance as label_relevance
     from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
     from nearkin.metrics.retrieval import ndcg as ndcg
     from nearkin.metrics.retrieval import precision as precision
     from nearkin.metrics.retrieval import recall as recall
-    from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
     from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
     from nearkin.metrics.retrieval import relevance as relevance
     from nearkin.metrics.retrieval import without_self as without_self

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_label_pair, check_real, check_vectors
+from nearkin._check import check_integer, check_label_pair, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import tie_groups
 
@@ -240,30 +240,3 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     blocks = (slice(i, i + 4096) for i in range(0, len(X), 4096))  # no second array of X's size
     squared = (np.square(np.subtract(X[i], reconstructed[i], dtype=np.float64)).sum() for i in blocks)
     return float(sum(squared)) / len(X)
-
-
-def compression_ratio(n_features: int, bytes_per_vector: float, itemsize: int = 4) -> float:
-    """How many times smaller a code is than its vector.
-
-    Parameters
-    ----------
-    n_features: columns of the vector.
-    bytes_per_vector: bytes of the code.
-    itemsize: bytes of a column, 4 for float32.
-
-    Returns
-    -------
-    ratio: float, n_features * itemsize / bytes_per_vector.
-
-    Raises
-    ------
-    ValueError: a number that is not above 0.
-    TypeError: what is no number.
-
-    Examples
-    --------
-    >>> nk.metrics.compression_ratio(128, 8)
-    64.0
-    """
-    size = check_real(bytes_per_vector, "bytes_per_vector", above=0)
-    return check_real(n_features, "n_features", above=0) * check_real(itemsize, "itemsize", above=0) / size

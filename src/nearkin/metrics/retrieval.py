@@ -119,8 +119,8 @@ def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarra
 def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_relevant: int | None = None) -> float:
     """Share of the relevant ids that are among the first `k` retrieved.
 
-    Papers call two measures "recall@k"; here they are `recall_1_at_k` (n_relevant=1) and `recall_k_at_k`
-    (n_relevant=k).
+    Papers call two measures "recall@k": 1-recall@k, the share of queries whose nearest neighbour is among the first k,
+    with n_relevant=1, and k-recall@k, `recall_k_at_k`, with n_relevant=k.
 
     Parameters
     ----------
@@ -149,31 +149,6 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
         relevant = relevant[:, :n_relevant]
     hits = relevance(_first(retrieved, k), relevant)
     return _mean_ratio(hits.sum(axis=1), _count(relevant))
-
-
-def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
-    """ "1-recall@k": share of queries whose single nearest neighbour is among the first k retrieved.
-
-    Parameters
-    ----------
-    retrieved: (n, K) ids, best first.
-    neighbors: (n, T) ids of exact neighbours, nearest first.
-    k: places that count.
-
-    Returns
-    -------
-    recall: float in [0, 1].
-
-    Raises
-    ------
-    ValueError, TypeError: as in `recall`.
-
-    Examples
-    --------
-    >>> nk.metrics.recall_1_at_k([[3, 1, 2], [4, 5, 6]], [[1, 2], [6, 4]], k=2)
-    0.5
-    """
-    return recall(retrieved, neighbors, k, n_relevant=1)
 
 
 def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
@@ -267,7 +242,7 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
 def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
     """mAP@k of ranked ids: a query's precisions at its hits within `k`, over min(k, number of relevant ids).
 
-    For relevance by label see `label_mean_average_precision`.
+    For relevance by label: `average_precision(label_relevance(...)).mean()`.
 
     Parameters
     ----------
@@ -296,32 +271,6 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
     return (
         float(average_precision(hits, np.maximum(best, hits.sum(axis=1)))[counts > 0].mean()) if counts.any() else 0.0
     )
-
-
-def label_mean_average_precision(
-    retrieved_labels: ArrayLike, labels: ArrayLike, n_relevant: ArrayLike | None = None
-) -> float:
-    """mAP where a vector is relevant to a query of its label.
-
-    Parameters
-    ----------
-    retrieved_labels, labels: as in `label_relevance`, in ranked order.
-    n_relevant: as in `average_precision`; give it unless every vector of the database was ranked.
-
-    Returns
-    -------
-    map: float in [0, 1].
-
-    Raises
-    ------
-    ValueError, TypeError: as in `label_relevance` and `average_precision`.
-
-    Examples
-    --------
-    >>> nk.metrics.label_mean_average_precision([["cat", "dog", "cat"]], ["cat"])
-    0.8333333333333333
-    """
-    return float(average_precision(label_relevance(retrieved_labels, labels), n_relevant).mean())
 
 
 def ndcg(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import nearkin as nk
-from nearkin import _storage, metrics
+from nearkin import _storage
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._fields import StrPath
@@ -279,7 +279,7 @@ def _record(
         "metric": index.metric,
         "code": _settings(fitted),
         "bytes_per_vector": index.bytes_per_vector,
-        "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
+        "compression": 4 * file.shape[1] / index.bytes_per_vector,
         "lengths": None,
         "distortion": None,
         "variance_kept": None,

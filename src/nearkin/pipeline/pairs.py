@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 import nearkin as nk
-from nearkin import _storage, metrics
+from nearkin import _storage
 from nearkin._distributed import current
 from nearkin._faiss import nearest_rows
 from nearkin._fields import StrPath, counted
@@ -166,7 +166,7 @@ def train_index(
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "trained with the towers", "solver": model.solver_, "loss": model.loss_.name,
-        "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
+        "bytes_per_vector": n_bytes, "compression": 4 * dim / n_bytes,
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
         **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
     }  # fmt: skip
