@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin.data import Parts, VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.probing import FullSearch
+from nearkin.index.full_search import FullSearch
 from nearkin.metrics.ranking import list_metrics, ranking_metrics
 from nearkin.metrics.retrieval import graded_values
 from nearkin.pipeline.evaluate import exact_neighbors

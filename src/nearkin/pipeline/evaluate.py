@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import faiss
@@ -17,9 +18,9 @@ from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.faiss_index import flat_codes
+from nearkin.index.full_search import FullSearch
 from nearkin.index.identifiers import RowIds
 from nearkin.index.index import Index
-from nearkin.index.probing import FullSearch, probing_curve
 from nearkin.index.searching import normalised
 from nearkin.metrics.hamming import relevant_rows
 from nearkin.metrics.neighbours import ExactNeighbours, Part, drawn_order, exact_distances, ties, with_ties
@@ -110,10 +111,9 @@ def evaluate_folder(
         record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {"searches": searches}
     if exact is not None and len(n_probes) > 1:
         with steps.step("evaluate"):
-            depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
-            curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample, own=own)
-            recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
-            record["probing"] = [{"n_probe": at.n_probe, recall: at.recall, speed: len(Q) / at.seconds} for at in curve]
+            probed = FullSearch(index, Q, min(k, exact.ids.shape[1]), oversample, own)
+            record["probing"] = [_at_probe(probed, count, exact) for count in sorted(set(n_probes))]
+            index.n_probe = record["n_probe"]
     if labels is not None and query_labels is not None:
         query_labels, labels = check_label_pair(query_labels, "query_labels", len(Q), labels, "labels", len(index))
         with steps.step("rank") as callback:
@@ -123,6 +123,14 @@ def evaluate_folder(
     record |= {"queries_per_second": len(Q) / search.seconds, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, version)
     return record
+
+
+def _at_probe(search: FullSearch, n_probe: int, truth: ExactNeighbours) -> Record:
+    """Recall and speed of a search that visits that many inverted lists."""
+    search.index.n_probe, k = n_probe, search.k  # raises without an inverted file
+    one = replace(search, seconds=0.0)
+    recall = float(one.recalls(truth, [(k, k)])[k, k].mean())
+    return {"n_probe": n_probe, f"{k}-recall@{k}": recall, "queries_per_second": len(search.Q) / one.seconds}
 
 
 def _check_lengths(index: Index, q: int, base: VectorFile | None, **given: np.ndarray | None) -> None:

@@ -22,9 +22,9 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
+from nearkin.index.full_search import FullSearch
 from nearkin.index.index import Index
 from nearkin.index.kept_vectors import KeptVectors, rescore
-from nearkin.index.probing import FullSearch
 from nearkin.index.searching import normalised
 from nearkin.linalg.norms import Norms
 from nearkin.metrics.neighbours import ExactNeighbours, drawn_order

@@ -1,16 +1,14 @@
-"""Recall and time of a search, and of an inverted file by the number of lists that a search visits."""
+"""Recall and time of a search."""
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
-from nearkin._check import check_integer, check_vectors
-from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.index.identifiers import named
 from nearkin.index.index import Index
@@ -75,48 +73,3 @@ class FullSearch:
             for cut, values in truth.take(some).recalls(ids, cuts, levels).items():
                 shares[cut][some] = values
         return shares
-
-
-class Probing(NamedTuple):
-    """Recall and time of a search that visits `n_probe` lists."""
-
-    n_probe: int
-    recall: float
-    seconds: float
-
-
-def probing_curve(
-    index: Index,
-    Q: ArrayLike,
-    neighbours: ArrayLike | ExactNeighbours,
-    k: int = 10,
-    *,
-    n_probes: Iterable[int] | None = None,
-    oversample: float | None = None,
-    own: np.ndarray | None = None,
-) -> list[Probing]:
-    """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
-
-    neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
-        or as `nearkin.metrics.retrieval` has them, where vectors may lie at one distance.
-    n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
-    oversample: as in `Index.search`.
-    own: ids (q,) of the queries, if they are vectors of the index, which do not count as answers.
-
-    The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
-    without an inverted file.
-    """
-    k, before, n_lists = check_integer(k, "k", low=1), index.n_probe, index.n_lists or 0
-    truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
-    doubled = [2**i for i in range(n_lists.bit_length()) if 2**i < n_lists]
-    asked, curve = check_vectors(Q, name="Q", n_features=index.n_features), list[Probing]()
-    try:
-        for count in [*doubled, n_lists] if n_probes is None else n_probes:
-            index.n_probe = count  # raises without an inverted file
-            search = FullSearch(index, asked, k, oversample, own)
-            recall = float(search.recalls(truth, [(k, k)])[k, k].mean())
-            curve.append(Probing(count, recall, search.seconds))
-    finally:
-        if before is not None:
-            index.n_probe = before
-    return curve
