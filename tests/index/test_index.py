@@ -287,6 +287,9 @@ def test_n_probe_is_read_and_set(rng):
     assert (index.search(X[:50], 10)[1] != one).any()
     with pytest.raises(ValueError, match="n_probe is 21"):
         index.n_probe = 21
+    for lists, probed in ((4, 4), (20, 16), (288, 18)):  # sixteen lists, or a sixteenth of many
+        quantizer = ProductQuantizer(1, 4, n_lists=lists, init="identity", max_iter=1, random_state=0).fit(X)
+        assert Index.empty(8, quantizer).n_probe == probed, lists
     flat = Index.build(X)
     assert flat.n_probe is None
     with pytest.raises(ValueError, match="n_probe is for an inverted file"):
