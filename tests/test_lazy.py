@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,24 +41,15 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """By step: what the process has loaded of what it must not."""
-    folder = tmp_path_factory.mktemp("lazy")
+def test_first_use_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-    quantizer = nk.ProductQuantizer(2, 16, rotation="givens-greedy", random_state=0)
-    nk.Index.build(X, quantizer).save(folder / "idx")
-    np.save(folder / "X.npy", X)
-    np.save(folder / "Q.npy", X[:2])
+    nk.Index.build(X, nk.ProductQuantizer(2, 16, rotation="givens-greedy", random_state=0)).save(tmp_path / "idx")
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Q.npy", X[:2])
     arguments = [sys.executable, "-c", PROGRAM, json.dumps(STEPS)]
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_first_use_loads_no_more_than_it_needs(step: str, loaded: dict[str, list[str]]) -> None:
-    assert loaded[step] == []
+    assert json.loads(done.stdout.splitlines()[-1]) == {step: [] for step in STEPS}
 
 
 def test_names_and_modules_of_a_lazy_package() -> None:

@@ -21,7 +21,9 @@ from torch.nn.parallel import DistributedDataParallel
 from nearkin.linalg.orthonormal import orthogonality_error
 from nearkin.orthogonal import Adam, orthogonal_, orthogonal_optimizer
 from nearkin.orthogonal.optimizer import whole
-from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS, point
+from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS
+from tests.covering import each
+from tests.orthogonal.steps import point
 from tests.processes import FORKSERVER
 
 STEPS, RANKS = 2, 2
@@ -157,8 +159,8 @@ def ranks(
     return [torch.load(folder / f"{rank}.pt") for rank in range(RANKS)]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@each("kind", KINDS)
+@each("name", OPTIMIZERS)
 def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], ranks: Any, alone: Any) -> None:
     first, second = (found[str(kind)][name] for found, _ in ranks)
     dtype = kind[1]
@@ -171,7 +173,7 @@ def test_two_processes_hold_one_model(name: str, kind: tuple[str, torch.dtype], 
         assert orthogonality_error(value.flatten(1) if key == "convolution" else value) < ON[dtype]
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+@each("how", ["ddp", "fsdp"])
 def test_two_processes_train_a_network_to_the_loss_of_one(how: str, ranks: Any) -> None:
     """Sharded matrices too: each is gathered for its step, and every process keeps its rows."""
     (first, points), (second, others) = (found[how] for _, found in ranks)

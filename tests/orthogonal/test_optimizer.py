@@ -186,15 +186,6 @@ def test_adams_step_has_both_bias_corrections() -> None:
         torch.testing.assert_close(length * M[0], torch.full((2, 2), 0.1, dtype=torch.float64))
 
 
-def test_heavy_ball_and_plain_steps() -> None:
-    group, state = {"lr": 0.1, "betas": None, "momentum": 0.5, "eps": 0.0}, {"step": 1}
-    G = torch.ones(1, 2, 2)
-    assert first_moment(G, {**group, "momentum": 0.0}, {}) is G
-    for wanted in (1.0, 1.5, 1.75):
-        torch.testing.assert_close(first_moment(G, group, state), wanted * G)
-    assert step_length([G[0]], group, state) == 0.1
-
-
 FAMILIES = {
     "riemannian": lambda p, when: RiemannianDescent(p, 0.1, "newton-schulz", check_finite=when),
     "flow": lambda p, when: StochasticFlow(p, 0.1, 3, scale="none", check_finite=when),

@@ -1,9 +1,11 @@
-"""`loss="auto"`: what short fits choose, when nothing is chosen, and that a fit with it is the chosen loss's own."""
+"""`loss="auto"`: what short fits choose, when nothing is chosen, and that a fit with it is the chosen loss's own; the
+strength of regularization by held-out pairs."""
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,20 +17,28 @@ from torch import nn
 import nearkin as nk
 from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
 from nearkin.embedding.two_tower import choice, fitting
-from nearkin.embedding.two_tower.choice import _LossChoice, hold_out, sweep
-from nearkin.embedding.two_tower.objective import initial_tables
+from nearkin.embedding.two_tower.choice import (
+    DEFAULTS,
+    _LossChoice,
+    choose_regularization,
+    hold_out,
+    sweep,
+    validation_ranking,
+)
+from nearkin.embedding.two_tower.objective import Objective, initial_tables
+from tests.covering import each
 
 K = 6
 
 
-def clusters(n_lefts: int = 300, inside: float = 1.0, seed: int = 0) -> nk.Interactions:
-    """40 blocks of 12 rights; a left has 8 pairs, the share `inside` of them in one block, the others by popularity."""
+def clusters(n_lefts: int = 200, inside: float = 1.0, seed: int = 0) -> nk.Interactions:
+    """30 blocks of 12 rights; a left has 8 pairs, the share `inside` of them in one block, the others by popularity."""
     rng = np.random.default_rng(seed)
-    popularity = 1 / np.arange(1, 481.0)
+    popularity = 1 / np.arange(1, 361.0)
     rows, rights = np.repeat(np.arange(n_lefts), 8), np.empty(8 * n_lefts, int)
     for i in range(n_lefts):
-        block = 12 * rng.integers(40) + rng.choice(12, 8, replace=False)
-        popular = rng.choice(480, 8, replace=False, p=popularity / popularity.sum())
+        block = 12 * rng.integers(30) + rng.choice(12, 8, replace=False)
+        popular = rng.choice(360, 8, replace=False, p=popularity / popularity.sum())
         rights[8 * i : 8 * i + 8] = np.where(rng.random(8) < inside, block, popular)
     return nk.Interactions.from_pairs(rows, rights, rng.integers(1, 5, len(rows)).astype(np.float32))
 
@@ -59,11 +69,7 @@ def test_the_latest_pairs_of_most_users_and_others_of_some_are_held_out(rng: np.
     assert 7 not in held.rows
 
 
-@pytest.mark.parametrize(
-    "times",
-    [None, np.zeros(4000), np.arange(4000) % 2, np.arange(4000)],
-    ids=["none", "one time", "half of the pairs at the last", "few users with earlier pairs"],
-)
+@each("times", [None, np.zeros(4000), np.arange(4000) % 2, np.arange(4000)])
 def test_pairs_are_drawn_where_times_hold_out_no_such_share(times: np.ndarray | None) -> None:
     pairs = nk.Interactions.from_pairs(LEFTS, RIGHTS, timestamps=times)
     held = hold_out(pairs, 0.1, np.random.default_rng(0)).valid
@@ -102,11 +108,6 @@ def fitted(watched: Watched) -> nk.TwoTower:
     return watched.model
 
 
-@pytest.fixture(scope="module")
-def popular() -> nk.TwoTower:
-    return nk.TwoTower(K, random_state=0).fit(POPULAR)
-
-
 def why(model: nk.TwoTower) -> str:
     (found,) = [trial["why"] for trial in model.trials_ if "why" in trial]
     return found
@@ -120,23 +121,21 @@ def test_few_dimensions_and_many_blocks_are_for_the_softmax(fitted: nk.TwoTower)
     assert scores["cosine-softmax"] > 1.2 * scores["all-pairs"], scores
 
 
-def test_popularity_alone_is_level_and_left_to_the_cheaper_loss(popular: nk.TwoTower) -> None:
+def test_popularity_alone_is_level_and_left_to_the_cheaper_loss_again_and_again() -> None:
+    popular, again = (nk.TwoTower(K, random_state=0).fit(POPULAR) for _ in range(2))
     assert isinstance(popular.loss_, AllPairs), why(popular)
-
-
-@pytest.mark.parametrize(("pairs", "name"), [(BLOCKS, "fitted"), (POPULAR, "popular")], ids=["blocks", "popular"])
-def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(
-    pairs: nk.Interactions, name: str, request: pytest.FixtureRequest
-) -> None:
-    auto: nk.TwoTower = request.getfixturevalue(name)
-    own = nk.TwoTower(K, loss=auto.loss_, random_state=0).fit(pairs)
-    again = nk.TwoTower(K, random_state=0).fit(pairs)
-    for array in ("left_embeddings_", "right_embeddings_"):
-        np.testing.assert_array_equal(getattr(auto, array), getattr(own, array))
-        np.testing.assert_array_equal(getattr(auto, array), getattr(again, array))
-    assert own.trials_ == []
-    timeless = [[{**trial, "seconds": 0} for trial in model.trials_] for model in (auto, again)]
+    own = nk.TwoTower(K, loss=popular.loss_, random_state=0).fit(POPULAR)
+    for other in (own, again):
+        np.testing.assert_array_equal(popular.right_embeddings_, other.right_embeddings_)
+    timeless = [[{**trial, "seconds": 0} for trial in model.trials_] for model in (popular, again)]
     assert timeless[0] == timeless[1]
+
+
+def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(fitted: nk.TwoTower) -> None:
+    own = nk.TwoTower(K, loss=fitted.loss_, random_state=0).fit(BLOCKS)
+    np.testing.assert_array_equal(fitted.left_embeddings_, own.left_embeddings_)
+    np.testing.assert_array_equal(fitted.right_embeddings_, own.right_embeddings_)
+    assert own.trials_ == []
 
 
 def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
@@ -162,7 +161,7 @@ def test_every_short_fit_is_recorded_and_reported(watched: Watched) -> None:
         ({"solver": ALS(max_iter=2)}, BLOCKS, "solver 'als' was given"),
         ({"n_components": 1}, BLOCKS, "n_components is 1"),
         ({}, BLOCKS.with_features(right=np.ones((BLOCKS.shape[1], 2), np.float32)), "features"),
-        ({"left": nn.Embedding(300, K), "solver": Auto(max_iter=2)}, BLOCKS, "towers of your own"),
+        ({"left": nn.Embedding(200, K), "solver": Auto(max_iter=2)}, BLOCKS, "towers of your own"),
     ],
 )
 def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.Interactions, reason: str) -> None:
@@ -219,7 +218,7 @@ def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> 
     more = nk.Interactions.from_pairs([0, 999], BLOCKS.right_ids[[3, 4]])
     model.partial_fit(more)
     assert (model.solver_, model.trials_) == ("sphere", fitted.trials_)
-    assert model.left_embeddings_.shape == (301, K)
+    assert model.left_embeddings_.shape == (201, K)
 
 
 def test_an_interrupted_fit_keeps_its_choice(
@@ -252,3 +251,83 @@ def test_an_index_is_learned_with_the_chosen_loss() -> None:
     assert model.solver_ == "joint"
     assert isinstance(model.loss_, CosineSoftmax)
     assert model.index_ is not None
+
+
+PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def objective() -> Objective:
+    return AllPairs().objective(PARTS.train)
+
+
+def tables(k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    return initial_tables(PARTS.train, k, torch.Generator().manual_seed(0))
+
+
+def test_too_few_pairs_are_no_ranking() -> None:
+    rng, few = np.random.default_rng(0), np.arange(len(PARTS.valid)) < DEFAULTS.fewest_pairs - 1
+    assert validation_ranking(PARTS.valid.select(few), PARTS.train, rng) is None
+    enough = PARTS.valid.select(np.arange(len(PARTS.valid)) < DEFAULTS.fewest_pairs)
+    assert validation_ranking(enough, PARTS.train, rng) is not None
+
+
+def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_pair = np.flatnonzero(np.diff(PARTS.valid.indptr))
+    whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert whole is not None
+    np.testing.assert_array_equal(whole.lefts, with_pair)
+    monkeypatch.setattr(choice, "OF_TRIALS", replace(choice.OF_TRIALS, queries=10))
+    some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert some is not None
+    assert len(np.unique(some.lefts)) == 10
+    assert set(some.lefts) < set(with_pair)
+    assert (np.diff(some.lefts) > 0).all()
+
+
+def test_the_metric_is_the_ndcg_of_unseen_rights() -> None:
+    ranking = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert ranking is not None
+    P, Q = (torch.randn(n, 4, generator=torch.Generator().manual_seed(n)) for n in PARTS.train.shape)
+    expected = nk.metrics.ranking_metrics(P.numpy(), Q.numpy(), PARTS.valid, seen=PARTS.train, k=100)
+    assert ranking.metric(P, Q) == pytest.approx(expected["ndcg@100"])
+
+
+def chosen(objective: Objective, metrics: list[list[float]]) -> tuple[float, list[dict]]:
+    """The share of the noise level that is chosen where the held-out values of three lefts are these, and the
+    records."""
+    heard, left = [], list(metrics)
+    ranking = SimpleNamespace(values=lambda P, Q: np.array(left.pop(0)))
+    found = choose_regularization(
+        objective, tables(), ranking, noise=objective.noise_level(np.random.default_rng(0)),
+        callback=lambda step, record: heard.append({"number": step, **record}),
+    )  # fmt: skip
+    return found.strength / objective.noise_level(np.random.default_rng(0)), heard
+
+
+@each(
+    ("metrics", "share", "tried"),
+    [
+        ([[0.5, 0.6, 0.7], [0.4, 0.5, 0.6]], 0.5, 2),  # weaker is worse
+        ([[0.5, 0.6, 0.7], [0.6, 0.5, 0.75]], 0.5, 2),  # better by less than a standard error is chance
+        ([[0.3] * 3, [0.4] * 3, [0.5] * 3, [0.6] * 3], 0.0625, 4),  # weaker is better to the end
+        ([[0.3] * 3, [0.4] * 3, [0.39] * 3], 0.25, 3),
+    ],
+)
+def test_the_path_ends_where_the_metric_no_longer_rises(
+    objective: Objective, metrics: list[list[float]], share: float, tried: int
+) -> None:
+    found, heard = chosen(objective, metrics)
+    assert found == pytest.approx(share)
+    assert [record["number"] for record in heard] == list(range(1, tried + 1))
+    assert [record["value"] for record in heard] == pytest.approx(np.mean(metrics, axis=1))
+    assert {record["phase"] for record in heard} == {"regularization"}
+    noise = objective.noise_level(np.random.default_rng(0))
+    assert [record["regularization"] / noise for record in heard] == pytest.approx(DEFAULTS.strengths[:tried])
+
+
+def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Objective) -> None:
+    start = tables()
+    found = choose_regularization(objective, start, None, noise=0.4)
+    assert found.strength == pytest.approx(0.1)
+    assert found.tables is start

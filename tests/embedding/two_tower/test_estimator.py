@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from torch import nn
 
 import nearkin as nk
 from nearkin.data.interactions import Parts
+from nearkin.embedding import ALS, AllPairs, Tower
+from tests.covering import each
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +46,17 @@ def test_training_beats_popularity_by_far(parts: Parts, fitted: nk.TwoTower) -> 
     assert found > 2 * popular, f"two towers {found:.3f}, popularity {popular:.3f}"
 
 
-def test_shapes_and_names(parts: Parts, fitted: nk.TwoTower) -> None:
+def test_shapes_names_and_seeds(parts: Parts, fitted: nk.TwoTower) -> None:
     assert fitted.left_embeddings_.shape == (300, 16)
     assert fitted.right_embeddings_.shape == (150, 16)
     assert fitted.left_embeddings_.dtype == np.float32
     np.testing.assert_array_equal(fitted.left_ids_, parts.train.left_ids)
     np.testing.assert_array_equal(fitted.transform_left([5, 3]), fitted.left_embeddings_[[5, 3]])
-    assert clone(fitted).get_params()["n_components"] == 16
+    again = clone(fitted).fit(parts.train)
+    np.testing.assert_array_equal(again.left_embeddings_, fitted.left_embeddings_)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
+@each("side", ["left", "right"])
 def test_similar_ones_have_the_largest_cosines_of_their_side(fitted: nk.TwoTower, side: str) -> None:
     X = getattr(fitted, f"{side}_embeddings_")
     cosines = X @ X[4] / np.maximum(np.linalg.norm(X, axis=1) * np.linalg.norm(X[4]), 1e-9)
@@ -64,11 +68,6 @@ def test_similar_ones_have_the_largest_cosines_of_their_side(fitted: nk.TwoTower
         fitted.similar([999], side=side)
     with pytest.raises(ValueError, match="side is 'both'; it must be one of 'left', 'right'"):
         fitted.similar([4], side="both")
-
-
-def test_equal_seeds_give_equal_embeddings(parts: Parts, fitted: nk.TwoTower) -> None:
-    again = nk.TwoTower(16, random_state=0).fit(parts.train)
-    np.testing.assert_array_equal(again.left_embeddings_, fitted.left_embeddings_)
 
 
 def test_seen_pairs_are_excluded_and_included(parts: Parts, fitted: nk.TwoTower) -> None:
@@ -108,15 +107,6 @@ def test_saving_and_loading_give_the_same_answers(parts: Parts, fitted: nk.TwoTo
     assert loaded.regularization_ == fitted.regularization_
 
 
-def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
-    pairs = nk.Interactions.from_pairs(["ann", "ann", "böb"], ["x", "y", "y"])
-    model = nk.TwoTower(5, random_state=0).fit(pairs)  # k > min(m, n)
-    model.save(tmp_path / "model")
-    scores, ids = nk.TwoTower.load(tmp_path / "model").recommend(["ann", "böb"], k=2)
-    assert ids.tolist() == [["", ""], ["x", ""]], "ann has seen all"
-    assert np.isneginf(scores[0]).all()
-
-
 def test_pairs_of_another_record_are_matched_by_their_ids(parts: Parts, fitted: nk.TwoTower) -> None:
     """A file of test pairs that is read alone numbers its ids in its own way, at times as many as the model has."""
 
@@ -151,7 +141,7 @@ def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None
         nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+@each("kind", [np.float32, np.float64, np.int64])
 def test_features_of_any_number_type_are_embedded(kind: type) -> None:
     """Before, float64 features met float32 layers: torch's RuntimeError."""
     pairs = nk.data.planted_interactions(40, 30, random_state=0).interactions
@@ -162,8 +152,32 @@ def test_features_of_any_number_type_are_embedded(kind: type) -> None:
     np.testing.assert_array_equal(model.embed_left([[1, 2]], features[:1].astype(kind)).dtype, np.float32)
 
 
-@pytest.mark.parametrize(("ids", "none"), [([5, 6, 7], -1), (["a", "b", "c"], "")], ids=["numbers", "text"])
-def test_where_nothing_is_left_to_recommend_no_id_is_given(ids: list, none: object) -> None:
+@each(("ids", "none"), [([5, 6, 7], -1), (["a", "böb", "c"], "")])
+def test_where_nothing_is_left_to_recommend_no_id_is_given(ids: list, none: object, tmp_path: Path) -> None:
+    """Of more columns than rows, and read from a folder too."""
     pairs = nk.Interactions.from_pairs([0, 0, 1, 1, 1], [ids[0], ids[1], *ids])
-    model = nk.TwoTower(2, loss="all-pairs", regularization=0.1, random_state=0).fit(pairs)
-    assert model.recommend([0, 1], k=2)[1].tolist() == [[ids[2], none], [none, none]]
+    model = nk.TwoTower(5, loss="all-pairs", regularization=0.1, random_state=0).fit(pairs)
+    model.save(tmp_path / "model")
+    for one in (model, nk.TwoTower.load(tmp_path / "model")):
+        scores, found = one.recommend([0, 1], k=2)
+        assert found.tolist() == [[ids[2], none], [none, none]]
+        assert np.isneginf(scores[1]).all()
+
+
+PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
+
+
+def test_settings_are_read_as_objects_and_an_index_that_was_not_there_is_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    prior = tuple(rng.normal(size=(n, 2)) for n in PAIRS.shape)
+    loss, solver = AllPairs(omega=0.1, weighting="none", prior=prior), ALS(max_iter=2)
+    nk.TwoTower(4, loss=loss, solver=solver, left=Tower((8,)), random_state=0).fit(PAIRS).save(tmp_path / "m")
+    model = nk.TwoTower.load(tmp_path / "m")
+    np.testing.assert_equal(model.loss.get_params(), loss.get_params())
+    assert model.solver.get_params() == solver.get_params()
+    assert isinstance(model.left, Tower)
+    assert model.left.hidden == (8,)
+    given = nk.TwoTower.load(tmp_path / "m", left=nn.Linear(3, 4))
+    assert isinstance(given.left, Tower), "a module fills what is not saved alone"
+    with pytest.raises(ValueError, match="was fitted without an index"):
+        nk.TwoTower.load(tmp_path / "m", index=nk.quantization.IndexingLayer(4, 2, 4))

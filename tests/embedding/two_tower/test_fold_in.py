@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.embedding import AllPairs, CosineSoftmax
+from tests.covering import each
 
-PLANTED = nk.data.planted_interactions(300, 120, random_state=0).interactions
+PLANTED = nk.data.planted_interactions(180, 120, random_state=0).interactions
 PAIRS = replace(PLANTED, left_features=None, right_features=None)
 T = 0.25
 ALL_PAIRS, SOFTMAX = AllPairs(), CosineSoftmax(temperature=T, weighting="none")
-either = pytest.mark.parametrize("loss", [ALL_PAIRS, SOFTMAX], ids=["all-pairs", "softmax"])
+either = each("loss", [ALL_PAIRS, SOFTMAX])
 
 
 @cache
@@ -88,7 +89,7 @@ def test_a_fitted_row_is_where_a_new_one_with_its_pairs_goes(loss: AllPairs | Co
     ("loss", "regularization", "least"), [("auto", 0.02, 0.95), (CosineSoftmax(temperature=T), "auto", 0.93)]
 )
 def test_users_left_out_rank_as_in_a_refit(loss: object, regularization: object, least: float) -> None:
-    out = np.isin(PAIRS.rows, np.arange(0, 300, 6))
+    out = np.isin(PAIRS.rows, np.arange(0, 180, 6))
     judged = out & (np.random.default_rng(0).random(len(PAIRS)) < 0.3)
     part, whole = PAIRS.select(~out), PAIRS.select(~judged)
     made = nk.TwoTower(8 if loss == "auto" else 9, loss=loss, regularization=regularization, random_state=0)
@@ -103,11 +104,11 @@ def test_users_left_out_rank_as_in_a_refit(loss: object, regularization: object,
 
 def costly() -> nk.TwoTower:
     rng = np.random.default_rng(0)
-    loss = AllPairs(left_costs=0.5 + rng.random(300), right_costs=0.5 + rng.random(120), prior=0.1)
+    loss = AllPairs(left_costs=0.5 + rng.random(180), right_costs=0.5 + rng.random(120), prior=0.1)
     return nk.TwoTower(4, loss=loss, regularization=0.02, random_state=0).fit(PAIRS)
 
 
-@pytest.mark.parametrize("make", [costly, fitted_with], ids=["costs", "softmax"])
+@each("make", [costly, fitted_with])
 def test_a_loaded_model_folds_in_alike(make: Callable[[], nk.TwoTower], tmp_path: Path) -> None:
     model = make()
     model.save(tmp_path / "m")
@@ -116,7 +117,7 @@ def test_a_loaded_model_folds_in_alike(make: Callable[[], nk.TwoTower], tmp_path
     np.testing.assert_array_equal(loaded.embed_right([1, 2]), model.embed_right([1, 2]))
 
 
-@pytest.mark.parametrize("pair_loss", ["logistic", "squared-hinge"])
+@each("pair_loss", ["logistic", "squared-hinge"])
 def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
     loss = AllPairs(pair_loss=pair_loss, weighting="none")
     model = nk.TwoTower(4, loss=loss, regularization=0.005, random_state=0).fit(PAIRS)
@@ -176,7 +177,7 @@ def test_recommendations_are_explained_by_each_users_own_pairs() -> None:
     assert (because[1, 2] == -1).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "options", "message"),
     [
         ((None, [5]), {}, "give either left_ids seen in fit, or None and the history="),
@@ -203,14 +204,13 @@ def test_features_are_what_a_new_row_shrinks_towards() -> None:
 
 
 @either
-@pytest.mark.parametrize(
+@each(
     ("history", "message"),
     [
         ([999], "right has 1 id that right_ids lacks, the first is 999"),
         ([], "history is empty; give at least one right id"),
         (sp.csr_matrix(np.ones((2, 5))), r"history has shape \(2, 5\); it must be \(b, 120\)"),
     ],
-    ids=["unknown", "empty", "shape"],
 )
 def test_what_cannot_be_folded_in_is_said(loss: AllPairs | CosineSoftmax, history: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -239,7 +239,7 @@ def masses(model: nk.TwoTower, b: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
     return P, Q, (~torch.tensor(PAIRS.matrix().toarray() > 0) * b * torch.exp(P @ Q.T / T)).sum(1)
 
 
-@pytest.mark.parametrize("options", [{}, {"bias_power": 0.0}, {"cost_power": 0.2}])
+@each("options", [{}, {"bias_power": 0.0}, {"cost_power": 0.2}])
 def test_a_new_left_is_where_its_loss_does_not_turn_it(options: dict[str, float]) -> None:
     model = fitted_with(**options)
     k = 8 if options.get("bias_power") != 0 else 9
@@ -261,7 +261,7 @@ def test_a_new_left_is_where_its_loss_does_not_turn_it(options: dict[str, float]
     assert turning(model.left_embeddings_[5, :k], value) > 0.05, "another one's row is turned"
 
 
-@pytest.mark.parametrize("cost_power", [0.0, 0.3])
+@each("cost_power", [0.0, 0.3])
 def test_a_new_right_is_where_its_loss_does_not_turn_it(cost_power: float) -> None:
     model = fitted_with(cost_power=cost_power)
     row, history = model.embed_right([3, 17, 40, 5])[0], [3, 17, 40, 5]
@@ -282,7 +282,7 @@ def test_a_new_right_is_where_its_loss_does_not_turn_it(cost_power: float) -> No
     assert turning(model.right_embeddings_[5, :8] / np.linalg.norm(model.right_embeddings_[5, :8]), value) > 0.05
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
+@each("side", ["left", "right"])
 def test_no_label_is_imputed_again_for_a_new_row(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums that a new row meets are those of the fit with imputed labels, without their regressions."""
     model = fitted_with(imputed=0.3)

@@ -13,6 +13,7 @@ from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
 from nearkin.embedding.two_tower.als import descend_left
 from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
 from nearkin.quantization import IndexingLayer
+from tests.covering import each
 
 SWEEPS = DEFAULTS.sweeps
 PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
@@ -121,7 +122,7 @@ def test_the_students_loss_is_the_dense_sum_of_errors_against_the_teacher(rng: n
     assert loss.value(X, T) == pytest.approx(wanted, rel=1e-5)
 
 
-@pytest.mark.parametrize("cut", [3, SWEEPS + 1, SWEEPS + 3])
+@each("cut", [3, SWEEPS + 1, SWEEPS + 3])
 def test_a_resumed_fit_is_the_uninterrupted_one(fitted: nk.TwoTower, tmp_path: Path, cut: int) -> None:
     whole = fitted
 
@@ -138,7 +139,7 @@ def test_a_resumed_fit_is_the_uninterrupted_one(fitted: nk.TwoTower, tmp_path: P
         assert torch.equal(value, resumed.index_.state_dict()[name]), name
 
 
-@pytest.mark.parametrize("loss", ["all-pairs", "in-batch-softmax"])
+@each("loss", ["all-pairs", "in-batch-softmax"])
 def test_training_by_gradient_resumes_and_looks_through_the_index(tmp_path: Path, loss: str) -> None:
     def fresh(steps: int) -> nk.TwoTower:
         index = layer(rotation="givens-random", warmup_steps=2, buffer_size=100)

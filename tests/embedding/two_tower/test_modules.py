@@ -14,7 +14,7 @@ from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, Auto, GaussNewton, Ind
 
 @pytest.fixture(scope="module")
 def parts() -> nk.data.Parts:
-    return nk.data.split_random(nk.data.planted_interactions(200, 120, random_state=0).interactions, random_state=0)
+    return nk.data.split_random(nk.data.planted_interactions(100, 60, random_state=0).interactions, random_state=0)
 
 
 class Rounding(nn.Module):
@@ -98,7 +98,7 @@ def test_modules_on_a_gpu_train_there_as_on_the_cpu(parts: nk.data.Parts, name: 
     [
         {"solver": Auto(max_iter=6)},
         {"solver": SubBlocks(max_iter=4)},
-        {"loss": "in-batch-softmax", "solver": Adam(max_iter=8, batch_size=256)},
+        {"loss": "in-batch-softmax", "solver": Adam(max_iter=8, batch_size=128)},
     ],
 )
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:

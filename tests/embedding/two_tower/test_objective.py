@@ -7,6 +7,7 @@ import torch
 import nearkin as nk
 from nearkin.embedding import AllPairs
 from nearkin.embedding.two_tower.objective import _costs, initial_tables
+from tests.covering import each
 
 PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
 
@@ -44,7 +45,7 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
     np.testing.assert_allclose(again, model.left_embeddings_, atol=2e-3)
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.3])
+@each("omega", [0.0, 0.3])
 def test_a_row_is_penalized_by_its_weight_and_one_without_by_the_mean(omega: float) -> None:
     """Light rows too: 100, 1 and 1 weigh less than the mean pair. An unobserved pair weighs omega a_i b_j."""
     pairs = nk.Interactions.from_pairs([0, 1, 2], [0, 1, 1], [100.0, 1.0, 1.0], left_ids=range(4), right_ids=range(3))
@@ -64,14 +65,14 @@ def test_only_a_side_with_features_leaves_rows_without_pairs_out() -> None:
         assert objective.b.tolist() == ([1, 1, 0, 0] if side == "right" else [1, 1, 1, 1])
 
 
-@pytest.mark.parametrize("k", [4, 64])
+@each("k", [4, 64])
 def test_tables_begin_with_rows_of_one_length_whatever_the_number_of_columns(k: int) -> None:
     pairs = nk.data.planted_interactions(400, 300, random_state=0).interactions
     for table in initial_tables(pairs, k, torch.Generator().manual_seed(0)):
         assert float(table.square().sum(1).mean() ** 0.5) == pytest.approx(0.1, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["weight_power", "cost_power"])
+@each("name", ["weight_power", "cost_power"])
 def test_powers_are_numbers(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} is 'much' of type str; it must be a number"):
         AllPairs(**{name: "much"}).objective(PAIRS)

@@ -11,6 +11,7 @@ import nearkin as nk
 from nearkin.embedding import Adam
 from nearkin.embedding.two_tower.fitting import join_interactions
 from nearkin.quantization import IndexingLayer
+from tests.covering import each
 
 PLANTED = nk.data.planted_interactions(300, 120, random_state=0).interactions
 PAIRS = replace(PLANTED, left_features=None, right_features=None)
@@ -32,7 +33,7 @@ def cut(pairs: nk.Interactions, keep: np.ndarray) -> nk.Interactions:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("pairs", [PAIRS, PLANTED], ids=["ids", "features"])
+@each("pairs", [PAIRS, PLANTED])
 def test_an_update_ranks_as_a_refit(pairs: nk.Interactions) -> None:
     rng = np.random.default_rng(0)
     judged = rng.random(len(pairs)) < 0.15
@@ -74,8 +75,8 @@ def test_gradient_solvers_and_a_loaded_model_go_on(tmp_path: Path) -> None:
     model = nk.TwoTower(4, solver=Adam(max_iter=8), regularization=0.02, random_state=0).fit(cut(PAIRS, ~late))
     model.save(tmp_path / "m")
     loaded = nk.TwoTower.load(tmp_path / "m")
-    for each in (model, loaded):
-        each.partial_fit(cut(PAIRS, late))
+    for one in (model, loaded):
+        one.partial_fit(cut(PAIRS, late))
     assert len(model.history_) == 2, "a quarter of its steps"
     np.testing.assert_array_equal(loaded.left_embeddings_, model.left_embeddings_)
 

@@ -23,6 +23,7 @@ from nearkin.embedding import (
 )
 from nearkin.embedding.two_tower.fitting import check_settings
 from nearkin.quantization import IndexingLayer
+from tests.covering import each
 
 FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions
 PLAIN = replace(FEATURED, left_features=None, right_features=None)
@@ -81,7 +82,7 @@ def test_nested_parameters_reach_objects_and_strings() -> None:
         model.set_params(solver__batch_size=3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "kind", "message"),
     [
         ({"solver": LBFGS, "loss": "all-pairs"}, TypeError, "solver is of type .*; it must be one of 'auto', 'als'"),
