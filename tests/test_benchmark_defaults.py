@@ -10,12 +10,13 @@ from benchmarks.defaults.problems import PROBLEMS
 from benchmarks.defaults.run import Field, all_fields, others, wanted
 from benchmarks.table import RESULTS, Results
 from nearkin.quantization import ResidualQuantizer
+from tests.covering import each
 from tests.test_architecture import FILES, nodes
 
 FIELDS = all_fields()
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=str)
+@each("field", FIELDS)
 def test_a_tuned_number_has_two_problems_and_other_values(field: Field) -> None:
     assert len(set(problems_of(str(field)))) >= 2
     assert set(problems_of(str(field))) <= set(PROBLEMS)

@@ -13,17 +13,14 @@ from benchmarks.options import peer_packages, peer_python
 from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
 from benchmarks.two_tower import updates
+from tests.covering import each
 
-COMMANDS = [
-    pytest.param(subject, command, id=f"{name} {command}")
-    for name, subject in SUBJECTS.items()
-    for command in dict.fromkeys((*subject.quick, *subject.full))  # in order: workers must collect the same tests
-]
+COMMANDS = [(name, command) for name, one in SUBJECTS.items() for command in dict.fromkeys((*one.quick, *one.full))]
 
 
-@pytest.mark.parametrize(("subject", "command"), COMMANDS)
-def test_a_command_names_a_module_and_options_that_it_has(subject, command) -> None:
-    module, *arguments = subject.command(command.split())
+@each(("name", "command"), COMMANDS)
+def test_a_command_names_a_module_and_options_that_it_has(name: str, command: str) -> None:
+    module, *arguments = SUBJECTS[name].command(command.split())
     code = (HERE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     known = {"--quick", "--threads", "--data", "--peers"}
     nodes = list(ast.walk(ast.parse(code)))
@@ -33,7 +30,7 @@ def test_a_command_names_a_module_and_options_that_it_has(subject, command) -> N
     assert {word for word in arguments if word.startswith("--")} <= known
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "answer"),
     [
         ("", False),
@@ -63,9 +60,10 @@ def test_the_module_that_words_name() -> None:
 
 
 def test_every_subject_has_tables_of_the_committed_results() -> None:
-    names = [table.name for subject in SUBJECTS.values() for table in subject.tables(Results(RESULTS))]
+    found = [list(subject.tables(Results(RESULTS))) for subject in SUBJECTS.values()]
+    assert all(found)
+    names = [table.name for tables in found for table in tables]
     assert len(names) == len(set(names))
-    assert all(list(subject.tables(Results(RESULTS))) for subject in SUBJECTS.values())
 
 
 def test_a_subject_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

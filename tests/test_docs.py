@@ -3,7 +3,6 @@
 `docs/notes` is a log of older states and is left out.
 """
 
-import functools
 import importlib
 import re
 import shlex
@@ -12,15 +11,20 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from typer.testing import Result
 
 import nearkin as nk
-from tests.cli.conftest import run
+from tests.cli.conftest import shown_help
+from tests.covering import each
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
     path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if not {"_build", "notes"} & set(path.parts)
 )
+
+SMALLER = {  # what takes seconds at the size of a page
+    "tutorials/embeddings.md": {"4000": "1500"},
+    "semantic_ids.md": {"planted_interactions(200, 100,": "planted_interactions(80, 50,"},
+}
 
 
 def blocks(page: str) -> list[str]:
@@ -37,7 +41,7 @@ def names(
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 600)
     X = (rng.normal(size=(4, 64))[labels] * 2 + rng.normal(size=(600, 64))).astype(np.float32)
-    np.save("vectors.npy", X)
+    np.save("vectors.npy", X[:300])
     pairs = nk.data.planted_interactions(60, 50, random_state=0).interactions
     lines = [f"{u},{i},5" for u, i in zip(pairs.rows, pairs.indices, strict=True)]
     Path("ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
@@ -50,15 +54,12 @@ def names(
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
     for code in blocks(page):
+        for large, small in SMALLER.get(page, {}).items():
+            code = code.replace(large, small)
         exec(compile(code, page, "exec"), names)
 
 
-@functools.cache
-def shown_help(command: str) -> Result:
-    return run(command, "--help")
-
-
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_the_commands_of_a_page(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
@@ -69,9 +70,8 @@ def test_the_commands_of_a_page(page: str) -> None:
     for line in lines + inline:
         words = shlex.split(line.partition("#")[0])[1:]
         known = shown_help(words[0])
-        assert known.exit_code == 0, f"{page} shows {line!r}, which is no command"
         for option in (word for word in words if word.startswith("--")):
-            assert re.search(rf"{option}\b", known.output), f"{page}: {words[0]} has no {option}"
+            assert re.search(rf"{option}\b", known), f"{page}: {words[0]} has no {option}"
 
 
 def test_the_examples_of_contributing(names: dict[str, object]) -> None:

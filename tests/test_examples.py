@@ -1,5 +1,6 @@
 """Every example runs, in seconds and without data of its own: `main()` of examples/*.py under `--out FOLDER`."""
 
+import csv
 import importlib.util
 import runpy
 import signal
@@ -8,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+import nearkin as nk
 from nearkin.data import comparisons_from_names
 from nearkin.pipeline.demo import digits
 
 FOLDER = Path(__file__).parents[1] / "examples"
-APART = {"eurodist"}  # its own file runs it: test_example_eurodist.py
-EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem not in APART)
+EXAMPLES = sorted(FOLDER.glob("*.py"))
 SECONDS = 60  # of processor time
 SMALL = {  # options of the longer ones, whose --out is a figure
+    "eurodist": ["--answers", "1200"],
     "evolution_strategies": ["--generations", "2", "--population", "4"],
     "orthogonal_mlp": ["--epochs", "1", "--seeds", "1"],
     "orthogonal_pca": ["--k", "3", "--steps", "20"],
@@ -28,6 +31,7 @@ SMALL = {  # options of the longer ones, whose --out is a figure
 FEWER = {  # constants of the longer ones without options
     "how_many_bytes": {"QUERIES": (0,)},
     "index_in_your_model": {"STEPS": 60},
+    "orthogonal_mlp": {"GRID": (0.1,)},
     "one_optimizer": {"STEPS": 30},
     "rotate_before_rounding": {"STEPS": 30},
 }
@@ -48,6 +52,9 @@ def test_example(
     monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
     some = [part[:200] for part in digits()]
     monkeypatch.setattr("nearkin.pipeline.demo.digits", lambda: some)
+    planted, savefig = nk.data.planted_interactions, Figure.savefig
+    monkeypatch.setattr(nk.data, "planted_interactions", lambda m, n, **more: planted(m // 2, n // 2, **more))
+    monkeypatch.setattr(Figure, "savefig", lambda figure, to, **more: savefig(figure, to, **more | {"dpi": 40}))
     out = tmp_path / "figure.png" if path.stem in SMALL else tmp_path
     monkeypatch.setattr("sys.argv", [path.name, *SMALL.get(path.stem, []), "--out", str(out)])
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)
@@ -69,6 +76,10 @@ def test_example(
     assert printed, f"{path.name} printed nothing"
     assert out.is_dir() or out.stat().st_size > 1000
     assert "False" not in printed, printed
+    if path.stem == "eurodist":
+        wrong = {line.split()[0]: float(line.split()[5].rstrip(",")) for line in printed.splitlines()[:4]}
+        assert set(wrong) == {"gnmds", "ckl", "ste", "t-ste"}
+        assert max(wrong.values()) < 0.12, wrong
 
 
 def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +87,16 @@ def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, m
     example = runpy.run_path(str(FOLDER / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
+
+
+def test_a_table_of_distances_is_read_for_eurodist(tmp_path: Path) -> None:
+    made = runpy.run_path(str(FOLDER / "eurodist.py"))
+    names, distances = made["invent_distances"](4)
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["", *names], *([name, *row] for name, row in zip(names, distances, strict=True))])
+    found = made["read_distances"](tmp_path / "d.csv")
+    assert found[0] == names
+    np.testing.assert_allclose(found[1], distances)
 
 
 def test_tables_for_r_hold_the_answers() -> None:

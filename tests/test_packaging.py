@@ -48,7 +48,6 @@ def needs(*groups: list[str]) -> set[str]:
 
 NEEDED = needs(PROJECT["project"]["dependencies"])
 EXTRAS = {name: needs(group) for name, group in PROJECT["project"]["optional-dependencies"].items()}
-PACKAGES = packages_distributions()
 
 
 def loads_extra(node: ast.AST) -> bool:
@@ -74,7 +73,7 @@ def imported(statements: Iterable[ast.AST]) -> set[str]:
 
 
 def test_imports_are_declared_and_extras_are_loaded_where_they_are_used() -> None:
-    undeclared, early = [], []
+    undeclared, early, packages_of = [], [], packages_distributions()
     for file in FILES:
         tree, place = parsed(file), file.relative_to(SRC)
         inside = [node for node in nodes(file) if isinstance(node, ast.Import | ast.ImportFrom) or loads_extra(node)]
@@ -86,7 +85,7 @@ def test_imports_are_declared_and_extras_are_loaded_where_they_are_used() -> Non
             (tree.body, allowed, early),
         ):
             for name in imported(found):
-                packages = {package.lower().replace("_", "-") for package in PACKAGES.get(name, [name])}
+                packages = {package.lower().replace("_", "-") for package in packages_of.get(name, [name])}
                 if not packages & known:
                     wrong.append(f"{place.as_posix()}: {name}")
     assert undeclared == [], "imported, and not in pyproject.toml"

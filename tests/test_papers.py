@@ -13,14 +13,13 @@ from benchmarks.papers import made, scq_cells
 from benchmarks.papers.record import Claim, Figure, not_measured
 from benchmarks.papers.table import HEADLINES, PAPERS, headlines
 from benchmarks.table import RESULTS, Results
+from tests.covering import each
 
 VERDICTS = {"reproduced", "in part", "not reproduced", "not measured"}
-FIGURES = [
-    pytest.param(make, id=f"{name}-{make.__name__}") for name, module in PAPERS.items() for make in module.FIGURES
-]
+FIGURES = [make for module in PAPERS.values() for make in module.FIGURES]
 
 
-@pytest.mark.parametrize("make", FIGURES)
+@each("make", FIGURES)
 def test_a_record_of_the_committed_results(make) -> None:
     figure = make(Results(RESULTS))
     assert figure.verdict in VERDICTS
@@ -37,7 +36,7 @@ def test_a_record_of_the_committed_results(make) -> None:
         assert any(letter.isdigit() for letter in figure.decides), f"{figure.name}: which figure shows it?"
 
 
-@pytest.mark.parametrize("make", FIGURES)
+@each("make", FIGURES)
 def test_what_was_not_run_is_not_measured(make, tmp_path: Path) -> None:
     figure = make(Results(tmp_path))
     assert figure.verdict == "not measured"
@@ -94,15 +93,10 @@ def test_every_result_names_its_commit() -> None:
     assert {row[0] for row in made.table().rows} == {source.name for source in made.sources()}
 
 
-@pytest.mark.parametrize("module", PAPERS.values(), ids=PAPERS)
-def test_a_page_begins_with_at_most_twelve_rows(module) -> None:
-    assert len(module.FIGURES) <= 12
-
-
-def test_names_within_a_paper_differ() -> None:
-    for module in PAPERS.values():
-        names = [make(Results(RESULTS)).name for make in module.FIGURES]
-        assert len(set(names)) == len(names)
+@each("paper", PAPERS)
+def test_a_page_begins_with_at_most_twelve_rows_of_different_names(paper: str) -> None:
+    names = [make(Results(RESULTS)).name for make in PAPERS[paper].FIGURES]
+    assert len(set(names)) == len(names) <= 12
 
 
 def test_the_verdict_is_that_of_the_claims() -> None:

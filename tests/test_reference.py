@@ -9,9 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
-
 import nearkin as nk
+from tests.covering import each
 from tests.test_docs import resolved
 
 API = Path(__file__).parents[1] / "docs" / "api"
@@ -42,7 +41,7 @@ def parameters(value: object) -> list[str]:
     return sorted(set(inspect.signature(value).parameters))  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_sections_of_a_docstring_fit_the_code(name: str) -> None:
     value = resolved(name)
     found = sections(value)
