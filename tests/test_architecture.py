@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.covering import each
 
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 FILES = sorted(SRC.rglob("*.py"))
@@ -127,7 +127,7 @@ def test_pages_import_public_names_only() -> None:
     assert not wrong, "\n".join(["give the package a public function that does the whole:", *wrong])
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "allowed"),
     [
         ("from nearkin import OrdinalEmbedding", True),

@@ -47,7 +47,7 @@ def test_codes_of_k_means_hashing_are_the_numbers_of_nearest_centroids(digits, n
 
 
 def subspace(rng, affinity):
-    return _Subspace(rng.standard_normal((800, 6)) * np.linspace(2, 0.5, 6), 3, affinity, rng)
+    return _Subspace(rng.standard_normal((300, 6)) * np.linspace(2, 0.5, 6), 3, affinity, rng)
 
 
 @pytest.mark.parametrize("affinity", [0.0, 1.0, 1000.0])

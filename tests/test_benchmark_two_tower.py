@@ -24,6 +24,7 @@ from benchmarks.two_tower.sampled import SampledBCE, SOGram
 from nearkin.embedding import Adam, AllPairs
 from nearkin.embedding.two_tower.in_batch_softmax import PairBatch
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair
+from tests.covering import each
 from tests.embedding.two_tower.problems import observed, tower_pair
 
 
@@ -66,7 +67,7 @@ def test_the_sparse_ease_is_ease_where_every_right_is_a_neighbour(rng: np.random
     assert found.mean() > 0.9
 
 
-@pytest.mark.parametrize("powers", [(0.5, 0.5), (0.3, 0.1)])
+@each("powers", [(0.5, 0.5), (0.3, 0.1)])
 def test_the_graph_filter_is_its_formula(powers: tuple[float, float], rng: np.random.Generator) -> None:
     X = (rng.random((40, 30)) < 0.2).astype(float)
     left, right = np.maximum(X.sum(1), 1), np.maximum(X.sum(0), 1)
@@ -288,13 +289,13 @@ def test_sampled_bce_draws_rights_with_a_pair_or_without_features(rng: np.random
 )
 def test_rivals_of_ones_own_learn_and_continue(way: dict[str, Any], tmp_path: Path) -> None:
     """A loss and a solver that nearkin does not know: more than twice of chance, and a resumed fit is the whole one."""
-    planted = nk.data.planted_interactions(160, 100, random_state=0).interactions
+    planted = nk.data.planted_interactions(100, 60, random_state=0).interactions
     pairs = nk.Interactions.from_pairs(planted.left_ids[planted.rows], planted.right_ids[planted.indices])
     parts = nk.data.split_random(pairs, random_state=0)
     model = nk.TwoTower(6, regularization=0.02, random_state=0, **way)
     whole = clone(model).fit(parts.train, validation=parts.valid)
     rng = np.random.default_rng(0)
-    chance = nk.metrics.ranking_metrics(rng.normal(size=(160, 6)), rng.normal(size=(100, 6)), parts.test, k=20)
+    chance = nk.metrics.ranking_metrics(rng.normal(size=(100, 6)), rng.normal(size=(60, 6)), parts.test, k=20)
     assert whole.score(parts.test, k=20) > 1.5 * chance["ndcg@20"]
     half = clone(model).set_params(solver__max_iter=2)
     half.fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")

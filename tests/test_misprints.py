@@ -8,6 +8,7 @@ from nearkin.linalg.givens import rotate_columns
 from nearkin.metrics import triplet_error
 from nearkin.orthogonal import GivensDescent, greedy_matching
 from nearkin.solvers.finite_sum import sbb_step
+from tests.covering import each
 from tests.solvers.problems import least_squares
 
 
@@ -91,7 +92,7 @@ def test_svrg_sbb_lemma_2_bounds_the_direction_and_not_the_point() -> None:
     assert bound < 1e-20 < 0.1 < np.sum(x**2)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+@each("epsilon", [0.05, 0.5])
 def test_svrg_sbb_eq_34_lacks_epsilon(epsilon: float) -> None:
     """By eqs. 15 and 17 the step is at least 1 / (m (L + epsilon)); where the curvature is L it is just that."""
     m, L, dx = 7, 2.0, np.array([0.3, -0.1])
@@ -141,7 +142,7 @@ def test_svrg_sbb_algorithm_1_moves_against_u_t_and_not_x_t() -> None:
     assert np.linalg.norm(x - eta * x - x) > 0.01
 
 
-@pytest.mark.parametrize("rho", [0.5, 0.9])
+@each("rho", [0.5, 0.9])
 def test_svrg_sbb_eqs_27_and_28_grow_as_printed(rho: float) -> None:
     """A contraction by rho < 1 an epoch is rho^k after k; rho^-k is above 1 and bounds nothing that falls."""
     gaps = [1.0]

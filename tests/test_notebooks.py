@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.covering import each
 from tests.figures import assert_printed
 
 HERE = Path(__file__).parents[1] / "docs" / "notebooks"
@@ -27,7 +28,7 @@ def test_a_notebook_prints_what_it_holds(name: str) -> None:
         assert_printed(found, text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "same"),
     [
         ("OPQ {2: 0.6, 4: 0.73} of [3 1 2 7 5]", True),

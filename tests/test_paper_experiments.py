@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import gcd_figure_2
+from tests.covering import each
 
 
 @pytest.fixture
@@ -11,7 +12,7 @@ def rows(rng: np.random.Generator) -> np.ndarray:
     return (rng.standard_normal((900, 16)) @ rng.standard_normal((16, 16))).astype(np.float32)
 
 
-@pytest.mark.parametrize("rule", gcd_figure_2.RULES)
+@each("rule", gcd_figure_2.RULES)
 def test_a_short_step_of_algorithm_2_descends_and_stays_a_rotation(rows: np.ndarray, rule: str) -> None:
     rng, R = np.random.default_rng(0), np.eye(16)
     T = rows.astype(float) @ np.linalg.qr(rng.standard_normal((16, 16)))[0]
@@ -35,7 +36,7 @@ def test_g_is_the_directional_derivative_over_root_two(rows: np.ndarray) -> None
     assert np.arctan2(moved[1, 0], moved[0, 0]) == pytest.approx(-5e-6 * slope / np.sqrt(2), rel=1e-3)
 
 
-@pytest.mark.parametrize("rule", ["GCD-G", "OPQ, identity start", "OPQ, random start"])
+@each("rule", ["GCD-G", "OPQ, identity start", "OPQ, random start"])
 def test_the_curve_is_the_distortion(rows: np.ndarray, rule: str) -> None:
     found = gcd_figure_2.run(rows, gcd_figure_2.Size(rounds=3), rule, 1e-4, 0)
     assert len(found["curve"]) == 3

@@ -18,9 +18,10 @@ from benchmarks.table import RESULTS, Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal.matching import round_robin
+from tests.covering import each
 
 
-@pytest.mark.parametrize("rule", ["Cayley", "GCD-R", "GCD-G", "GCD-S"])
+@each("rule", ["Cayley", "GCD-R", "GCD-G", "GCD-S"])
 def test_one_lambda_turns_every_rules_pairs_by_the_same_angle(rule: str) -> None:
     """R' - R = -lambda / sqrt(2) R A on the pairs chosen, to first order; Cayley chooses all of them."""
     model = gcd_figure_3.Model((3, 3), 6).double()

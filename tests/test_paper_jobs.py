@@ -16,6 +16,7 @@ from benchmarks.papers.experiments import OWN, experiment
 from benchmarks.stored import read_json
 from benchmarks.table import Results
 from nearkin.embedding import AllPairs
+from tests.covering import each
 
 HEAVY = {"svrg_retrieval", "gcd_figure_3"}  # their jobs are in other tests; seconds here
 
@@ -62,7 +63,7 @@ def test_an_experiment_makes_its_first_row_from_the_data_folder_alone(name: str,
     assert first[0].names(read(results, name)[0])
 
 
-@pytest.mark.parametrize("name", OWN)
+@each("name", OWN)
 def test_keys_tell_the_jobs_of_an_experiment_apart(name: str, data: Path) -> None:
     made = experiment(name)
     for size in (made.full, made.small):

@@ -21,6 +21,7 @@ from nearkin.pipeline.embed_comparisons import embed_comparisons
 from nearkin.pipeline.pairs import embed_pairs
 from nearkin.plots.figures import plot_map
 from tests.cli.conftest import run, run_json
+from tests.covering import each
 
 pd = pytest.importorskip("pandas")  # not among the lowest versions
 ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
@@ -44,7 +45,7 @@ def write_table(path: Path) -> None:
             stream.write_table(table)
 
 
-@pytest.mark.parametrize("ending", ["csv.gz", "csv.bz2", "csv.xz", "jsonl", "jsonl.gz", "feather", "arrow"])
+@each("ending", ["csv.gz", "csv.bz2", "csv.xz", "jsonl", "jsonl.gz", "feather", "arrow"])
 def test_exports_are_read_in_the_format_they_have(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"pairs.{ending}"
     write_table(path)
@@ -67,7 +68,7 @@ def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
         nk.data.open_vectors(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "way"),
     [
         ("a.xls", "save the sheet as CSV"),
@@ -146,7 +147,7 @@ def test_a_sheet_is_read_as_text_is(tmp_path: Path) -> None:
     assert np.diff(pairs.timestamps) == 86400
 
 
-@pytest.mark.parametrize("offset", ["+01:00", "+0100", "Z", ""])
+@each("offset", ["+01:00", "+0100", "Z", ""])
 def test_times_with_offsets_are_times(tmp_path: Path, offset: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"user,item,time\n1,1,2024-01-01T01:30:00{offset}\n1,2,2024-01-01T02:30:00.5{offset}\n")
@@ -180,7 +181,7 @@ def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
         nk.read_interactions(path, timestamp="when")
 
 
-@pytest.mark.parametrize(
+@each(
     ("head", "cell", "fault"),
     [
         ("time", "13.01.2023 17:09", r"timestamp='time=%d\.%m\.%Y %H:%M'"),
@@ -302,7 +303,7 @@ def test_features_show_their_gain(shop: Path, tmp_path: Path) -> None:
     assert any("categories kind (4 different)" in note for note in record["notes"])
 
 
-@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+@each("ending", ["parquet", "jsonl"])
 def test_two_columns_of_text_are_asked_about(tmp_path: Path, ending: str) -> None:
     """Rows were numbered from 0; with --ids FILE:COLUMN the column was called left aside."""
     file = tmp_path / f"pk.{ending}"
@@ -467,8 +468,8 @@ def test_a_matrix_moves_from_torchs_parametrization() -> None:
     torch.testing.assert_close(ours.weight, torchs.weight)
 
 
-@pytest.mark.parametrize("code", ["-1", "9", "skip", "don't know"])
-@pytest.mark.parametrize("answers", [("1", "2"), ("1.0", "2.0"), ("left", "right"), ("blue", "green"), ("1", "-1")])
+@each("code", ["-1", "9", "skip", "don't know"])
+@each("answers", [("1", "2"), ("1.0", "2.0"), ("left", "right"), ("blue", "green"), ("1", "-1")])
 def test_other_codes_for_no_answer_are_asked_about(tmp_path: Path, code: str, answers: tuple[str, str]) -> None:
     """They were called wrong, or the first right answer was; no option left them out."""
     if code in answers:
