@@ -1,6 +1,9 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
+import re
+from collections.abc import Collection, KeysView, ValuesView
 from datetime import UTC, date, datetime
+from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -157,37 +160,66 @@ def _type(ids: "np.ndarray | Coded") -> str:
     return "text" if isinstance(ids, Coded) or _kind(ids) == "text" else str(ids.dtype)
 
 
-def as_ids(values: ArrayLike, name: str) -> np.ndarray:
-    """Ids as a 1-D array of numbers or text (strings or objects of str); ValueError for None, NaN and empty text."""
-    ids = as_array(values, name)
+def as_ids(values: "ArrayLike | Collection[object]", name: str) -> np.ndarray:
+    """Ids (n,) of pairs, comparisons and indexes: numbers, or text as strings or objects of str. Bytes are UTF-8.
+
+    ValueError for None, NaN, empty text and text that no file holds, TypeError for two kinds and for other objects.
+    """
+    given: Any = list(values) if isinstance(values, KeysView | ValuesView) else values
+    ids = as_array(given, name)
     if ids.ndim != 1:
         raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
-    cells = ids.tolist() if ids.dtype.kind == "O" else []
-    kinds = set(map(type, cells))
-    if kinds - {str}:
-        missing = np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))
+    # NumPy makes one type of a list's values, and cuts text
+    cells: list = list(given) if isinstance(given, list | tuple) else ids.tolist() if ids.dtype.kind in "OTU" else []
+    types = set(map(type, cells))
+    kinds = {next((one for one in (bool, str, Real) if issubclass(kind, one)), kind) for kind in types}
+    if kinds == {str}:
+        missing = ids == ""
     else:
-        missing = ids == "" if ids.dtype.kind in "OU" else ids != ids  # NaN and NaT
+        missing = np.fromiter(map(_is_missing, cells), bool, len(cells)) if ids.dtype.kind == "O" else ids != ids
     if missing.any():
         raise ValueError(
             f"{name} has {counted(missing.sum(), 'missing id')} (None, NaN or empty), the first at entry "
             f"{int(missing.argmax())}; remove these rows"
         )
     if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        names = ", ".join(sorted(kind.__name__ for kind in types))
         raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
-    if ids.dtype.kind == "f" and isinstance(values, list | tuple):
-        cells = list(values)  # NumPy makes floats of integers between 2^63 and 2^64
-    return check_exact(_plain(cells, name) if cells and kinds != {str} else ids, name)
+    if kinds == {str}:
+        text = "".join(cells)
+        if (not text.isascii() or "\0" in text) and (odd := _UNSAFE.search(text)):
+            first = next(cell for cell in cells if odd[0] in cell)
+            fault = "a NUL character" if odd[0] == "\0" else "half a character (a lone surrogate)"
+            raise ValueError(f"{name} has the id {first!r}, which holds {fault}; rename it")
+        return ids.astype(object) if ids.dtype.kind == "T" else ids
+    ids = check_exact(_plain(cells, name) if cells else ids, name)
+    if ids.dtype.kind == "S":
+        return as_ids(np.char.decode(ids, "utf-8"), name)
+    if ids.dtype.kind in "OVc" or ids.ndim != 1:
+        kind = types.pop().__name__ if types else ids.dtype
+        raise TypeError(f"{name} has ids of type {kind}; use numbers or text, for example [str(v) for v in {name}]")
+    return ids.astype(np.int64) if ids.dtype.kind == "u" and ids.max(initial=0) < 2**63 else ids
+
+
+_UNSAFE = re.compile("[\0\ud800-\udfff]")  # NumPy cuts the first at an end, and no file takes the others
+
+
+def _is_missing(value: object) -> bool:
+    try:
+        return value is None or bool(value != value)  # NaN and NaT
+    except TypeError:  # pandas' NA has no truth value
+        return True
 
 
 def _plain(cells: list, name: str) -> np.ndarray:
     """Python values as an array of their type; ValueError for integers that no array holds exactly."""
     ids = np.asarray(cells)
-    if ids.dtype.kind in "fO" and any(isinstance(v, int) for v in cells):
-        if not all(isinstance(v, int) for v in cells) or min(cells) < 0 or max(cells) >= 2**64:
+    if ids.dtype.kind in "fO" and (whole := [v for v in cells if isinstance(v, Integral)]):
+        low, high = int(min(cells)), int(max(cells))
+        if len(whole) == len(cells) and low >= 0 and high < 2**64:
+            return np.array(cells, np.uint64)
+        if max(-low, high) > 2**53:
             raise ValueError(f"{name} has integers that 64 bits do not hold; pass text: [str(v) for v in {name}]")
-        return np.array(cells, np.uint64)
     return ids
 
 
@@ -205,8 +237,11 @@ def check_split(split: ArrayLike | None) -> np.ndarray | None:
 def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     if weights is None:
         return np.ones(count, dtype=np.float32)
+    weights = as_array(weights, "weights")
+    if weights.dtype.kind not in "iufbO":
+        raise TypeError(f"weights has dtype {weights.dtype}; it must be numbers (times are timestamps=)")
     with np.errstate(over="ignore"):  # beyond float32 a weight is infinite, which is refused
-        weights = check_finite(np.asarray(as_array(weights, "weights"), dtype=np.float32), "weights")
+        weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
     if (weights < 0).any():
         raise ValueError(
             f"weights has {counted((weights < 0).sum(), 'negative entry', 'negative entries')}; every weight must be "

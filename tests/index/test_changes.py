@@ -6,6 +6,7 @@ import threading
 from functools import cache
 from itertools import cycle, product, repeat
 from pathlib import Path
+from uuid import UUID
 
 import faiss
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from nearkin import Index, ProductQuantizer, RandomHyperplanes
+from nearkin import Index, Interactions, ProductQuantizer, RandomHyperplanes
 from nearkin.data import open_vectors
 from nearkin.index import faiss_index
 from nearkin.linalg.norms import Norms
@@ -341,25 +342,49 @@ def test_an_emptied_index_takes_given_ids_and_counted_ones(kind, names: str, tmp
         assert Index.load(tmp_path / "given").ids[-1] == "another"
 
 
-def test_ids_of_two_types_and_strings_that_numpy_would_cut_are_refused() -> None:
-    for ids, error, match in (
-        ([1, "b", 2.5], TypeError, "they must all be integers or all be strings"),
-        ([1.0, 2.0, 3.0], TypeError, "values of type float"),
-        ([True, 2, 3], TypeError, "values of type bool, int"),
-        (["a\0", "b", "c"], ValueError, "ends with a NUL character"),
-        (np.array(["a\0", "b", "c"], object), ValueError, "ends with a NUL character"),
-        ([2**70, 1, 2], ValueError, "must fit into 64 bits"),
-        (np.array([2**63, 1, 2], np.uint64), ValueError, "must fit into 64 bits"),  # NumPy makes it negative
-        (pd.Series([None, 1, 2], dtype="Int64"), ValueError, "no value in 1 entry"),
+def test_pairs_and_indexes_take_the_same_ids() -> None:
+    class Name(str):
+        __slots__ = ()
+
+    for ids, kept in (
+        ([np.int32(4), 5, np.uint8(6)], [4, 5, 6]),
+        (np.array([np.int64(4), 5, 6], object), [4, 5, 6]),
+        (np.array([4, 5, 6], np.uint64), [4, 5, 6]),
+        ([Name("a"), np.str_("b"), "c"], ["a", "b", "c"]),
+        (np.array([Name("a"), np.str_("b"), "c"], object), ["a", "b", "c"]),
+        (np.array(["a", "b", "c"], np.dtypes.StringDType()), ["a", "b", "c"]),
+        ([b"a", b"b", b"c"], ["a", "b", "c"]),
+        (dict.fromkeys("abc").keys(), ["a", "b", "c"]),
     ):
-        with pytest.raises(error, match=match):
+        assert Interactions.from_pairs(ids, [0, 1, 2]).left_ids.tolist() == kept
+        assert Index.build(X[:3], ids=ids).ids.tolist() == kept
+    for ids, match in (
+        ([1, "b", 2.5], "mixes ids of types float, int, str"),
+        ([True, 2, 3], "mixes ids of types bool, int"),
+        (["a\0", "b", "c"], "a NUL character"),
+        (np.array(["a", "b", "\ud800"], object), "a lone surrogate"),
+        ([2**70, 1, 2], "64 bits do not hold"),
+        (pd.Series([None, 1, 2], dtype="Int64"), "1 missing id"),
+        ([UUID(int=1), UUID(int=2), UUID(int=3)], "ids of type UUID; use numbers or text"),
+        (pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)]), "ids of type tuple"),
+    ):
+        for taken in (lambda ids: Interactions.from_pairs(ids, [0, 1, 2]), lambda ids: Index.build(X[:3], ids=ids)):
+            with pytest.raises((TypeError, ValueError), match=match):
+                taken(ids)
+    for ids, match in (([1.0, 2.0, 3.0], "dtype float64"), (np.array([2**63, 1, 2], np.uint64), "fit into 64 bits")):
+        with pytest.raises((TypeError, ValueError), match=match):
             Index.build(X[:3], ids=ids)
-    index = Index.build(X[:3], ids=["a", "b", "c"])
-    for change in (index.remove, lambda ids: index.update(ids, X[:1])):
-        with pytest.raises(ValueError, match="NUL"):
-            change("a\0")
-    assert Index.build(X[:3], ids=[np.int32(4), 5, 6]).ids.tolist() == [4, 5, 6]
-    assert len(index.remove("a")) == 2
+
+
+def test_sets_of_ids_stand_where_order_means_nothing() -> None:
+    index = Index.build(X[:4])
+    assert index.search(X[:2], 1, among={2})[1].tolist() == index.search(X[:2], 1, among=[2])[1].tolist()
+    assert set(index.search(X[:2], 2, exclude=[{0, 1}, set()])[1][0].tolist()) == {2, 3}
+    assert len(index.remove({0, 3})) == 2
+    with pytest.raises(ValueError, match="ids, or a mask"):
+        index.add(X[:2]).search(X[:1], 1, among=np.array([0, 1, 1, 0]))
+    with pytest.raises(ValueError, match="shape"):
+        Index.build(X[:2], ids={1, 2})
 
 
 FOUR_BITS = {

@@ -1,5 +1,6 @@
 """The users' own names for vectors: integers or strings, next to FAISS's positions."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -7,44 +8,30 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nearkin._check import from_tensor, repeated
+from nearkin._check import repeated
 from nearkin._fields import counted
-from nearkin._pairs import check_exact
+from nearkin._pairs import as_ids
 from nearkin._types import ArrayLike
 
 
 def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
     """A copy of ids (n,), or of any number without `n`, as int64 or as fixed-width strings; TypeError for other types
     and for mixed ones, ValueError for a wrong count. A single id counts as one."""
-    ids = from_tensor(ids, "ids")
-    values = np.atleast_1d(np.array(ids, dtype=object if isinstance(ids, list | tuple | str) else None))
-    if values.dtype.kind in "Ou":  # unsigned ones may be too large for int64
-        values = _one_type(values)
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise ValueError(
-            f"ids have no value in {counted(int(np.isnan(values).sum()), 'entry', 'entries')}; name them all"
-        )
-    if values.dtype.kind not in "iU":
-        way = "np.int64" if check_exact(values, "ids").dtype.kind == "f" else "str"
-        raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype({way})")
-    if values.ndim != 1 or n not in (None, len(values)):
-        raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one a vector")
-    return values if values.dtype.kind == "U" else values.astype(np.int64)
+    single = isinstance(ids, str | Integral) or getattr(ids, "shape", None) == ()
+    values = as_ids([ids] if single else ids, "ids")
+    if values.dtype.kind == "u":
+        raise ValueError(f"ids hold {values.max()}; integers must fit into 64 bits with a sign, or be text")
+    if values.dtype.kind not in "iUO":
+        way = "int(v)" if values.dtype.kind == "f" else "str(v)"
+        raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass [{way} for v in ids]")
+    if n not in (None, len(values)):
+        raise ValueError(f"ids have shape {values.shape}; they must be ({n},), one a vector")
+    return values.astype(np.int64 if values.dtype.kind == "i" else np.str_)
 
 
-def _one_type(values: np.ndarray) -> np.ndarray:
-    """Objects as an array of strings or of integers; TypeError for a mixture, ValueError for what NumPy cannot hold."""
-    flat = values.ravel().tolist()
-    if all(isinstance(value, str) for value in flat):
-        if any(value.endswith("\0") for value in flat):
-            raise ValueError("ids hold a string that ends with a NUL character, which NumPy drops; take it off")
-        return values.astype(np.str_)
-    if not all(isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in flat):
-        names = ", ".join(sorted({type(value).__name__ for value in flat}))
-        raise TypeError(f"ids hold values of type {names}; they must all be integers or all be strings")
-    if flat and not -(2**63) <= (largest := max(flat, key=abs)) < 2**63:
-        raise ValueError(f"ids hold {largest}; integers must fit into 64 bits with a sign, or pass ids.astype(str)")
-    return values.astype(np.int64)
+def unordered(ids: ArrayLike | Set[ArrayLike]) -> ArrayLike:
+    """Ids whose order means nothing: a set as a list, anything else unchanged."""
+    return cast(ArrayLike, list(ids)) if isinstance(ids, Set) else ids
 
 
 def given_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:

@@ -284,6 +284,7 @@ class Index:
         highest number ever given. Kept vectors of removed vectors leave the memory when the index is saved and loaded.
         """
         ignored = check_choice(missing, "missing", ("raise", "ignore")) == "ignore"
+        ids = identifiers.unordered(ids)
         with self._guard.writing(), uninterrupted():
             rows, none = self._rows(), np.empty((0, self.n_features), np.float32)
             positions = rows.positions(identifiers.given_ids(ids)) if ignored else rows.known(ids)

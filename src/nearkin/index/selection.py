@@ -11,7 +11,7 @@ import numpy as np
 
 from nearkin._fields import counted
 from nearkin._types import ArrayLike
-from nearkin.index.identifiers import RowIds, check_ids
+from nearkin.index.identifiers import RowIds, check_ids, unordered
 from nearkin.index.searching import Found
 
 Rows: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
@@ -118,7 +118,11 @@ class Selection:
 
 def _each(given: Rows) -> list[ArrayLike] | None:
     """The sets of all queries if there is one for each, else None."""
-    sets = list(cast(Sequence[ArrayLike], given)) if isinstance(given, list | tuple | np.ndarray) else []
+    sets = (
+        [unordered(each) for each in cast(Sequence[ArrayLike], given)]
+        if isinstance(given, list | tuple | np.ndarray)
+        else []
+    )
     return sets if sets and all(np.ndim(each) for each in sets) else None
 
 
@@ -142,9 +146,15 @@ def _sets(rows: RowIds, given: Rows, q: int, name: str) -> list[np.ndarray]:
 
 def _positions(rows: RowIds, given: ArrayLike, name: str) -> np.ndarray:
     """Sorted positions (m,) of the rows that a mask (n,) or ids name; ValueError for an unknown id."""
+    given = unordered(given)
     values = np.asarray(given)
     if values.dtype.kind != "b":
-        return np.sort(rows.known(np.unique(check_ids(given)) if values.size else values, f"{name} has ids: "))
+        ids = np.unique(check_ids(given)) if values.size else values
+        if len(ids) < 3 <= values.size == rows.n and set(ids.tolist()) <= {0, 1}:
+            raise ValueError(
+                f"{name} holds 0 and 1, once a vector: ids, or a mask? Pass {name}.astype(bool) or unique ids"
+            )
+        return np.sort(rows.known(ids, f"{name} has ids: "))
     if values.shape != (rows.n,):
         raise ValueError(f"{name} is a mask of shape {values.shape}; it must be ({rows.n},), one value a vector")
     return np.flatnonzero(values)
